@@ -1,0 +1,119 @@
+# Targets for building, testing and trying out Liqo. `make help` lists them.
+# Everything that is downloaded or built besides the product itself lives in $LIQO_CACHE ($HOME/.cache/liqo).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+# Two tests of real clusters at once would only slow each other down.
+.NOTPARALLEL:
+
+MODULE := liqo.io/liqo
+GIT := git -c safe.directory='*'
+VERSION ?= $(shell $(GIT) describe --tags --match 'v*' 2>/dev/null || echo v0.0.0-dev)
+COMMIT ?= $(shell $(GIT) rev-parse --verify --quiet HEAD 2>/dev/null)
+LDFLAGS := -s -w -X $(MODULE)/pkg/version.Version=$(VERSION) -X $(MODULE)/pkg/version.Commit=$(COMMIT)
+# Go's own stamp of the checkout fails when root builds another user's clone; the linker flags above replace it.
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+export GOWORK := off
+
+# Where images go, for which platforms, and as what.
+IMAGES_OUT ?= bin/images
+IMAGES_FORMAT ?= docker-archive
+IMAGES_FLAGS ?=
+
+# Extra arguments of `go test`, such as TEST_FLAGS='-run TestName -v'.
+TEST_FLAGS ?=
+# Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
+UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|conformance|chaos|bench)(/|$$)')
+# Folders with Go code of this module.
+SOURCES = $(wildcard cmd deployments hack pkg test)
+
+.PHONY: help
+help: ## List these targets.
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Try it
+
+.PHONY: quickstart
+quickstart: ## Start two real clusters on this machine, peer them and offload a demo application (needs root).
+	@go run ./hack/quickstart up
+
+.PHONY: quickstart-down
+quickstart-down: ## Remove everything that quickstart started.
+	@go run ./hack/quickstart down
+
+##@ Build
+
+.PHONY: build
+build: ## Compile all binaries into bin/.
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: images
+images: ## Assemble the container images into bin/images (IMAGES_FORMAT=docker-archive or oci).
+	@go run ./deployments/images --out $(IMAGES_OUT) --format $(IMAGES_FORMAT) --tag $(VERSION) $(IMAGES_FLAGS)
+
+.PHONY: generate
+generate: ## Write what is made from the code: deepcopy functions, CRDs, RBAC rules.
+	@go run ./hack/generate
+
+.PHONY: fmt
+fmt: ## Format all Go code.
+	@gofmt -s -w $(SOURCES)
+
+.PHONY: clean
+clean: ## Remove what was built in the checkout; the cache outside stays.
+	@rm -rf bin dist
+
+##@ Check
+
+.PHONY: test
+test: check-fmt vet lint check-generated unit integration e2e ## Run everything that continuous integration runs.
+
+.PHONY: check-fmt
+check-fmt: ## Fail when Go code is not formatted.
+	@unformatted=$$(gofmt -s -l $(SOURCES)); \
+	if [ -n "$$unformatted" ]; then \
+		echo "These files are not formatted; run 'make fmt':" >&2; echo "$$unformatted" >&2; exit 1; \
+	fi
+
+.PHONY: vet
+vet: ## Run go vet.
+	@go vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint at the pinned version, built once into the cache.
+	@"$$(go run ./hack/tools golangci-lint)" run ./...
+
+.PHONY: check-generated
+check-generated: ## Fail when a generated file is missing, different or left over.
+	@go run ./hack/generate --check
+
+.PHONY: check-release
+check-release: ## Check the release configuration with goreleaser, built once into the cache.
+	@"$$(go run ./hack/tools goreleaser)" check
+
+.PHONY: unit
+unit: need-cc ## Run unit tests with the race detector.
+	@go test -race -timeout 10m $(TEST_FLAGS) $(UNIT)
+
+.PHONY: integration
+integration: ## Run tests against real control planes with simulated nodes (no root needed).
+	@go test -timeout 20m $(TEST_FLAGS) ./test/integration/...
+
+.PHONY: e2e
+e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=off leaves them out).
+	@if [ "$${LIQO_E2E:-on}" = off ]; then \
+		echo "End-to-end tests are switched off by LIQO_E2E=off."; \
+	elif [ "$$(id -u)" -ne 0 ]; then \
+		echo "End-to-end tests start real clusters and need root: run 'sudo make e2e', or set LIQO_E2E=off to leave them out." >&2; \
+		exit 1; \
+	else \
+		go test -count=1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...; \
+	fi
+
+.PHONY: need-cc
+need-cc:
+	@command -v "$$(go env CC)" >/dev/null || { \
+		echo "The race detector needs a C compiler: install gcc, or point CC to one." >&2; exit 1; }

@@ -1,0 +1,38 @@
+{{/* Start of the names of our Deployments, Services and ConfigMaps. */}}
+{{- define "liqo.prefix" -}}
+{{- default "liqo" .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Labels of every object of the chart. */}}
+{{- define "liqo.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: liqo
+{{ include "liqo.selector" . }}
+{{- end -}}
+
+{{/* Labels that select the objects of the chart. */}}
+{{- define "liqo.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* An image with its tag; takes a list of the root and the image's values. */}}
+{{- define "liqo.image" -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}
+{{- printf "%s:%s" $image.name (coalesce $image.version $root.Values.tag $root.Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* The cluster's ID: as installed before, else as given, else a fresh one. Refuses to change it. */}}
+{{- define "liqo.clusterID" -}}
+{{- $given := .Values.discovery.config.clusterID -}}
+{{- $installed := "" -}}
+{{- with lookup "v1" "ConfigMap" .Release.Namespace "liqo-clusterid-configmap" -}}
+{{- $installed = get (default dict .data) "CLUSTER_ID" -}}
+{{- end -}}
+{{- if and $installed $given (ne $installed $given) -}}
+{{- fail (printf "discovery.config.clusterID cannot be changed from %q to %q: peers know this cluster by it; uninstall and install again" $installed $given) -}}
+{{- end -}}
+{{- coalesce $installed $given uuidv4 -}}
+{{- end -}}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+)
+
+// connections remembers what the replication's connections last said of each provider, for the ForeignClusters.
+type connections struct {
+	mu      sync.Mutex
+	states  map[string]peer.State
+	changed chan event.GenericEvent
+}
+
+func newConnections() *connections {
+	// The queue behind the channel merges events of one provider; this is only what may pile up before it runs.
+	return &connections{states: map[string]peer.State{}, changed: make(chan event.GenericEvent, 1024)}
+}
+
+// set is told of each change. It must not block: an event that finds no room is not missed for long, because every
+// other change of the ForeignCluster reads the newest state too.
+func (c *connections) set(clusterID string, state peer.State) {
+	c.mu.Lock()
+	c.states[clusterID] = state
+	c.mu.Unlock()
+	select {
+	case c.changed <- event.GenericEvent{Object: &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterID}}}:
+	default:
+	}
+}
+
+// State implements the ForeignCluster controller's Prober.
+func (c *connections) State(clusterID string) (connected bool, reason, message string, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, known := c.states[clusterID]
+	switch {
+	case !known || state.Reason == peer.ReasonProbing || state.Reason == peer.ReasonNoCredentials:
+		return false, "", "", false
+	case state.Connected:
+		return true, "", "", true
+	case state.Reason == peer.ReasonUnauthorized:
+		return false, corev1beta1.ReasonAPIServerRefused, state.Message, true
+	default:
+		return false, corev1beta1.ReasonAPIServerUnreachable, state.Message, true
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/controller/authentication"
+	"liqo.io/liqo/pkg/controller/core/foreigncluster"
+	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
+	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
+	"liqo.io/liqo/pkg/controller/offloading/secretledger"
+	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
+	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
+	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
+	"liqo.io/liqo/pkg/controller/replication"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/placement"
+	"liqo.io/liqo/pkg/reflection"
+	foreignclusterwebhook "liqo.io/liqo/pkg/webhook/foreigncluster"
+	namespaceoffloadingwebhook "liqo.io/liqo/pkg/webhook/namespaceoffloading"
+	podwebhook "liqo.io/liqo/pkg/webhook/pod"
+	resourceslicewebhook "liqo.io/liqo/pkg/webhook/resourceslice"
+	shadowpodwebhook "liqo.io/liqo/pkg/webhook/shadowpod"
+	tenantwebhook "liqo.io/liqo/pkg/webhook/tenant"
+	virtualnodewebhook "liqo.io/liqo/pkg/webhook/virtualnode"
+)
+
+// twinObjects bounds what one consumer's namespace may hold: far above what workloads need, far below what hurts.
+var twinObjects = resource.MustParse("5000")
+
+// register adds all controllers and webhooks of the enabled modules.
+func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags) error {
+	links := newConnections()
+	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed}); err != nil {
+		return err
+	}
+	if err := foreignclusterwebhook.Register(mgr, foreignclusterwebhook.Options{}); err != nil {
+		return fmt.Errorf("registering the ForeignCluster webhook: %w", err)
+	}
+	if config.Authentication.Enabled {
+		if err := registerAuthentication(mgr, config, env, f, links); err != nil {
+			return err
+		}
+	}
+	if config.Offloading.Enabled {
+		return registerOffloading(mgr, config, env)
+	}
+	return nil
+}
+
+func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, links *connections) error {
+	ca, err := base64.StdEncoding.DecodeString(config.APIServer.CA)
+	if err != nil {
+		return fmt.Errorf("decoding apiServer.ca: %w", err)
+	}
+	algorithm := identity.AlgorithmEd25519
+	if config.Authentication.TLSCompatibilityMode {
+		algorithm = identity.AlgorithmRSA
+	}
+	endpoints := identity.EndpointPolicy{Deny: ownRanges(config), AllowLoopback: f.allowLoopback}
+	err = authentication.Register(mgr, authentication.Options{
+		ClusterID:           env.clusterID,
+		LiqoNamespace:       env.namespace,
+		ServiceAccount:      serviceAccount,
+		Algorithm:           algorithm,
+		APIServerAddress:    config.APIServer.Address,
+		APIServerCA:         ca,
+		TrustedCA:           config.APIServer.TrustedCA,
+		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
+		Endpoints:           endpoints,
+		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
+		DefaultResources:    config.Offloading.DefaultNodeResources,
+		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
+		ClusterLabels:       config.Discovery.ClusterLabels,
+		PodCIDRs:            texts(config.IPAM.Prefixes()),
+		VirtualNodes:        config.Offloading.Enabled,
+	})
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("preparing the client of the replication: %w", err)
+	}
+	err = replication.Register(mgr, replication.Options{ClusterID: env.clusterID, Kube: kube, Endpoints: endpoints, OnState: links.set})
+	if err != nil {
+		return err
+	}
+	if err := tenantwebhook.Register(mgr, tenantwebhook.Options{}); err != nil {
+		return fmt.Errorf("registering the Tenant webhook: %w", err)
+	}
+	if err := resourceslicewebhook.Register(mgr, resourceslicewebhook.Options{}); err != nil {
+		return fmt.Errorf("registering the ResourceSlice webhook: %w", err)
+	}
+	return nil
+}
+
+func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
+	rules := reflection.Rules{}
+	check := func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) }
+	twins := config.Offloading.TwinNamespaces
+	for name, add := range map[string]func() error{
+		"vkoptions": func() error {
+			return vkoptions.Register(mgr, vkoptions.Options{Config: config, Namespace: env.namespace, Deployment: env.deployment})
+		},
+		"namespaceoffloading": func() error {
+			return namespaceoffloading.Register(mgr, namespaceoffloading.Options{ClusterID: env.clusterID})
+		},
+		"namespacemap": func() error {
+			return namespacemap.Register(mgr, namespacemap.Options{
+				Rules: placement.TwinRules{
+					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
+				},
+				Labels:        podSecurityLabels(twins.PodSecurity),
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/shadowpods.offloading.liqo.io": twinObjects, corev1.ResourcePods: twinObjects}},
+				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
+			})
+		},
+		"virtualnode": func() error {
+			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(config.IPAM.Prefixes())})
+		},
+		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
+		"pod webhook": func() error {
+			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})
+		},
+		"shadowpod webhook": func() error {
+			return shadowpodwebhook.Register(mgr, shadowpodwebhook.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+		},
+		"namespaceoffloading webhook": func() error {
+			return namespaceoffloadingwebhook.Register(mgr, namespaceoffloadingwebhook.Options{ClusterID: env.clusterID})
+		},
+		"virtualnode webhook": func() error {
+			return virtualnodewebhook.Register(mgr, virtualnodewebhook.Options{Namespace: env.namespace})
+		},
+	} {
+		if err := add(); err != nil {
+			return fmt.Errorf("registering %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// podSecurityLabels are those by which Kubernetes enforces a Pod Security level in a namespace.
+func podSecurityLabels(level string) map[string]string {
+	if level == "" {
+		return nil
+	}
+	const prefix = "pod-security.kubernetes.io/"
+	return map[string]string{prefix + "enforce": level, prefix + "warn": level, prefix + "audit": level}
+}
+
+// ownRanges are this cluster's pod and service addresses: no peer's API server is there.
+func ownRanges(config *v1alpha1.ControllerManager) []netip.Prefix {
+	ranges := config.IPAM.Prefixes()
+	if service, err := netip.ParsePrefix(config.IPAM.ServiceCIDR); err == nil {
+		ranges = append(ranges, service)
+	}
+	return ranges
+}
+
+func texts(prefixes []netip.Prefix) []string {
+	out := make([]string, 0, len(prefixes))
+	for _, prefix := range prefixes {
+		out = append(out, prefix.String())
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // offers --logging-format=json
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/version"
+)
+
+// reflector is the configuration of one reflected kind.
+type reflector struct {
+	workers int32
+	policy  string
+}
+
+// flags are where the process runs. What it does stands in its VirtualNode.
+type flags struct {
+	homeKubeconfig   string
+	homeCluster      string
+	foreignCluster   string
+	node             string
+	tenantNamespace  string
+	liqoNamespace    string
+	kubeconfigSecret string
+	port             int32
+	localPodCIDRs    []string
+	createNode       bool
+	checkNetwork     bool
+	allowLoopback    bool
+	pingInterval     time.Duration
+	pingTimeout      time.Duration
+	nodeLease        time.Duration
+	pods             reflector
+	configMaps       reflector
+	secrets          reflector
+	metricsEnabled   bool
+	metricsAddress   string
+	leaseEnabled     bool
+	leaseDuration    time.Duration
+	leaseRenew       time.Duration
+	leaseRetry       time.Duration
+	certificates     string
+	heartbeat        string
+}
+
+// surroundings is what the pod is told about itself by its environment.
+type surroundings struct {
+	address netip.Addr
+	pod     string
+}
+
+func newCommand() *cobra.Command {
+	var f flags
+	logging := logsapi.NewLoggingConfiguration()
+	command := &cobra.Command{
+		Use:           "virtual-kubelet",
+		Short:         "Run one virtual node: a share of another cluster's resources as a Node of this one",
+		Version:       version.Version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+				return fmt.Errorf("applying the logging flags: %w", err)
+			}
+			ctrl.SetLogger(klog.Background())
+			prefixes, err := f.validate()
+			if err != nil {
+				return err
+			}
+			around, err := environment()
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), f, around, prefixes)
+		},
+	}
+	f.register(command.Flags())
+	logsapi.AddFlags(logging, command.Flags())
+	command.AddCommand(newCheckCommand())
+	return command
+}
+
+func (f *flags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.homeKubeconfig, "home-kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of this cluster; empty means the pod's ServiceAccount")
+	set.StringVar(&f.homeCluster, "home-cluster-id", "", "ID of this cluster")
+	set.StringVar(&f.foreignCluster, "foreign-cluster-id", "", "ID of the provider cluster")
+	set.StringVar(&f.node, "nodename", "", "name of the VirtualNode, which is that of the Node")
+	set.StringVar(&f.tenantNamespace, "tenant-namespace", "", "namespace of the VirtualNode")
+	set.StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace that Liqo is installed in")
+	set.StringVar(&f.kubeconfigSecret, "foreign-kubeconfig-secret-name", "", "Secret, in the tenant namespace, with the kubeconfig of the provider")
+	set.Int32Var(&f.port, "listen-port", 10250, "port of the kubelet endpoint")
+	set.StringSliceVar(&f.localPodCIDRs, "local-podcidr", nil, "range of this cluster's pods, which no remote pod may claim an address of (repeatable)")
+	set.BoolVar(&f.createNode, "create-node", true, "run a Node; without one only reflection runs")
+	set.BoolVar(&f.checkNetwork, "node-check-network", true, "accepted for compatibility; the network is watched over by its own agents")
+	set.BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept a provider on a loopback address, for clusters that run on one machine in tests")
+	set.DurationVar(&f.pingInterval, "node-ping-interval", 10*time.Second, "time between two probes of the provider, and between two renewals of the node's Lease")
+	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
+	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
+	for _, r := range []struct {
+		name    string
+		into    *reflector
+		workers int32
+	}{{"pod", &f.pods, 10}, {"configmap", &f.configMaps, 3}, {"secret", &f.secrets, 3}} {
+		set.Int32Var(&r.into.workers, r.name+"-reflection-workers", r.workers, "how many objects of the kind are handled at a time; 0 turns the kind off")
+		set.StringVar(&r.into.policy, r.name+"-reflection-type", "", "policy of the kind: DenyList or AllowList; empty means the kind's default")
+	}
+	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
+	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
+	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
+	set.DurationVar(&f.leaseDuration, "vk-lease-duration", 30*time.Second, "how long a silent replica stays the active one")
+	set.DurationVar(&f.leaseRenew, "vk-lease-renew-interval", 20*time.Second, "how long the active replica tries to stay it")
+	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", 10*time.Second, "time between two tries")
+	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
+	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
+}
+
+// validate checks the flags and returns this cluster's pod ranges.
+func (f *flags) validate() ([]netip.Prefix, error) {
+	for name, value := range map[string]string{
+		"home-cluster-id": f.homeCluster, "foreign-cluster-id": f.foreignCluster, "nodename": f.node,
+		"tenant-namespace": f.tenantNamespace, "foreign-kubeconfig-secret-name": f.kubeconfigSecret,
+	} {
+		if value == "" {
+			return nil, fmt.Errorf("--%s must be given", name)
+		}
+	}
+	if f.homeCluster == f.foreignCluster {
+		return nil, errors.New("--home-cluster-id and --foreign-cluster-id are the same cluster")
+	}
+	for name, r := range map[string]reflector{"pod": f.pods, "configmap": f.configMaps, "secret": f.secrets} {
+		if r.workers < 0 || r.workers > 1000 {
+			return nil, fmt.Errorf("--%s-reflection-workers must be between 0 and 1000", name)
+		}
+		switch offloadingv1beta1.ReflectionType(r.policy) {
+		case "", offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.CustomLiqo:
+		default:
+			return nil, fmt.Errorf("--%s-reflection-type must be DenyList or AllowList", name)
+		}
+	}
+	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
+		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
+	}
+	prefixes := make([]netip.Prefix, 0, len(f.localPodCIDRs))
+	for _, raw := range f.localPodCIDRs {
+		prefix, err := netip.ParsePrefix(raw)
+		if err != nil {
+			return nil, fmt.Errorf("--local-podcidr %q is not a prefix such as 10.244.0.0/16", raw)
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, nil
+}
+
+func environment() (surroundings, error) {
+	address, err := netip.ParseAddr(os.Getenv("POD_IP"))
+	if err != nil {
+		return surroundings{}, errors.New("the environment variable POD_IP must hold the pod's address (fieldRef status.podIP)")
+	}
+	s := surroundings{address: address.Unmap(), pod: os.Getenv("POD_NAME")}
+	if s.pod == "" {
+		return surroundings{}, errors.New("the environment variable POD_NAME must hold the pod's name (fieldRef metadata.name)")
+	}
+	return s, nil
+}

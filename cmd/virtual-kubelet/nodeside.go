@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/credential"
+	"liqo.io/liqo/pkg/virtualkubelet/node"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+)
+
+// clientCARetry is the wait between two tries to read the CA of the cluster's clients.
+const clientCARetry = 2 * time.Second
+
+// nodeSide is what runs with the node's own identity: the Node, its pods and its endpoint. A nil one does nothing: without a
+// Node only reflection runs.
+type nodeSide struct {
+	k *kubelet
+
+	mu       sync.Mutex
+	reporter *node.Reporter
+	pods     *pod.Reconciler
+	vn       *offloadingv1beta1.VirtualNode
+	mapping  pod.Mapping
+}
+
+func newNodeSide(k *kubelet) *nodeSide { return &nodeSide{k: k} }
+
+// run gets the node's identity, then runs everything that needs it.
+func (n *nodeSide) run(ctx context.Context) error {
+	f := n.k.flags
+	store, err := credential.New(ctx, credential.Options{
+		Node: f.node, Directory: f.certificates, Address: n.k.around.address, Bootstrap: n.k.home,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return store.Run(ctx) })
+	group.Go(func() error {
+		local, err := store.Client(ctx)
+		if err != nil {
+			return err
+		}
+		if err := n.build(ctx, local); err != nil {
+			return err
+		}
+		group.Go(func() error { return n.reporter.Run(ctx) })
+		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
+		group.Go(func() error { return n.pods.Run(ctx) })
+		group.Go(func() error { return n.serve(ctx, local, store) })
+		if f.metricsEnabled {
+			group.Go(func() error { return serveMetrics(ctx, f.metricsAddress, store) })
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// build makes the parts, and tells them what is known already.
+func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error {
+	f, around := n.k.flags, n.k.around
+	reporter, err := node.New(node.Options{
+		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
+		LeaseDuration: f.nodeLease, Interval: f.pingInterval,
+	})
+	if err != nil {
+		return err
+	}
+	pods, err := pod.New(pod.Options{
+		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
+		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: int(f.pods.workers),
+		Confirm: n.stillOffloaded,
+	})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reporter, n.pods = reporter, pods
+	n.tell(ctx)
+	return nil
+}
+
+// stillOffloaded reads the NamespaceMap past the cache. Without one nothing is concluded.
+func (n *nodeSide) stillOffloaded(ctx context.Context, namespace string) (bool, error) {
+	name := client.ObjectKey{Namespace: n.k.flags.tenantNamespace, Name: n.k.flags.foreignCluster}
+	m := &offloadingv1beta1.NamespaceMap{}
+	if err := n.k.watching.Get(ctx, name, m); err != nil {
+		return false, fmt.Errorf("reading NamespaceMap %s: %w", name, err)
+	}
+	return m.Spec.DesiredMapping[namespace] != "", nil
+}
+
+// tell passes on what the VirtualNode and the NamespaceMap say. The caller locks.
+func (n *nodeSide) tell(ctx context.Context) {
+	if n.pods == nil {
+		return
+	}
+	if n.vn != nil {
+		n.pods.SetSettings(settingsOf(ctx, n.vn, n.k.own))
+		n.reporter.SetCapacity(capacityOf(n.vn))
+	}
+	if n.mapping.Known {
+		n.pods.SetMapping(n.mapping)
+	}
+}
+
+func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.VirtualNode) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.vn = vn
+	n.tell(ctx)
+}
+
+func (n *nodeSide) setMapping(m pod.Mapping) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mapping = m
+	if n.pods != nil {
+		n.pods.SetMapping(m)
+	}
+}
+
+// alive tells whether all loops gave a sign since then; before there is an identity there are none.
+func (n *nodeSide) alive(since time.Time) bool {
+	if n == nil {
+		return true
+	}
+	n.mu.Lock()
+	reporter, pods := n.reporter, n.pods
+	n.mu.Unlock()
+	return pods == nil || reporter.Alive(since) && pods.Alive(since)
+}
+
+// serve runs the kubelet endpoint.
+func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store *credential.Store) error {
+	ca, err := n.clientCA(ctx)
+	if err != nil {
+		return err
+	}
+	server, err := api.New(api.Options{
+		Remote: n.pods, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
+		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node, Pods: n.pods.Pods,
+		Gatherer: ctrlmetrics.Registry, Registerer: ctrlmetrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// clientCA reads the CA of the cluster's clients, again and again until it is told.
+func (n *nodeSide) clientCA(ctx context.Context) (dynamiccertificates.CAContentProvider, error) {
+	for {
+		ca, err := api.ClientCA(ctx, n.k.account, n.k.home.CAFile)
+		if err == nil {
+			return ca, nil
+		}
+		klog.FromContext(ctx).Error(err, "The CA of the cluster's clients cannot be read")
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(clientCARetry):
+		}
+	}
+}
+
+// serveMetrics serves the metrics to whom this cluster authorizes.
+func serveMetrics(ctx context.Context, address string, store *credential.Store) error {
+	config := store.Config()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the client that authorizes readers of metrics: %w", err)
+	}
+	server, err := metricsserver.NewServer(metricsserver.Options{
+		BindAddress: address, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = store.ServingCertificate }},
+	}, config, httpClient)
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	if err := server.Start(ctx); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/version"
+)
+
+const component = "liqo-virtual-kubelet"
+
+// kubelet is everything that runs, put together.
+type kubelet struct {
+	flags    flags
+	around   surroundings
+	own      []netip.Prefix
+	home     *rest.Config
+	account  kubernetes.Interface
+	watching client.WithWatch
+	peer     *peer.Peer
+	mirror   *mirror.Engine
+	node     *nodeSide
+}
+
+// run puts the virtual kubelet together and runs it until the context ends or a part fails.
+func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) error {
+	k := &kubelet{flags: f, around: around, own: own}
+	logger := klog.FromContext(ctx).WithValues("node", f.node)
+	ctx = klog.NewContext(ctx, logger)
+	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
+	if err := k.connect(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return beat(ctx, f.heartbeat, k.alive) })
+	group.Go(func() error {
+		if f.leaseEnabled {
+			return lead(ctx, k.account, f, around.pod, k.work)
+		}
+		return k.work(ctx)
+	})
+	return group.Wait()
+}
+
+// connect makes the clients of this cluster with the reflection account.
+func (k *kubelet) connect(ctx context.Context) error {
+	var err error
+	if k.home, err = homeConfig(k.flags.homeKubeconfig); err != nil {
+		return err
+	}
+	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
+	if k.account, err = kubernetes.NewForConfig(k.home); err != nil {
+		return fmt.Errorf("making the client of this cluster: %w", err)
+	}
+	scheme := newScheme()
+	if k.watching, err = client.NewWithWatch(k.home, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making the client of this cluster: %w", err)
+	}
+	k.peer, err = peer.New(peer.Options{
+		ClusterID:     k.flags.foreignCluster,
+		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
+		Scheme:        scheme,
+		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
+		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
+		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx),
+	})
+	if err != nil {
+		return err
+	}
+	if k.flags.createNode {
+		k.node = newNodeSide(k)
+	}
+	return nil
+}
+
+func homeConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("connecting to this cluster with the pod's ServiceAccount: %w", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of this cluster: %w", err)
+	}
+	return config, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
+		// Registering compiled-in types cannot fail at run time.
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
+
+// work is what only the active replica does.
+func (k *kubelet) work(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	engine, err := mirror.New(mirror.Options{
+		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
+		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
+		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	k.mirror = engine
+	group.Go(func() error { return k.peer.Run(ctx) })
+	group.Go(func() error { return engine.Run(ctx) })
+	if k.node != nil {
+		group.Go(func() error { return k.node.run(ctx) })
+	}
+	group.Go(func() error {
+		watchOne(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
+			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) {
+				engine.SetNotReflected(notReflected(vn))
+				k.node.setVirtualNode(ctx, vn)
+			})
+		return nil
+	})
+	group.Go(func() error {
+		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
+			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
+				mapping := mappingOf(m)
+				engine.SetMapping(mapping.Effective)
+				k.node.setMapping(mapping)
+			})
+		return nil
+	})
+	return group.Wait()
+}
+
+// reflectors is the configuration of the mirrored kinds.
+func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
+	config := map[string]offloadingv1beta1.ReflectorConfig{}
+	for name, r := range map[string]reflector{"configmap": k.flags.configMaps, "secret": k.flags.secrets} {
+		policy := offloadingv1beta1.ReflectionType(r.policy)
+		if kind, ok := reflection.Lookup(name); ok && policy == "" {
+			policy = kind.DefaultPolicy
+		}
+		config[name] = offloadingv1beta1.ReflectorConfig{NumWorkers: r.workers, Type: policy}
+	}
+	return config
+}
+
+func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }
+
+// recorder writes Events with the given client until the context ends.
+func recorder(ctx context.Context, c kubernetes.Interface) record.EventRecorder {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events(corev1.NamespaceAll)})
+	return broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: component})
+}
+
+// listenAddress is where the kubelet endpoint listens.
+func (f *flags) listenAddress() string { return ":" + strconv.Itoa(int(f.port)) }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// indented writes lines under the step that they belong to.
+type indented struct {
+	out io.Writer
+	mid bool
+}
+
+// Write implements io.Writer.
+func (w *indented) Write(p []byte) (int, error) {
+	for _, line := range strings.SplitAfter(string(p), "\n") {
+		if line == "" {
+			continue
+		}
+		prefix := "      "
+		if w.mid {
+			prefix = ""
+		}
+		w.mid = !strings.HasSuffix(line, "\n")
+		if _, err := io.WriteString(w.out, prefix+line); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// screen shows what the steps brought about.
+func (t *tour) screen(ctx context.Context, took time.Duration) error {
+	fmt.Printf("\n%s\nDone in %s. This is what there is now:\n", strings.Repeat("─", 80), took.Round(time.Second))
+	twin := namespace + "-" + consumer
+	for _, part := range []struct {
+		title, cluster string
+		args           []string
+	}{
+		{"Nodes of rome: one of its own, one that stands for milan", consumer, []string{"get", "nodes", "-o", "custom-columns=NAME:.metadata.name,READY:.status.conditions[?(@.type=='Ready')].status,VERSION:.status.nodeInfo.kubeletVersion,STANDS FOR:.metadata.labels.liqo\\.io/remote-cluster-id"}},
+		{"Pods of namespace " + namespace + " as rome sees them", consumer, []string{"get", "pods", "-n", namespace, "-o", "wide", "--no-headers=false"}},
+		{"The same pods' other half, in milan's namespace " + twin, provider, []string{"get", "pods", "-n", twin, "-o", "custom-columns=NAME:.metadata.name,STATUS:.status.phase,NODE:.spec.nodeName,IP:.status.podIP"}},
+		{"What crossed to milan besides pods", provider, []string{"get", "configmaps,secrets", "-n", twin, "-l", "offloading.liqo.io/origin=" + consumer}},
+	} {
+		out, err := t.kubectl(ctx, part.cluster, part.args...)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\n%s:\n", part.title)
+		if _, err := (&indented{out: stdout{}}).Write([]byte(out)); err != nil {
+			return fmt.Errorf("writing to the terminal: %w", err)
+		}
+	}
+	config := "--kubeconfig " + t.lab.Kubeconfig(consumer)
+	fmt.Printf(`
+Try next:
+  %[1]s %[2]s logs -n %[3]s -l app=web --prefix --tail 1     # logs of pods in both clusters
+  %[1]s %[2]s scale -n %[3]s deployment web --replicas 8     # watch them spread
+  %[4]s info %[2]s                                           # the state of the peering
+
+Clean up:  make quickstart-down
+`, t.kubectlPath, config, namespace, t.liqoctl)
+	return nil
+}
+
+// stdout writes to the process's standard output.
+type stdout struct{}
+
+// Write implements io.Writer.
+func (stdout) Write(p []byte) (int, error) { return fmt.Print(string(p)) }

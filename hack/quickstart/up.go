@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+
+	"liqo.io/liqo/deployments/images/assembly"
+	"liqo.io/liqo/test/lab/binary"
+	"liqo.io/liqo/test/lab/cluster"
+	"liqo.io/liqo/test/lab/spec"
+	"liqo.io/liqo/test/lab/step"
+)
+
+const (
+	consumer  = "rome"
+	provider  = "milan"
+	namespace = "liqo-demo"
+	tag       = "quickstart"
+	// patience is how long the demo's pods may take: their images are on the nodes, so it is the clusters' own time.
+	patience = 3 * time.Minute
+)
+
+//go:embed demo.yaml
+var demo string
+
+// tour is what the steps share.
+type tour struct {
+	lab     *cluster.Lab
+	liqoctl string
+	// kubectlPath is the lab's own kubectl.
+	kubectlPath string
+	steps       step.Observer
+}
+
+func up(ctx context.Context) error {
+	begin := time.Now()
+	t := &tour{steps: step.NewLines(os.Stdout, clock.RealClock{})}
+	fmt.Println("Two Kubernetes clusters, rome and milan, on this machine; rome borrows resources from milan.")
+	var err error
+	if t.lab, err = cluster.Up(ctx, spec.Demo(1), t.steps); err != nil {
+		return fmt.Errorf("starting the clusters: %w", err)
+	}
+	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, t.steps)
+	if err != nil {
+		return fmt.Errorf("finding kubectl: %w", err)
+	}
+	t.kubectlPath = programs[binary.Kubectl]
+	for _, s := range []struct {
+		name string
+		work func(context.Context) error
+	}{
+		{"compile liqoctl and the images, load them into the nodes", t.images},
+		{"install Liqo on rome", t.install(consumer)},
+		{"install Liqo on milan", t.install(provider)},
+		{"peer rome with milan", t.peer},
+		{"offload namespace " + namespace, t.offload},
+		{"run the demo application", t.demo},
+	} {
+		if err := step.Run(t.steps, s.name, func() error { return s.work(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return t.screen(ctx, time.Since(begin))
+}
+
+func down(ctx context.Context) error {
+	lab, err := cluster.Open(spec.Demo(1).Name)
+	if errors.Is(err, cluster.ErrUnknown) {
+		fmt.Println("Nothing runs.")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the clusters: %w", err)
+	}
+	return lab.Down(ctx, step.NewLines(os.Stdout, clock.RealClock{}))
+}
+
+func (t *tour) images(ctx context.Context) error {
+	folder := filepath.Join("bin", "images")
+	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet")
+	if err != nil {
+		return err
+	}
+	artifacts, err := assembly.Assemble(ctx, assembly.Options{
+		Root: ".", Out: folder, Format: assembly.DockerArchive, Tag: tag,
+		Architectures: []string{runtime.GOARCH}, RepositoryPrefix: assembly.DefaultRepositoryPrefix,
+	}, binaries...)
+	if err != nil {
+		return err
+	}
+	var archives []string
+	for _, artifact := range artifacts {
+		archives = append(archives, artifact.Path)
+	}
+	if err := t.lab.Load(ctx, archives); err != nil {
+		return fmt.Errorf("loading the images into the nodes: %w", err)
+	}
+	t.liqoctl = filepath.Join("bin", "liqoctl")
+	return t.execute(ctx, "go", "build", "-trimpath", "-o", t.liqoctl, "./cmd/liqoctl")
+}
+
+func (t *tour) install(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, c := range t.lab.Spec().Clusters {
+			if c.Name == name {
+				return t.execute(ctx, t.liqoctl, "install", "--kubeconfig", t.lab.Kubeconfig(name), "--cluster-id", name,
+					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag)
+			}
+		}
+		return fmt.Errorf("the lab has no cluster %s", name)
+	}
+}
+
+func (t *tour) peer(ctx context.Context) error {
+	return t.execute(ctx, t.liqoctl, "peer", "--kubeconfig", t.lab.Kubeconfig(consumer), "--remote-kubeconfig", t.lab.Kubeconfig(provider))
+}
+
+func (t *tour) offload(ctx context.Context) error {
+	if err := t.apply(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}\n"); err != nil {
+		return err
+	}
+	return t.execute(ctx, t.liqoctl, "offload", "namespace", namespace, "--kubeconfig", t.lab.Kubeconfig(consumer))
+}
+
+// demo applies the application and waits until all its pods are ready, in both clusters.
+func (t *tour) demo(ctx context.Context) error {
+	if err := t.apply(ctx, demo); err != nil {
+		return err
+	}
+	var last string
+	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		out, err := t.kubectl(ctx, consumer, "get", "deployment", "-n", namespace, "web", "-o", "jsonpath={.status.readyReplicas}/{.spec.replicas}")
+		if last = strings.TrimSpace(out); err != nil {
+			last = err.Error()
+		}
+		return err == nil && last == "4/4", nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting %s for the 4 pods of Deployment %s/web to be ready (last seen: %s): see 'kubectl describe pods -n %s'", patience, namespace, last, namespace)
+	}
+	return nil
+}
+
+func (t *tour) apply(ctx context.Context, manifests string) error {
+	command := exec.CommandContext(ctx, t.kubectlPath, "--kubeconfig", t.lab.Kubeconfig(consumer), "apply", "-f", "-")
+	command.Stdin = strings.NewReader(manifests)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("applying manifests to %s: %w: %s", consumer, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func (t *tour) kubectl(ctx context.Context, name string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, t.kubectlPath, append([]string{"--kubeconfig", t.lab.Kubeconfig(name)}, args...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// execute runs a command whose own progress the user sees, indented.
+func (t *tour) execute(ctx context.Context, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	out := &indented{out: os.Stdout}
+	command.Stdout, command.Stderr = out, out
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", filepath.Base(name), args[0], err)
+	}
+	return nil
+}

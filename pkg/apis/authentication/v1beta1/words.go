@@ -1,0 +1,189 @@
+package v1beta1
+
+// Labels of authentication objects.
+const (
+	// NonceLabel ("true") marks the provider's nonce Secret.
+	NonceLabel = "liqo.io/nonce"
+	// SignedNonceLabel ("true") marks the consumer's signed nonce Secret.
+	SignedNonceLabel = "liqo.io/signed-nonce"
+	// IdentityTypeLabel is the IdentityType on kubeconfig Secrets.
+	IdentityTypeLabel = "liqo.io/identity-type"
+	// ResourceSliceNameLabel names the ResourceSlice that an Identity, VirtualNode or Secret belongs to.
+	ResourceSliceNameLabel = "liqo.io/resourceslice-name"
+)
+
+// Annotations of authentication objects.
+const (
+	// RemoteTenantNamespaceAnnotation on a control plane kubeconfig Secret is the tenant namespace at the provider.
+	RemoteTenantNamespaceAnnotation = "liqo.io/remote-tenant-namespace"
+	// CreateVirtualNodeAnnotation ("true") on a ResourceSlice asks for a VirtualNode once it is granted.
+	CreateVirtualNodeAnnotation = "liqo.io/create-virtual-node"
+	// CordonAnnotation ("true") on a ResourceSlice stops new pods of it. Only the provider may set or remove it.
+	CordonAnnotation = "liqo.io/cordon"
+	// CordonTenantAnnotation ("true") on a ResourceSlice says that its whole tenant is cordoned.
+	CordonTenantAnnotation = "liqo.io/cordon-tenant"
+	// NonceUsedByAnnotation on a nonce Secret is the UID of the Tenant that was accepted with it: a nonce serves once.
+	NonceUsedByAnnotation = "liqo.io/nonce-used-by"
+	// SliceUIDAnnotation on a Quota is the UID of the ResourceSlice that it was last computed from.
+	SliceUIDAnnotation = "liqo.io/resourceslice-uid"
+	// ReplicatedAnnotationPrefix starts the keys of the annotations that travel to the provider with a replicated object.
+	ReplicatedAnnotationPrefix = "replicated.liqo.io/"
+)
+
+// Finalizers.
+const (
+	// TenantFinalizer removes what a Tenant was given outside its namespace.
+	TenantFinalizer = "tenant.liqo.io/finalizer"
+	// ReplicationFinalizer on a replicated object removes its copy at the provider.
+	ReplicationFinalizer = "crdreplicator.liqo.io/resource"
+	// ReplicatorFinalizer on a control plane Identity keeps it until nothing is replicated through it any more.
+	ReplicatorFinalizer = "crdreplicator.liqo.io/operator"
+)
+
+// Names and keys of Secrets.
+const (
+	// NonceSecret is the provider's nonce, in the tenant namespace.
+	NonceSecret = "liqo-nonce"
+	// SignedNonceSecret is the consumer's signed nonce, in the tenant namespace.
+	SignedNonceSecret = "liqo-signed-nonce"
+	// NonceKey holds the nonce in both Secrets.
+	NonceKey = "nonce"
+	// SignedNonceKey holds the signature in SignedNonceSecret.
+	SignedNonceKey = "signedNonce"
+	// KubeconfigKey holds the kubeconfig in kubeconfig Secrets.
+	KubeconfigKey = "kubeconfig"
+	// KubeconfigSecretPrefix and an Identity's name make the name of its kubeconfig Secret.
+	KubeconfigSecretPrefix = "kubeconfig-"
+	// KeySecretPrefix and an Identity's name make the name of the Secret with its private key.
+	KeySecretPrefix = "liqo-key-"
+	// PrivateKeyKey holds the private key (PKCS8 PEM) in key Secrets.
+	PrivateKeyKey = "privateKey"
+	// PublicKeyKey holds the public key (PKIX PEM) in key Secrets.
+	PublicKeyKey = "publicKey"
+	// CSRKey holds the certificate signing request in SignedNonceSecret and in records of issued certificates.
+	CSRKey = "csr"
+	// CertificateKey holds the certificate in records of issued certificates.
+	CertificateKey = "certificate"
+	// NextPrivateKeyKey holds the private key that a running renewal introduces.
+	NextPrivateKeyKey = "nextPrivateKey"
+	// CertificateSecretPrefix and "tenant" or a slice's name make the name of the provider's record of an issued certificate.
+	CertificateSecretPrefix = "liqo-remote-certificate-"
+	// ControlPlaneIdentityPrefix and a cluster ID make the name of a control plane Identity.
+	ControlPlaneIdentityPrefix = "controlplane-"
+	// ResourceSliceIdentityPrefix and a slice's name make the name of its Identity.
+	ResourceSliceIdentityPrefix = "resourceslice-"
+)
+
+// Condition types of a ResourceSlice, and their statuses.
+const (
+	// IdentityCondition tells the consumer whether the slice's certificate became an Identity.
+	IdentityCondition = "Identity"
+	// AuthenticationCondition tells whether the slice has a certificate.
+	AuthenticationCondition = "Authentication"
+	// ResourcesCondition tells whether the slice was granted.
+	ResourcesCondition = "Resources"
+	// Accepted is the positive status of both.
+	Accepted = "Accepted"
+	// Denied is the negative status of both.
+	Denied = "Denied"
+)
+
+// Reasons of conditions and Events in this group.
+const (
+	// ReasonReady: everything is in place.
+	ReasonReady = "Ready"
+	// ReasonNonceGenerated: a nonce was made for the peer.
+	ReasonNonceGenerated = "NonceGenerated"
+	// ReasonNonceSigned: the peer's nonce was signed.
+	ReasonNonceSigned = "NonceSigned"
+	// ReasonNonceMissing: there is no nonce for the tenant's cluster ID; peer again.
+	ReasonNonceMissing = "NonceMissing"
+	// ReasonNonceReplayed: the nonce was already used by another Tenant; peer again.
+	ReasonNonceReplayed = "NonceReplayed"
+	// ReasonSignatureVerificationFailed: the signature does not fit the nonce, the key or the cluster IDs.
+	ReasonSignatureVerificationFailed = "SignatureVerificationFailed"
+	// ReasonInvalidCSR: the CSR is not exactly the expected one.
+	ReasonInvalidCSR = "InvalidCSR"
+	// ReasonInvalidTenant: the Tenant contradicts its namespace.
+	ReasonInvalidTenant = "InvalidTenant"
+	// ReasonTenantMissing: no Tenant owns the namespace.
+	ReasonTenantMissing = "TenantMissing"
+	// ReasonTenantCordoned: the tenant gets nothing new.
+	ReasonTenantCordoned = "TenantCordoned"
+	// ReasonTenantDrained: the tenant lost everything.
+	ReasonTenantDrained = "TenantDrained"
+	// ReasonAuthParamsFailed: the certificate could not be issued.
+	ReasonAuthParamsFailed = "AuthParamsFailed"
+	// ReasonCertificatePending: the certificate was asked for and is awaited.
+	ReasonCertificatePending = "CertificatePending"
+	// ReasonCertificateRenewed: a fresh certificate was issued.
+	ReasonCertificateRenewed = "CertificateRenewed"
+	// ReasonCertificateMismatch: the peer's certificate does not fit our key, name or time.
+	ReasonCertificateMismatch = "CertificateMismatch"
+	// ReasonEndpointChanged: the peer offers another API server or CA than was pinned at peering; peer again to accept it.
+	ReasonEndpointChanged = "EndpointChanged"
+	// ReasonInvalidEndpoint: the peer's API server address is not acceptable.
+	ReasonInvalidEndpoint = "InvalidEndpoint"
+	// ReasonKeyMissing: the private key of the identity is gone; peer again.
+	ReasonKeyMissing = "KeyMissing"
+	// ReasonAuthenticationAccepted: the slice's certificate was issued.
+	ReasonAuthenticationAccepted = "ResourceSliceAuthenticationAccepted"
+	// ReasonAuthenticationDenied: the slice's certificate was refused.
+	ReasonAuthenticationDenied = "ResourceSliceAuthenticationDenied"
+	// ReasonResourcesAccepted: the slice was granted.
+	ReasonResourcesAccepted = "ResourceSliceResourcesAccepted"
+	// ReasonResourcesDenied: the slice was not granted.
+	ReasonResourcesDenied = "ResourceSliceResourcesDenied"
+	// ReasonDefaultClassDisabled: this provider does not answer slices of the default class.
+	ReasonDefaultClassDisabled = "DefaultResourceSliceClassDisabled"
+	// ReasonWaitingForProvider: the slice was sent and not answered yet.
+	ReasonWaitingForProvider = "WaitingForProvider"
+	// ReasonNotReplicated: the object could not be sent to the provider; the message says why.
+	ReasonNotReplicated = "NotReplicated"
+	// ReasonPermissionPending: the rights in a new tenant namespace are not effective yet.
+	ReasonPermissionPending = "PermissionPending"
+	// ReasonNamespaceBound: the rights in a tenant namespace are in place.
+	ReasonNamespaceBound = "TenantNamespaceBound"
+	// ReasonInvalidNamespace: a tenant namespace's name does not fit its label.
+	ReasonInvalidNamespace = "InvalidTenantNamespace"
+	// ReasonAPIServerUnknown: the address to advertise to consumers is not known; set apiServer.address.
+	ReasonAPIServerUnknown = "APIServerAddressUnknown"
+	// ReasonCSRMissing: there is nothing to sign yet.
+	ReasonCSRMissing = "CSRMissing"
+	// ReasonInvalidSlice: the slice contradicts its tenant, or asks for what cannot be granted.
+	ReasonInvalidSlice = "InvalidResourceSlice"
+	// ReasonInvalidRenew: the Renew contradicts its tenant or slice.
+	ReasonInvalidRenew = "InvalidRenew"
+	// ReasonRenewing: a fresh certificate was asked for.
+	ReasonRenewing = "Renewing"
+	// ReasonIdentityPending: the Identity of the slice is not usable yet.
+	ReasonIdentityPending = "IdentityPending"
+	// ReasonInvalidStatus: the provider's answer cannot be true and was not used.
+	ReasonInvalidStatus = "InvalidRemoteStatus"
+	// ReasonNameConflict: an object of that name exists at the provider and is not ours.
+	ReasonNameConflict = "NameConflict"
+	// ReasonPeerUnreachable: the provider does not answer.
+	ReasonPeerUnreachable = "PeerUnreachable"
+	// ReasonUnauthorized: the provider does not accept our identity, or took its rights away.
+	ReasonUnauthorized = "Unauthorized"
+	// ReasonRemoteThrottled: the provider asked us to slow down.
+	ReasonRemoteThrottled = "RemoteThrottled"
+	// ReasonRefusedByProvider: the provider's rules do not allow the object.
+	ReasonRefusedByProvider = "RefusedByProvider"
+	// ReasonRemoteNamespaceMissing: our tenant namespace does not exist at the provider.
+	ReasonRemoteNamespaceMissing = "RemoteTenantNamespaceMissing"
+	// ReasonReplacing: the copy of an earlier object of the same name is removed first.
+	ReasonReplacing = "ReplacingCopy"
+	// ReasonDeletionPending: something else has to go first; the message names it.
+	ReasonDeletionPending = "DeletionPending"
+	// ReasonVirtualNodeCreated: the slice's VirtualNode was created.
+	ReasonVirtualNodeCreated = "VirtualNodeCreated"
+	// ReasonVirtualNodeConflict: a VirtualNode or Node of the slice's name exists and is not the slice's.
+	ReasonVirtualNodeConflict = "VirtualNodeConflict"
+	// ReasonRequestRefused: a virtual kubelet's certificate request is not exactly the expected one, and was left alone.
+	ReasonRequestRefused = "CertificateRequestRefused"
+	// ReasonRequestApproved: a virtual kubelet's certificate request was approved.
+	ReasonRequestApproved = "CertificateRequestApproved"
+	// ReasonNotOurs: an object of the name that we need exists and was not made by us.
+	ReasonNotOurs = "ObjectNotOurs"
+)

@@ -1,0 +1,15 @@
+package v1beta1
+
+// IsDead tells whether a peer is given up: an administrator said that it will not come back, and its API server does not
+// answer. A peer whose API server answers is never dead, whatever the annotation says. A nil ForeignCluster is not dead.
+func (fc *ForeignCluster) IsDead() bool {
+	if fc == nil || fc.Annotations[PermanentlyUnreachableAnnotation] != "true" {
+		return false
+	}
+	for _, c := range fc.Status.Conditions {
+		if c.Type == APIServerStatus && c.Status == StatusEstablished {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package v1beta1
+
+// Labels that several groups use. Values are cluster IDs unless the comment says otherwise.
+const (
+	// RemoteClusterIDLabel names the peer that an object is about.
+	RemoteClusterIDLabel = "liqo.io/remote-cluster-id"
+	// TenantNamespaceLabel ("true") marks tenant namespaces.
+	TenantNamespaceLabel = "liqo.io/tenant-namespace"
+	// TypeLabel marks virtual nodes (value VirtualNodeType); physical nodes do not carry it.
+	TypeLabel = "liqo.io/type"
+	// VirtualNodeType is the value of TypeLabel on virtual nodes.
+	VirtualNodeType = "virtual-node"
+	// ReplicationLabel ("true") asks for an object to be replicated to the cluster in RemoteIDLabel; "false" on the copy.
+	ReplicationLabel = "liqo.io/replication"
+	// RemoteIDLabel is the cluster that an object is replicated to.
+	RemoteIDLabel = "liqo.io/remoteID"
+	// OriginIDLabel is the cluster that a replicated copy comes from.
+	OriginIDLabel = "liqo.io/originID"
+	// ReplicatedLabel ("true") marks copies that a peer made.
+	ReplicatedLabel = "liqo.io/replicated"
+	// ManagedLabel ("true") is put on everything that our controllers create.
+	ManagedLabel = "liqo.io/managed"
+	// WebhookLabel ("true") marks our webhook configurations and their certificate Secret.
+	WebhookLabel = "liqo.io/webhook"
+)
+
+// Annotations that several groups use.
+const (
+	// PermanentlyUnreachableAnnotation ("true") on a ForeignCluster says that the peer will not come back. It has no
+	// effect as long as the peer's API server answers.
+	PermanentlyUnreachableAnnotation = "liqo.io/foreign-cluster-permanently-unreachable"
+	// OriginUIDAnnotation on an object made at a peer is the UID of the object that it stands for.
+	OriginUIDAnnotation = "liqo.io/origin-uid"
+	// PreinstalledAnnotation ("true") marks objects that the chart owns.
+	PreinstalledAnnotation = "liqo.io/preinstalled"
+)
+
+// Names that the installation fixes.
+const (
+	// ClusterIDConfigMap is the ConfigMap in Liqo's namespace that holds the cluster's ID under ClusterIDKey.
+	ClusterIDConfigMap = "liqo-clusterid-configmap"
+	// ClusterIDKey is the key of the cluster ID in ClusterIDConfigMap.
+	ClusterIDKey = "CLUSTER_ID"
+	// TenantNamespacePrefix and a cluster ID make the name of that peer's tenant namespace.
+	TenantNamespacePrefix = "liqo-tenant-"
+	// DefaultNamespace is where Liqo is installed unless the user says otherwise.
+	DefaultNamespace = "liqo"
+)
+
+// Condition types of a ForeignCluster and its modules.
+const (
+	// APIServerStatus tells whether the provider's API server answers.
+	APIServerStatus = "APIServerStatus"
+	// NetworkConnectionStatus tells whether the tunnel is up.
+	NetworkConnectionStatus = "NetworkConnectionStatus"
+	// NetworkGatewayServerStatus tells whether the gateway server's pods are ready.
+	NetworkGatewayServerStatus = "NetworkGatewayServerStatus"
+	// NetworkGatewayClientStatus tells whether the gateway client's pods are ready.
+	NetworkGatewayClientStatus = "NetworkGatewayClientStatus"
+	// NetworkGatewayPresence tells whether there is a gateway for the peer.
+	NetworkGatewayPresence = "NetworkGatewayPresence"
+	// NetworkConfigurationStatus tells whether the address ranges were exchanged.
+	NetworkConfigurationStatus = "NetworkConfigurationStatus"
+	// AuthIdentityControlPlaneStatus tells whether there is an identity to reach the provider with.
+	AuthIdentityControlPlaneStatus = "AuthIdentityControlPlaneStatus"
+	// AuthTenantStatus tells whether the consumer's Tenant was accepted.
+	AuthTenantStatus = "AuthTenantStatus"
+	// OffloadingVirtualNodeStatus tells whether the virtual kubelets are ready.
+	OffloadingVirtualNodeStatus = "OffloadingVirtualNodeStatus"
+	// OffloadingNodeStatus tells whether the virtual Nodes are ready.
+	OffloadingNodeStatus = "OffloadingNodeStatus"
+)
+
+// Statuses of a ForeignCluster's conditions other than Ready.
+const (
+	// StatusNone: nothing observed yet.
+	StatusNone = "None"
+	// StatusPending: under way.
+	StatusPending = "Pending"
+	// StatusEstablished: works.
+	StatusEstablished = "Established"
+	// StatusError: does not work.
+	StatusError = "Error"
+	// StatusReady: all parts are ready.
+	StatusReady = "Ready"
+	// StatusNotReady: no part is ready.
+	StatusNotReady = "NotReady"
+	// StatusSomeNotReady: some parts are ready, some are not.
+	StatusSomeNotReady = "SomeNotReady"
+)
+
+// Reasons of a ForeignCluster's conditions.
+const (
+	// ReasonPeeringReady: every enabled module works.
+	ReasonPeeringReady = "PeeringReady"
+	// ReasonModuleNotReady: at least one enabled module does not work; the message names it.
+	ReasonModuleNotReady = "ModuleNotReady"
+	// ReasonAPIServerReady: the peer's API server answered the last probe.
+	ReasonAPIServerReady = "APIServerReady"
+	// ReasonAPIServerUnreachable: the peer's API server did not answer in time.
+	ReasonAPIServerUnreachable = "APIServerUnreachable"
+	// ReasonAPIServerRefused: the peer's API server answered, but refused our credentials.
+	ReasonAPIServerRefused = "APIServerRefused"
+	// ReasonIdentityMissing: there is no control plane identity for the peer yet.
+	ReasonIdentityMissing = "IdentityMissing"
+	// ReasonIdentityReady: the identity's kubeconfig is in place.
+	ReasonIdentityReady = "IdentityReady"
+	// ReasonTenantReady: the tenant has its namespace and certificate.
+	ReasonTenantReady = "TenantReady"
+	// ReasonTenantNotReady: the tenant was not accepted yet.
+	ReasonTenantNotReady = "TenantNotReady"
+	// ReasonVirtualKubeletReady: all virtual kubelets towards the peer are ready.
+	ReasonVirtualKubeletReady = "VirtualKubeletReady"
+	// ReasonVirtualKubeletNotReady: a virtual kubelet is not ready; the message names it.
+	ReasonVirtualKubeletNotReady = "VirtualKubeletNotReady"
+	// ReasonNodeReady: all virtual Nodes of the peer are ready.
+	ReasonNodeReady = "NodeReady"
+	// ReasonNodeNotReady: a virtual Node is not ready; the message names it.
+	ReasonNodeNotReady = "NodeNotReady"
+)

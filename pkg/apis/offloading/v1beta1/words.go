@@ -1,0 +1,230 @@
+package v1beta1
+
+// Labels of offloading objects.
+const (
+	// OriginLabel on a reflected object is the ID of the cluster that it comes from.
+	OriginLabel = "offloading.liqo.io/origin"
+	// DestinationLabel on a reflected object is the ID of the cluster that it was made in.
+	DestinationLabel = "offloading.liqo.io/destination"
+	// NodeNameLabel on a ShadowPod is the virtual node that it comes through.
+	NodeNameLabel = "offloading.liqo.io/nodename"
+	// ManagedByLabel marks Pods and EndpointSlices made from shadow objects.
+	ManagedByLabel = "liqo.io/managed-by"
+	// ManagedByShadowPod is the value of ManagedByLabel on Pods.
+	ManagedByShadowPod = "shadowpod"
+	// LocalPodLabel ("true") marks this cluster's pods that run on a virtual node.
+	LocalPodLabel = "liqo.io/shadowPod"
+	// SchedulingLabel ("true") on a namespace selects it for the pod webhook.
+	SchedulingLabel = "liqo.io/scheduling-enabled"
+	// VirtualNodeLabel names the VirtualNode that a virtual kubelet's objects belong to.
+	VirtualNodeLabel = "liqo.io/virtual-node"
+	// RemoteUnavailableLabel ("true") marks pods whose virtual node is not ready.
+	RemoteUnavailableLabel = "liqo.io/remote-unavailable"
+	// CreatorUserLabel on a ShadowPod is a hash of the user that created it.
+	CreatorUserLabel = "liqo.io/creator-user"
+	// ComponentLabel names the component that a pod belongs to.
+	ComponentLabel = "offloading.liqo.io/component"
+	// VirtualKubeletComponent is the value of ComponentLabel on virtual kubelets.
+	VirtualKubeletComponent = "virtual-kubelet"
+)
+
+// Annotations of offloading objects.
+const (
+	// SkipReflectionAnnotation (presence) keeps an object or a namespace at home under policy DenyList.
+	SkipReflectionAnnotation = "liqo.io/skip-reflection"
+	// AllowReflectionAnnotation (presence) lets an object cross under policy AllowList.
+	AllowReflectionAnnotation = "liqo.io/allow-reflection"
+	// ManagedByNamespaceMapAnnotation on a twin namespace or its RoleBinding is <tenant namespace>/<NamespaceMap>.
+	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
+	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
+	OriginalNameAnnotation = "liqo.io/original-name"
+	// OffloadingPatchHashAnnotation on virtual kubelet pods restarts them when the offloading patch changes.
+	OffloadingPatchHashAnnotation = "liqo.io/offloading-patch-hash"
+	// RenderedHashAnnotation on a virtual kubelet's Deployment is the digest of what it was rendered to.
+	RenderedHashAnnotation = "liqo.io/rendered-hash"
+	// NodeAppliedAnnotation on a virtual Node lists the labels, annotations and taints that Liqo put there, so that it can
+	// take them away again without touching those of others.
+	NodeAppliedAnnotation = "liqo.io/last-applied"
+	// AntiAffinityPresetAnnotation on a pod is soft, hard or propagate.
+	AntiAffinityPresetAnnotation = "liqo.io/anti-affinity-preset"
+	// AntiAffinityLabelsAnnotation on a pod lists the label keys that the preset uses, separated by commas.
+	AntiAffinityLabelsAnnotation = "liqo.io/anti-affinity-labels"
+	// RemoteRuntimeClassAnnotation on a pod is its runtime class at the provider.
+	RemoteRuntimeClassAnnotation = "liqo.io/remote-runtime-class-name"
+	// APIServerSupportAnnotation on a pod is remote or disabled.
+	APIServerSupportAnnotation = "liqo.io/api-server-support"
+	// RemotePodCIDRsAnnotation on a VirtualNode lists the prefixes, separated by commas, that pod addresses reported by the
+	// provider must lie in. It is written once, from the first accepted ResourceSlice.
+	RemotePodCIDRsAnnotation = "liqo.io/remote-pod-cidrs"
+	// ReflectedKeysAnnotation on a reflected object records which of its labels and annotations were reflected, four
+	// characters each, so that they can be removed when they vanish at home.
+	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
+	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
+	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
+	// RemoteServiceAccountAnnotation on a pod is its ServiceAccount at the provider (with API server support "remote").
+	RemoteServiceAccountAnnotation = "liqo.io/remote-service-account-name"
+)
+
+// Finalizers.
+const (
+	// NamespaceOffloadingFinalizer removes the namespace's mappings.
+	NamespaceOffloadingFinalizer = "namespaceoffloading-controller.liqo.io/finalizer"
+	// NamespaceMapFinalizer removes the twins.
+	NamespaceMapFinalizer = "namespacemap-controller.liqo.io/finalizer"
+	// ShadowPodRecordFinalizer on a Pod that may finish keeps it until its end is recorded in the ShadowPod.
+	ShadowPodRecordFinalizer = "shadowpod.liqo.io/record"
+	// VirtualNodeFinalizer drains and removes the Node and its virtual kubelet.
+	VirtualNodeFinalizer = "virtualnode-controller.liqo.io/finalizer"
+)
+
+// Names and taints.
+const (
+	// NamespaceOffloadingName is the only name of a NamespaceOffloading.
+	NamespaceOffloadingName = "offloading"
+	// VirtualNodeTaint keeps pods of namespaces that are not offloaded off virtual nodes.
+	VirtualNodeTaint = "virtual-node.liqo.io/not-allowed"
+	// DefaultVkOptionsTemplate is the chart's VkOptionsTemplate, in Liqo's namespace.
+	DefaultVkOptionsTemplate = "virtual-kubelet-default"
+	// RemoteClusterRole is what a slice's user may do in the twins.
+	RemoteClusterRole = "liqo-virtual-kubelet-remote"
+	// LocalClusterRole is what a virtual kubelet may do in an offloaded namespace of its own cluster, bound per namespace.
+	LocalClusterRole = "liqo-virtual-kubelet-local"
+	// TenantClusterRole is what a consumer may do in its tenant namespace.
+	TenantClusterRole = "liqo-remote-controlplane"
+	// VirtualKubeletTenantClusterRole is what a virtual kubelet may do in its tenant namespace.
+	VirtualKubeletTenantClusterRole = "liqo-virtual-kubelet-tenant"
+	// VirtualKubeletClusterRole is what a virtual kubelet may do cluster-wide: ask for its node certificate.
+	VirtualKubeletClusterRole = "liqo-virtual-kubelet"
+	// ManagerTenantClusterRole is what liqo-controller-manager may do in tenant namespaces, bound there by itself.
+	ManagerTenantClusterRole = "liqo-controller-manager-tenant"
+	// ManagerTwinClusterRole is what liqo-controller-manager may do in twin namespaces, bound there by itself.
+	ManagerTwinClusterRole = "liqo-controller-manager-twin"
+	// DefaultRuntimeClass is the RuntimeClass by which a pod asks for a virtual node.
+	DefaultRuntimeClass = "liqo"
+	// SecretLedger is the ConfigMap in a twin namespace by which the provider tells what became of reflected Secrets.
+	SecretLedger = "liqo-secret-ledger"
+)
+
+// Condition types of a VirtualNode, and their statuses.
+const (
+	// VirtualKubeletCondition is the state of the virtual kubelet's Deployment.
+	VirtualKubeletCondition = "VirtualKubelet"
+	// NodeCondition is the state of the Node.
+	NodeCondition = "Node"
+	// StatusNone: there is none.
+	StatusNone = "None"
+	// StatusCreating: it does not run yet.
+	StatusCreating = "Creating"
+	// StatusRunning: it runs.
+	StatusRunning = "Running"
+	// StatusDraining: its pods are leaving.
+	StatusDraining = "Draining"
+	// StatusDeleting: it is going.
+	StatusDeleting = "Deleting"
+)
+
+// Condition types of a twin in a NamespaceOffloading.
+const (
+	// OffloadingRequiredCondition tells whether the selector selects the cluster.
+	OffloadingRequiredCondition = "OffloadingRequired"
+	// RemoteNamespaceReadyCondition tells whether the twin can be used.
+	RemoteNamespaceReadyCondition = "Ready"
+)
+
+// Condition types that a virtual kubelet puts on this cluster's pods.
+const (
+	// RemotePodCondition tells which pod at the provider a pod runs as.
+	RemotePodCondition = "offloading.liqo.io/RemotePod"
+	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
+	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
+)
+
+// Reasons of conditions and Events in this group.
+const (
+	// ReasonRemotePodExists: the pod has its twin at the provider.
+	ReasonRemotePodExists = "RemotePodExists"
+	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.
+	ReasonRemotePodMissing = "RemotePodMissing"
+	// ReasonReadinessGatesNotReady: a readiness gate of the pod is not met at home.
+	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
+	// ReasonOffloadingReady: all selected clusters have their twin.
+	ReasonOffloadingReady = "OffloadingReady"
+	// ReasonNoClusterSelected: the selector selects no virtual node.
+	ReasonNoClusterSelected = "NoClusterSelected"
+	// ReasonClusterSelected: the selector selects the cluster.
+	ReasonClusterSelected = "ClusterSelected"
+	// ReasonClusterNotSelected: the selector does not select the cluster.
+	ReasonClusterNotSelected = "ClusterNotSelected"
+	// ReasonInvalidClusterSelector: the selector cannot be parsed.
+	ReasonInvalidClusterSelector = "InvalidClusterSelector"
+	// ReasonTwinPending: the provider has not answered yet.
+	ReasonTwinPending = "RemoteNamespacePending"
+	// ReasonTwinReady: the twin can be used.
+	ReasonTwinReady = "RemoteNamespaceReady"
+	// ReasonTwinFailed: the provider could not make the twin.
+	ReasonTwinFailed = "RemoteNamespaceFailed"
+	// ReasonTwinTerminating: the twin is being removed.
+	ReasonTwinTerminating = "RemoteNamespaceTerminating"
+	// ReasonNamespaceConflict: a namespace of the twin's name exists and is not the consumer's.
+	ReasonNamespaceConflict = "NamespaceConflict"
+	// ReasonNamespaceNotAllowed: the provider does not let the consumer use this name.
+	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	// ReasonNamespaceLimit: the consumer has as many namespaces as the provider lets it have.
+	ReasonNamespaceLimit = "NamespaceLimitReached"
+	// ReasonMappingReady: all twins are in place.
+	ReasonMappingReady = "MappingReady"
+	// ReasonVirtualNodeReady: Node and virtual kubelet run.
+	ReasonVirtualNodeReady = "VirtualNodeReady"
+	// ReasonVirtualKubeletStarting: the virtual kubelet is not ready yet; the message says which pod and why.
+	ReasonVirtualKubeletStarting = "VirtualKubeletStarting"
+	// ReasonNodeNotReady: the Node is not ready.
+	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonTemplateMissing: the VkOptionsTemplate does not exist.
+	ReasonTemplateMissing = "VkOptionsTemplateMissing"
+	// ReasonInvalidVirtualNode: the VirtualNode contradicts its namespace or another node; the message says how.
+	ReasonInvalidVirtualNode = "InvalidVirtualNode"
+	// ReasonDraining: pods are leaving the node.
+	ReasonDraining = "Draining"
+	// ReasonPodCreated: the pod exists.
+	ReasonPodCreated = "CreatedPod"
+	// ReasonPodCreationFailed: the pod could not be created.
+	ReasonPodCreationFailed = "FailedCreatePod"
+	// ReasonPodTerminated: the pod finished.
+	ReasonPodTerminated = "PodTerminated"
+	// ReasonPodConflict: a pod of that name exists and is not this consumer's.
+	ReasonPodConflict = "PodConflict"
+	// ReasonPodRefused: the pod has a field that is not on the allow-list.
+	ReasonPodRefused = "PodRefused"
+	// ReasonQuotaExceeded: the grant is used up.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonCordoned: the slice or its tenant is cordoned.
+	ReasonCordoned = "Cordoned"
+	// ReasonOffloadingBackOff: the pod's namespace is not offloaded to this cluster.
+	ReasonOffloadingBackOff = "OffloadingBackOff"
+	// ReasonOffloadingAborted: the pod's namespace is no longer offloaded to this cluster.
+	ReasonOffloadingAborted = "OffloadingAborted"
+	// ReasonRemotePodTerminated: the remote pod is gone and will not come back.
+	ReasonRemotePodTerminated = "RemotePodTerminated"
+	// ReasonInvalidRemoteStatus: the provider reported something that cannot be true.
+	ReasonInvalidRemoteStatus = "InvalidRemoteStatus"
+	// ReasonSuccessfulReflection: the object crossed.
+	ReasonSuccessfulReflection = "SuccessfulReflection"
+	// ReasonFailedReflection: the object could not cross; the message says why.
+	ReasonFailedReflection = "FailedReflection"
+	// ReasonReflectionDisabled: the object's policy keeps it at home.
+	ReasonReflectionDisabled = "ReflectionDisabled"
+	// ReasonNameConflict: an object of that name exists at the provider and is not ours.
+	ReasonNameConflict = "NameConflict"
+	// ReasonNotReflectable: the object never crosses, whatever the policy; the message says why.
+	ReasonNotReflectable = "NotReflectable"
+	// ReasonTooLarge: the object is larger than the remote API server takes.
+	ReasonTooLarge = "TooLarge"
+	// ReasonContended: somebody at the provider keeps changing what was reflected; the message names the field.
+	ReasonContended = "Contended"
+	// ReasonRemoteOverLimit: the provider shows more objects than are accepted from it.
+	ReasonRemoteOverLimit = "RemoteOverLimit"
+	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.
+	ReasonLedgerOverflow = "SecretLedgerOverflow"
+	// ReasonRemoteUnavailable: the provider does not answer.
+	ReasonRemoteUnavailable = "RemoteUnavailable"
+)

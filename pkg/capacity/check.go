@@ -1,0 +1,126 @@
+package capacity
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// Refusal is why a pod is not admitted.
+type Refusal struct {
+	// Reason is one of the reasons of the offloading group.
+	Reason string
+	// Message tells the user what to do.
+	Message string
+}
+
+// Error is the message.
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Check returns why a pod may not be created under a grant of which used is taken, or nil if it may.
+func Check(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, used corev1.ResourceList) *Refusal {
+	if grant.Cordoned != nil && *grant.Cordoned {
+		return refuse(offloadingv1beta1.ReasonCordoned, "the provider takes no new pods of this slice: it is cordoned; ask the provider's administrator")
+	}
+	if refusal := checkSigns(spec); refusal != nil {
+		return refusal
+	}
+	if refusal := checkDeclared(grant.LimitsEnforcement, spec); refusal != nil {
+		return refusal
+	}
+	return fits(grant.Resources, used, PodRequests(spec))
+}
+
+// checkSigns refuses negative quantities: the API server finds them only in Pods, and here they would pay for other containers.
+func checkSigns(spec *corev1.PodSpec) *Refusal {
+	lists := []corev1.ResourceList{spec.Overhead, podLevel(spec).Requests, podLevel(spec).Limits}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			lists = append(lists, containers[i].Resources.Requests, containers[i].Resources.Limits)
+		}
+	}
+	for _, list := range lists {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if quantity := list[name]; quantity.Sign() < 0 {
+				return refuse(offloadingv1beta1.ReasonPodRefused, "the quantity %s of %s is negative", quantity.String(), name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkDeclared checks that a pod declares what the enforcement wants declared.
+func checkDeclared(enforcement offloadingv1beta1.LimitsEnforcement, spec *corev1.PodSpec) *Refusal {
+	if enforcement != offloadingv1beta1.SoftLimitsEnforcement && enforcement != offloadingv1beta1.HardLimitsEnforcement {
+		return nil
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if refusal := checkContainer(enforcement, &containers[i], podLevel(spec)); refusal != nil {
+				return refusal
+			}
+		}
+	}
+	return nil
+}
+
+func podLevel(spec *corev1.PodSpec) corev1.ResourceRequirements {
+	if spec.Resources == nil {
+		return corev1.ResourceRequirements{}
+	}
+	return *spec.Resources
+}
+
+func checkContainer(enforcement offloadingv1beta1.LimitsEnforcement, c *corev1.Container, pod corev1.ResourceRequirements) *Refusal {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		_, declared := c.Resources.Requests[name]
+		_, together := pod.Requests[name]
+		if !declared && !together {
+			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
+				"container %q has no %s request: the provider wants requests for cpu and memory (limits enforcement %s); set resources.requests", c.Name, name, enforcement)
+		}
+	}
+	if enforcement != offloadingv1beta1.HardLimitsEnforcement {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
+		request := c.Resources.Requests[name]
+		limit, limited := c.Resources.Limits[name]
+		if !limited || limit.Cmp(request) != 0 {
+			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
+				"container %q must have a %s limit equal to its request %s (limits enforcement Hard); set resources.limits", c.Name, name, request.String())
+		}
+	}
+	return nil
+}
+
+// fits compares what a pod takes with what is left of a grant.
+func fits(granted, used, wanted corev1.ResourceList) *Refusal {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		limit, known := granted[name]
+		if !known && name == corev1.ResourcePods {
+			continue
+		}
+		if !known {
+			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
+				"the provider granted no %s: limit not found for this resource; ask for it in the ResourceSlice, or do not request it", name)
+		}
+		taken, want := used[name].DeepCopy(), wanted[name]
+		total := taken.DeepCopy()
+		total.Add(want)
+		if total.Cmp(limit) > 0 {
+			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
+				"the provider's grant of %s is used up: requested %s, used %s of %s; delete pods, or ask for more in the ResourceSlice",
+				name, want.String(), taken.String(), limit.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package info
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/cli/diagnosis"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// Status of a module.
+type Status string
+
+// The statuses of a module.
+const (
+	// Healthy modules work.
+	Healthy Status = "Healthy"
+	// Unhealthy modules do not; the alerts say why.
+	Unhealthy Status = "Unhealthy"
+	// Disabled modules are not used.
+	Disabled Status = "Disabled"
+)
+
+// Local is what is installed in this cluster.
+type Local struct {
+	// ClusterID of the cluster.
+	ClusterID string `json:"clusterID"`
+	// Version of Liqo.
+	Version string `json:"version"`
+	// Labels that consumers see on their virtual nodes.
+	Labels map[string]string `json:"labels,omitempty"`
+	// APIServerAddr is where other clusters reach the API server.
+	APIServerAddr string `json:"APIServerAddr,omitempty"`
+}
+
+// Pod is the state of a pod that is not ready.
+type Pod struct {
+	// Status says why, in a sentence.
+	Status string `json:"status"`
+	// ReadyContainers of TotalContainers.
+	ReadyContainers int `json:"readyContainers"`
+	TotalContainers int `json:"totalContainers"`
+	// Restarts of all containers.
+	Restarts int32 `json:"restarts"`
+}
+
+// Health of the installation.
+type Health struct {
+	// Healthy tells whether all pods are ready.
+	Healthy bool `json:"healthy"`
+	// UnhealthyPods by name.
+	UnhealthyPods map[string]Pod `json:"unhealthyPods,omitempty"`
+}
+
+// Network of this cluster.
+type Network struct {
+	// PodCIDRs and ServiceCIDR that Liqo was told.
+	PodCIDRs    []string `json:"podCIDRs,omitempty"`
+	ServiceCIDR string   `json:"serviceCIDR,omitempty"`
+}
+
+// Peer is a line about one peer.
+type Peer struct {
+	// ClusterID and Role of the peer.
+	ClusterID string               `json:"clusterID"`
+	Role      corev1beta1.RoleType `json:"role"`
+	// The modules' statuses.
+	NetworkingStatus     Status `json:"networkingStatus"`
+	AuthenticationStatus Status `json:"authenticationStatus"`
+	OffloadingStatus     Status `json:"offloadingStatus"`
+}
+
+// Peerings are the active peerings.
+type Peerings struct {
+	// Peers sorted by cluster ID.
+	Peers []Peer `json:"peers"`
+}
+
+// Report about an installation.
+type Report struct {
+	Local    Local    `json:"local"`
+	Health   Health   `json:"health"`
+	Network  *Network `json:"network,omitempty"`
+	Peerings Peerings `json:"peerings"`
+}
+
+// Read reads the state of an installation. The network is read only on request.
+func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, error) {
+	installation, err := cluster.RequireInstalled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config := &installation.Config
+	report := &Report{Local: Local{
+		ClusterID: installation.ClusterID, Version: installation.Version,
+		Labels: config.Discovery.ClusterLabels, APIServerAddr: config.APIServer.Address,
+	}}
+	if network {
+		report.Network = &Network{PodCIDRs: config.IPAM.PodCIDRs, ServiceCIDR: config.IPAM.ServiceCIDR}
+		if len(config.IPAM.PodCIDRs) == 0 && config.IPAM.PodCIDR != "" {
+			report.Network.PodCIDRs = []string{config.IPAM.PodCIDR}
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := cluster.List(ctx, pods, client.InNamespace(cluster.LiqoNamespace)); err != nil {
+		return nil, err
+	}
+	report.Health = health(pods.Items)
+	if installation.Deployment == nil || len(pods.Items) == 0 {
+		report.Health.Healthy = false
+	}
+	foreign := &corev1beta1.ForeignClusterList{}
+	if err := cluster.List(ctx, foreign); err != nil {
+		return nil, err
+	}
+	report.Peerings.Peers = peers(foreign.Items)
+	return report, nil
+}
+
+// health sums pods up. Pods that ended well are no concern.
+func health(pods []corev1.Pod) Health {
+	result := Health{Healthy: true}
+	for i := range pods {
+		pod := &pods[i]
+		why := diagnosis.WhyNotReady(pod)
+		if why == "" || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		state := Pod{Status: why, TotalContainers: len(pod.Spec.Containers)}
+		for _, container := range pod.Status.ContainerStatuses {
+			state.Restarts += container.RestartCount
+			if container.Ready {
+				state.ReadyContainers++
+			}
+		}
+		if result.UnhealthyPods == nil {
+			result.UnhealthyPods = map[string]Pod{}
+		}
+		result.Healthy, result.UnhealthyPods[pod.Name] = false, state
+	}
+	return result
+}
+
+func peers(foreign []corev1beta1.ForeignCluster) []Peer {
+	result := make([]Peer, 0, len(foreign))
+	for i := range foreign {
+		modules := &foreign[i].Status.Modules
+		result = append(result, Peer{
+			ClusterID: string(foreign[i].Spec.ClusterID), Role: roleOf(&foreign[i]), NetworkingStatus: statusOf(modules.Networking),
+			AuthenticationStatus: statusOf(modules.Authentication), OffloadingStatus: statusOf(modules.Offloading),
+		})
+	}
+	slices.SortFunc(result, func(a, b Peer) int { return strings.Compare(a.ClusterID, b.ClusterID) })
+	return result
+}
+
+func roleOf(foreign *corev1beta1.ForeignCluster) corev1beta1.RoleType {
+	if foreign.Status.Role == "" {
+		return corev1beta1.UnknownRole
+	}
+	return foreign.Status.Role
+}
+
+// statusOf sums a module up.
+func statusOf(module corev1beta1.Module) Status {
+	switch {
+	case !module.Enabled:
+		return Disabled
+	case len(alertsOf(module)) > 0:
+		return Unhealthy
+	default:
+		return Healthy
+	}
+}
+
+// alertsOf are the messages of the conditions that are not positive.
+func alertsOf(module corev1beta1.Module) []string {
+	var alerts []string
+	for _, condition := range module.Conditions {
+		if condition.Status == corev1beta1.StatusEstablished || condition.Status == corev1beta1.StatusReady {
+			continue
+		}
+		message := condition.Message
+		if message == "" {
+			message = strings.TrimSpace(condition.Status + " " + condition.Reason)
+		}
+		alerts = append(alerts, condition.Type+": "+message)
+	}
+	return alerts
+}

@@ -1,0 +1,206 @@
+package info
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// Identity of a peer.
+type Identity struct {
+	// ClusterID and Role of the peer.
+	ClusterID string               `json:"clusterID"`
+	Role      corev1beta1.RoleType `json:"role"`
+}
+
+// Module of a peering.
+type Module struct {
+	// Status of the module.
+	Status Status `json:"status"`
+	// Alerts say what does not work.
+	Alerts []string `json:"alerts,omitempty"`
+}
+
+// Slice is a share of resources that is consumed or provided.
+type Slice struct {
+	// Name of the ResourceSlice.
+	Name string `json:"name"`
+	// Action is Consuming or Providing.
+	Action string `json:"action"`
+	// Accepted tells whether it was granted.
+	Accepted bool `json:"accepted"`
+	// Alerts say what is wrong with it.
+	Alerts []string `json:"alerts,omitempty"`
+	// Resources granted.
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// Authentication module of a peering.
+type Authentication struct {
+	Module `json:",inline"`
+	// APIServerAddr of a provider.
+	APIServerAddr string `json:"APIServerAddr,omitempty"`
+	// ResourceSlices in both directions.
+	ResourceSlices []Slice `json:"resourceSlices,omitempty"`
+}
+
+// Node is a virtual node.
+type Node struct {
+	// Name of the VirtualNode.
+	Name string `json:"name"`
+	// Status of the node.
+	Status Status `json:"status"`
+	// Secret with the credentials, and the ResourceSlice that the node was made of.
+	Secret        string `json:"secret,omitempty"`
+	ResourceSlice string `json:"resourceSlice,omitempty"`
+	// Resources that the node offers.
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// Offloading module of a peering.
+type Offloading struct {
+	Module `json:",inline"`
+	// VirtualNodes of the peer.
+	VirtualNodes []Node `json:"virtualNodes,omitempty"`
+}
+
+// PeerReport is all about one peer.
+type PeerReport struct {
+	Info           Identity       `json:"info"`
+	Network        Module         `json:"network"`
+	Authentication Authentication `json:"authentication"`
+	Offloading     Offloading     `json:"offloading"`
+}
+
+// The actions of slices.
+const (
+	// Consuming: this cluster uses the peer's resources.
+	Consuming = "Consuming"
+	// Providing: the peer uses this cluster's resources.
+	Providing = "Providing"
+)
+
+// ReadPeers reads the state of some peerings by cluster ID; of all of them if none is given.
+func ReadPeers(ctx context.Context, cluster *target.Cluster, ids []string) (map[string]*PeerReport, error) {
+	if _, err := cluster.RequireInstalled(ctx); err != nil {
+		return nil, err
+	}
+	foreign := &corev1beta1.ForeignClusterList{}
+	if err := cluster.List(ctx, foreign); err != nil {
+		return nil, err
+	}
+	reports := map[string]*PeerReport{}
+	var known []string
+	for i := range foreign.Items {
+		id := string(foreign.Items[i].Spec.ClusterID)
+		known = append(known, id)
+		if len(ids) > 0 && !slices.Contains(ids, id) {
+			continue
+		}
+		report, err := readPeer(ctx, cluster, &foreign.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		reports[id] = report
+	}
+	for _, id := range ids {
+		if reports[id] == nil {
+			slices.Sort(known)
+			return nil, failure.Unmet("peer with it first: liqoctl peer; the present peers are: "+orNone(known), "%s is no peer of cluster %s", id, cluster.Name)
+		}
+	}
+	return reports, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
+	id := string(foreign.Spec.ClusterID)
+	namespace := foreign.Status.TenantNamespace.Local
+	if namespace == "" {
+		namespace = corev1beta1.TenantNamespacePrefix + id
+	}
+	resourceSlices := &authv1beta1.ResourceSliceList{}
+	if err := cluster.List(ctx, resourceSlices, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	nodes := &offloadingv1beta1.VirtualNodeList{}
+	if err := cluster.List(ctx, nodes, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	return Peering(foreign, resourceSlices.Items, nodes.Items), nil
+}
+
+// Peering sums one peering up from its objects.
+func Peering(foreign *corev1beta1.ForeignCluster, resourceSlices []authv1beta1.ResourceSlice, nodes []offloadingv1beta1.VirtualNode) *PeerReport {
+	modules := &foreign.Status.Modules
+	report := &PeerReport{
+		Info:           Identity{ClusterID: string(foreign.Spec.ClusterID), Role: roleOf(foreign)},
+		Network:        moduleOf(modules.Networking),
+		Authentication: Authentication{Module: moduleOf(modules.Authentication), APIServerAddr: foreign.Status.APIServerURL},
+		Offloading:     Offloading{Module: moduleOf(modules.Offloading)},
+	}
+	for i := range resourceSlices {
+		report.Authentication.ResourceSlices = append(report.Authentication.ResourceSlices, sliceOf(&resourceSlices[i]))
+	}
+	slices.SortFunc(report.Authentication.ResourceSlices, func(a, b Slice) int { return strings.Compare(a.Name+a.Action, b.Name+b.Action) })
+	for i := range nodes {
+		report.Offloading.VirtualNodes = append(report.Offloading.VirtualNodes, nodeOf(&nodes[i]))
+	}
+	slices.SortFunc(report.Offloading.VirtualNodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return report
+}
+
+func moduleOf(module corev1beta1.Module) Module {
+	status := statusOf(module)
+	if status == Disabled {
+		return Module{Status: status}
+	}
+	return Module{Status: status, Alerts: alertsOf(module)}
+}
+
+func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
+	result := Slice{Name: slice.Name, Action: Consuming, Resources: slice.Status.Resources}
+	if slice.Labels[corev1beta1.ReplicatedLabel] == "true" {
+		result.Action = Providing
+	}
+	accepted := 0
+	for _, condition := range slice.Status.Conditions {
+		switch {
+		case condition.Status == authv1beta1.Accepted && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
+			accepted++
+		case condition.Status != string(metav1.ConditionTrue) && condition.Message != "":
+			result.Alerts = append(result.Alerts, condition.Type+": "+condition.Message)
+		}
+	}
+	result.Accepted = accepted == 2
+	return result
+}
+
+func nodeOf(node *offloadingv1beta1.VirtualNode) Node {
+	result := Node{Name: node.Name, Status: Unhealthy, ResourceSlice: node.Labels[authv1beta1.ResourceSliceNameLabel], Resources: node.Spec.ResourceQuota.Hard}
+	if node.Spec.KubeconfigSecretRef != nil {
+		result.Secret = node.Spec.KubeconfigSecretRef.Name
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1beta1.ConditionReady && condition.Status == string(metav1.ConditionTrue) {
+			result.Status = Healthy
+		}
+	}
+	return result
+}

@@ -1,0 +1,12 @@
+// Package install installs Liqo in one cluster, or upgrades what is installed.
+//
+// Contract:
+//   - Everything that the chart has to know of the cluster is found out (Detect, a pure function of Facts) and told, or is asked
+//     for with the flag that answers it.
+//   - Values are merged in this order, later ones win: the chart's defaults, what was detected, the values of the present
+//     installation, explicit options, value files, --set, --set-string.
+//   - The cluster ID never changes once there is one.
+//   - Checks come before the first write: rights, addresses, the values against the chart's schema.
+//   - Run ends when the installation really answers: every pod is available and the webhooks can be called. On a timeout the
+//     error says which pod is not ready and why.
+package install

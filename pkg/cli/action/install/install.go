@@ -1,0 +1,311 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"liqo.io/liqo/charts"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/helm"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/version"
+)
+
+// DefaultTimeout of Run.
+const DefaultTimeout = 10 * time.Minute
+
+// Options of Prepare and Run.
+type Options struct {
+	// Cluster to install in; its LiqoNamespace is made if need be.
+	Cluster *target.Cluster
+	// Wishes about what is otherwise detected.
+	Wishes Wishes
+	// Version of the images; empty means liqoctl's own, or the chart's if ChartPath is given.
+	Version string
+	// ChartPath is a chart to install instead of the built-in one.
+	ChartPath string
+	// ClusterID of the cluster; empty keeps the present one, or makes one up.
+	ClusterID string
+	// ClusterLabels that consumers see on their virtual nodes.
+	ClusterLabels map[string]string
+	// ReservedSubnets that are never used.
+	ReservedSubnets []string
+	// EnableMetrics serves metrics.
+	EnableMetrics bool
+	// ResetValues forgets the values of the present installation.
+	ResetValues bool
+	// Values are parsed value files, later ones win; Set and SetString are assignments in Helm's syntax, which win over them.
+	Values         []map[string]any
+	Set, SetString []string
+	// SkipValidation leaves out the comparison of ranges with the addresses in use.
+	SkipValidation bool
+	// Timeout of the whole operation; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Observer is told each step; nil means nobody.
+	Observer progress.Observer
+	// Helm to install with; nil means one for Cluster.
+	Helm helm.Client
+}
+
+// Report says what is installed.
+type Report struct {
+	// ClusterID of the cluster, and the Namespace that Liqo is in.
+	ClusterID string `json:"clusterID"`
+	Namespace string `json:"namespace"`
+	// Version of the images, and Revision of the Helm release.
+	Version  string `json:"version"`
+	Revision int    `json:"revision"`
+	// Upgraded tells an upgrade from a first installation.
+	Upgraded bool `json:"upgraded"`
+	// Settings that were detected or given.
+	Settings Settings `json:"settings"`
+}
+
+// Plan is what Run would do.
+type Plan struct {
+	// Settings of the cluster.
+	Settings Settings
+	// ClusterID that the cluster will have.
+	ClusterID string
+	// Values that are given to the chart, without its defaults.
+	Values map[string]any
+
+	chart   *helm.Chart
+	present *helm.Release
+	options Options
+}
+
+// Prepare finds everything out and checks it; it changes nothing.
+func Prepare(ctx context.Context, o Options) (*Plan, error) {
+	o = o.withDefaults()
+	plan := &Plan{options: o}
+	steps := []struct {
+		title string
+		run   func(context.Context) (string, error)
+	}{
+		{"Checking the cluster", plan.check},
+		{"Reading the chart", plan.load},
+		{"Detecting the cluster's settings", plan.detect},
+		{"Checking the values", plan.decide},
+	}
+	for _, step := range steps {
+		err := progress.Run(ctx, o.Observer, o.Cluster.Name, step.title, func(ctx context.Context, _ progress.Task) (string, error) {
+			return step.run(ctx)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Observer == nil {
+		o.Observer = progress.Discard
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return o
+}
+
+// check reaches the cluster and asks for the rights.
+func (p *Plan) check(ctx context.Context) (string, error) {
+	o := &p.options
+	kubernetes, err := o.Cluster.Reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	namespace := o.Cluster.LiqoNamespace
+	var rights []target.Right
+	for _, right := range []struct{ group, resource string }{
+		{"", "namespaces"}, {"rbac.authorization.k8s.io", "clusterroles"}, {"rbac.authorization.k8s.io", "clusterrolebindings"},
+		{"apiextensions.k8s.io", "customresourcedefinitions"},
+		{"admissionregistration.k8s.io", "validatingwebhookconfigurations"}, {"admissionregistration.k8s.io", "mutatingwebhookconfigurations"},
+	} {
+		rights = append(rights, target.Rights(right.group, right.resource, "", "get", "create")...)
+	}
+	rights = append(rights, target.Rights("", "secrets", namespace, "list", "create", "update")...)
+	rights = append(rights, target.Rights("apps", "deployments", namespace, "get", "create")...)
+	return "Kubernetes " + kubernetes + " answers, and you may install", o.Cluster.RequireRights(ctx, rights)
+}
+
+// load reads the chart and what is installed.
+func (p *Plan) load(ctx context.Context) (string, error) {
+	o := &p.options
+	var err error
+	if o.ChartPath == "" {
+		if p.chart, err = helm.Load(charts.Liqo()); err == nil {
+			p.chart.SetAppVersion(version.Version)
+		}
+	} else if p.chart, err = helm.LoadPath(o.ChartPath); err != nil {
+		err = failure.Misuse("give the folder or archive of a chart", "--local-chart-path: %w", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	if o.Version != "" {
+		p.chart.SetAppVersion(o.Version)
+	}
+	if o.Helm == nil {
+		if o.Helm, err = helm.New(o.Cluster.Getter, o.Cluster.LiqoNamespace, nil); err != nil {
+			return "", err
+		}
+	}
+	if p.present, err = o.Helm.Get(ctx, target.Liqo); err != nil {
+		return "", err
+	}
+	_, app := p.chart.Version()
+	if p.present == nil {
+		return "Liqo " + app + " is to be installed", nil
+	}
+	return fmt.Sprintf("Liqo %s is installed, and is to be brought to %s", p.present.AppVersion, app), nil
+}
+
+// detect finds out the settings and the cluster ID.
+func (p *Plan) detect(ctx context.Context) (string, error) {
+	o := &p.options
+	facts, err := Gather(ctx, o.Cluster)
+	if err != nil {
+		return "", err
+	}
+	given, err := p.given()
+	if err != nil {
+		return "", err
+	}
+	wishes := o.Wishes
+	wishes.AddressElsewhere = text(given, "apiServer", "address") != ""
+	wishes.PodCIDRsElsewhere = len(list(given, "ipam", "podCIDRs")) > 0 || text(given, "ipam", "podCIDR") != ""
+	wishes.ServiceCIDRElsewhere = text(given, "ipam", "serviceCIDR") != ""
+	if p.Settings, err = Detect(wishes, facts); err != nil {
+		return "", err
+	}
+	if err := p.identify(ctx, text(given, "discovery", "config", "clusterID")); err != nil {
+		return "", err
+	}
+	p.Values = p.merge(given)
+	p.read()
+	if !o.SkipValidation {
+		if err := CheckRanges(p.Settings, o.ReservedSubnets, facts); err != nil {
+			return "", err
+		}
+	}
+	return p.Settings.String(), nil
+}
+
+// identify decides the cluster ID: the present one, the given one, or a new one.
+func (p *Plan) identify(ctx context.Context, inValues string) error {
+	o := &p.options
+	installed, err := o.Cluster.Installed(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := o.ClusterID
+	if wanted == "" {
+		wanted = inValues
+	}
+	switch {
+	case installed != nil && installed.ClusterID != "":
+		p.ClusterID = installed.ClusterID
+		if wanted != "" && wanted != p.ClusterID {
+			return failure.Unmet("leave --cluster-id out, or uninstall first with 'liqoctl uninstall'",
+				"the cluster ID is %s and cannot be changed to %s, because peers know the cluster by it", p.ClusterID, wanted)
+		}
+	case wanted != "":
+		p.ClusterID = wanted
+	default:
+		p.ClusterID = RandomID()
+	}
+	if err := identity.ValidateClusterID(p.ClusterID); err != nil {
+		return failure.Misuse("give another one with --cluster-id", "%w", err)
+	}
+	return nil
+}
+
+// decide checks the values against the chart.
+func (p *Plan) decide(context.Context) (string, error) {
+	if err := p.chart.Validate(p.Values); err != nil {
+		return "", failure.Misuse("correct the values; docs/reference/values.md lists them, and --reset-values forgets those of the present installation", "%w", err)
+	}
+	return "The values fit the chart", nil
+}
+
+// String says the settings in one line.
+func (s Settings) String() string {
+	parts := []string{"provider " + string(s.Provider)}
+	if len(s.PodCIDRs) > 0 {
+		parts = append(parts, fmt.Sprintf("pod CIDR %s (%s)", strings.Join(s.PodCIDRs, ", "), s.Sources["podCIDRs"]))
+	}
+	if s.ServiceCIDR != "" {
+		parts = append(parts, fmt.Sprintf("service CIDR %s (%s)", s.ServiceCIDR, s.Sources["serviceCIDR"]))
+	}
+	if s.APIServerURL != "" {
+		parts = append(parts, fmt.Sprintf("API server %s (%s)", s.APIServerURL, s.Sources["apiServerURL"]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Render returns the manifests that Run would apply.
+func (p *Plan) Render(ctx context.Context) (string, error) {
+	return p.options.Helm.Template(ctx, p.request())
+}
+
+func (p *Plan) request() helm.Request {
+	return helm.Request{Name: target.Liqo, Chart: p.chart, Values: p.Values, Timeout: p.options.Timeout}
+}
+
+// Run installs or upgrades, and waits until the installation answers.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o = o.withDefaults()
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	plan, err := Prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Apply(ctx)
+}
+
+// Apply does what was planned.
+func (p *Plan) Apply(ctx context.Context) (*Report, error) {
+	o := &p.options
+	_, app := p.chart.Version()
+	report := &Report{ClusterID: p.ClusterID, Namespace: o.Cluster.LiqoNamespace, Version: app, Upgraded: p.present != nil, Settings: p.Settings}
+	title, done := "Installing Liqo "+app, "Liqo "+app+" installed"
+	if p.present != nil {
+		title, done = "Upgrading Liqo to "+app, "Liqo upgraded to "+app
+	}
+	err := progress.Run(ctx, o.Observer, o.Cluster.Name, title, func(ctx context.Context, task progress.Task) (string, error) {
+		release, err := p.put(ctx, task)
+		if err != nil {
+			return "", err
+		}
+		report.Revision = release.Revision
+		return done, nil
+	})
+	if err != nil {
+		return report, err
+	}
+	o.Cluster.Name = p.ClusterID
+	return report, Wait(ctx, o.Cluster, o.Observer)
+}
+
+// put has Helm do it. A release that was left half removed is removed first.
+func (p *Plan) put(ctx context.Context, task progress.Task) (*helm.Release, error) {
+	o := &p.options
+	if p.present != nil && p.present.Status == "uninstalling" {
+		task.Waiting("an interrupted removal to be finished")
+		if err := o.Helm.Uninstall(ctx, target.Liqo, o.Timeout); err != nil {
+			return nil, err
+		}
+		p.present = nil
+	}
+	if p.present == nil {
+		return o.Helm.Install(ctx, p.request())
+	}
+	return o.Helm.Upgrade(ctx, p.request())
+}

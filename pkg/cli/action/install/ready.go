@@ -1,0 +1,103 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/await"
+	"liqo.io/liqo/pkg/cli/diagnosis"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// Wait returns when the installation answers: all its Deployments are available, and its webhooks can be called.
+func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
+	if observer == nil {
+		observer = progress.Discard
+	}
+	err := progress.Run(ctx, observer, cluster.Name, "Waiting for the pods", func(ctx context.Context, task progress.Task) (string, error) {
+		return "All pods are ready", await.Until(ctx, task, "the pods in namespace "+cluster.LiqoNamespace, func(ctx context.Context) (bool, string, error) {
+			why, err := whyPodsNotReady(ctx, cluster)
+			return why == "" && err == nil, why, err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return progress.Run(ctx, observer, cluster.Name, "Waiting for the webhooks", func(ctx context.Context, task progress.Task) (string, error) {
+		return "The webhooks answer", await.Until(ctx, task, "the webhooks", func(ctx context.Context) (bool, string, error) {
+			why, err := whyWebhooksNotReady(ctx, cluster)
+			return why == "" && err == nil, why, err
+		})
+	})
+}
+
+func whyPodsNotReady(ctx context.Context, cluster *target.Cluster) (string, error) {
+	deployments := &appsv1.DeploymentList{}
+	if err := cluster.List(ctx, deployments, client.InNamespace(cluster.LiqoNamespace), client.MatchingLabels{target.PartOfLabel: target.Liqo}); err != nil {
+		return "", err
+	}
+	if len(deployments.Items) == 0 {
+		return "there is no Deployment yet", nil
+	}
+	var reasons []string
+	for i := range deployments.Items {
+		why, err := diagnosis.Deployment(ctx, cluster, &deployments.Items[i])
+		if err != nil {
+			return "", err
+		}
+		if why != "" {
+			reasons = append(reasons, fmt.Sprintf("Deployment %s: %s", deployments.Items[i].Name, why))
+		}
+	}
+	return strings.Join(reasons, "; "), nil
+}
+
+// whyWebhooksNotReady looks whether the API server can verify our webhooks, and then has it call one.
+func whyWebhooksNotReady(ctx context.Context, cluster *target.Cluster) (string, error) {
+	ours := client.MatchingLabels{corev1beta1.WebhookLabel: "true"}
+	validating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := cluster.List(ctx, validating, ours); err != nil {
+		return "", err
+	}
+	for i := range validating.Items {
+		for _, webhook := range validating.Items[i].Webhooks {
+			if len(webhook.ClientConfig.CABundle) == 0 {
+				return "the certificate of webhook " + webhook.Name + " is not in place yet", nil
+			}
+		}
+	}
+	mutating := &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	if err := cluster.List(ctx, mutating, ours); err != nil {
+		return "", err
+	}
+	for i := range mutating.Items {
+		for _, webhook := range mutating.Items[i].Webhooks {
+			if len(webhook.ClientConfig.CABundle) == 0 {
+				return "the certificate of webhook " + webhook.Name + " is not in place yet", nil
+			}
+		}
+	}
+	return probe(ctx, cluster), nil
+}
+
+// probe has the API server call a webhook with an object that is never stored. Any verdict is an answer.
+func probe(ctx context.Context, cluster *target.Cluster) string {
+	object := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.LiqoNamespace, Name: offloadingv1beta1.NamespaceOffloadingName,
+	}}
+	err := cluster.Client.Create(ctx, object, client.DryRunAll)
+	if err == nil || target.Absent(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
+		return ""
+	}
+	return "a webhook does not answer: " + err.Error()
+}

@@ -1,0 +1,115 @@
+package install
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
+)
+
+// CheckRanges compares the settings with the addresses that are in use: a range that is wrong would have peers refuse the
+// addresses of pods.
+func CheckRanges(settings Settings, reserved []string, facts Facts) error {
+	var pods []netip.Prefix
+	for _, text := range settings.PodCIDRs {
+		prefix, err := parseCIDR("pod CIDR", text, "--pod-cidr")
+		if err != nil {
+			return err
+		}
+		if other := overlapping(prefix, pods); other.IsValid() {
+			return failure.Misuse("correct --pod-cidr", "the pod CIDRs %s and %s overlap", other, prefix)
+		}
+		pods = append(pods, prefix)
+	}
+	for _, text := range reserved {
+		if _, err := parseCIDR("reserved subnet", text, "--reserved-subnets"); err != nil {
+			return err
+		}
+	}
+	if settings.ServiceCIDR == "" {
+		return checkPods(pods, facts.Pods)
+	}
+	service, err := parseCIDR("service CIDR", settings.ServiceCIDR, "--service-cidr")
+	if err != nil {
+		return err
+	}
+	if other := overlapping(service, pods); other.IsValid() {
+		return failure.Unmet("correct them with --pod-cidr and --service-cidr", "the pod CIDR %s and the service CIDR %s overlap", other, service)
+	}
+	if err := checkPods(pods, facts.Pods); err != nil {
+		return err
+	}
+	return checkServices(service, facts.Services)
+}
+
+func parseCIDR(what, text, flag string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return prefix, failure.Misuse("write it as ADDRESS/LENGTH, for example "+flag+" 10.0.0.0/16", "the %s %q is not a CIDR", what, text)
+	}
+	if prefix != prefix.Masked() {
+		return prefix, failure.Misuse("write it as "+flag+" "+prefix.Masked().String(), "the %s %s has host bits set", what, text)
+	}
+	return prefix, nil
+}
+
+func overlapping(prefix netip.Prefix, others []netip.Prefix) netip.Prefix {
+	for _, other := range others {
+		if prefix.Overlaps(other) {
+			return other
+		}
+	}
+	return netip.Prefix{}
+}
+
+func checkPods(ranges []netip.Prefix, pods []corev1.Pod) error {
+	if len(ranges) == 0 {
+		return nil
+	}
+	for i := range pods {
+		pod := &pods[i]
+		_, elsewhere := pod.Labels[offloadingv1beta1.LocalPodLabel]
+		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		ip, err := netip.ParseAddr(pod.Status.PodIP)
+		if pod.Spec.HostNetwork || elsewhere || finished || err != nil {
+			continue
+		}
+		if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(ip) }) && sameFamily(ranges, ip) {
+			return failure.Unmet("give the right ranges with --pod-cidr (repeat it for several), or add --skip-validation",
+				"pod %s/%s has the address %s, which is not in the pod CIDR %s", pod.Namespace, pod.Name, ip, join(ranges))
+		}
+	}
+	return nil
+}
+
+func checkServices(service netip.Prefix, services []corev1.Service) error {
+	for i := range services {
+		ip, err := netip.ParseAddr(services[i].Spec.ClusterIP)
+		if err != nil || service.Contains(ip) || ip.Is4() != service.Addr().Is4() {
+			continue
+		}
+		return failure.Unmet("give the right range with --service-cidr, or add --skip-validation",
+			"service %s/%s has the address %s, which is not in the service CIDR %s", services[i].Namespace, services[i].Name, ip, service)
+	}
+	return nil
+}
+
+// sameFamily tells whether any range is of the address's family: a cluster with two families may be given by one of them.
+func sameFamily(ranges []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Addr().Is4() == ip.Is4() })
+}
+
+func join(ranges []netip.Prefix) string {
+	text := ""
+	for i, prefix := range ranges {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprint(prefix)
+	}
+	return text
+}

@@ -1,0 +1,156 @@
+package install
+
+import (
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/helm"
+)
+
+// providerLabel is the cluster label that tells consumers where their virtual node runs.
+const providerLabel = "liqo.io/provider"
+
+// given are the values that the user gave, now or at the present installation: the layers above what is detected.
+func (p *Plan) given() (map[string]any, error) {
+	o := &p.options
+	layers := []map[string]any{}
+	if p.present != nil && !o.ResetValues {
+		layers = append(layers, p.present.Values)
+	}
+	layers = append(layers, o.explicit())
+	layers = append(layers, o.Values...)
+	values := helm.Merge(layers...)
+	for _, assignment := range o.Set {
+		if err := helm.Set(values, assignment); err != nil {
+			return nil, failure.Misuse("write it as KEY=VALUE", "%w", err)
+		}
+	}
+	for _, assignment := range o.SetString {
+		if err := helm.SetString(values, assignment); err != nil {
+			return nil, failure.Misuse("write it as KEY=VALUE", "%w", err)
+		}
+	}
+	return values, nil
+}
+
+// explicit are the values that options other than values stand for.
+func (o *Options) explicit() map[string]any {
+	values := map[string]any{}
+	put := func(value any, path ...string) {
+		at := values
+		for _, key := range path[:len(path)-1] {
+			next, ok := at[key].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[key] = next
+			}
+			at = next
+		}
+		at[path[len(path)-1]] = value
+	}
+	if len(o.Wishes.PodCIDRs) > 0 {
+		put(anyList(o.Wishes.PodCIDRs), "ipam", "podCIDRs")
+	}
+	if o.Wishes.ServiceCIDR != "" {
+		put(o.Wishes.ServiceCIDR, "ipam", "serviceCIDR")
+	}
+	if o.Wishes.APIServerURL != "" {
+		put(o.Wishes.APIServerURL, "apiServer", "address")
+	}
+	if len(o.ReservedSubnets) > 0 {
+		put(anyList(o.ReservedSubnets), "ipam", "reservedSubnets")
+	}
+	if len(o.ClusterLabels) > 0 {
+		labels := map[string]any{}
+		for key, value := range o.ClusterLabels {
+			labels[key] = value
+		}
+		put(labels, "discovery", "config", "clusterLabels")
+	}
+	if o.EnableMetrics {
+		put(true, "metrics", "enabled")
+	}
+	return values
+}
+
+// merge puts what was given over what was detected; the cluster ID is decided already.
+func (p *Plan) merge(given map[string]any) map[string]any {
+	ipam := map[string]any{}
+	if len(p.Settings.PodCIDRs) > 0 {
+		ipam["podCIDRs"] = anyList(p.Settings.PodCIDRs)
+	}
+	if p.Settings.ServiceCIDR != "" {
+		ipam["serviceCIDR"] = p.Settings.ServiceCIDR
+	}
+	detected := map[string]any{
+		"ipam":       ipam,
+		"networking": map[string]any{"enabled": false},
+		"discovery":  map[string]any{"config": map[string]any{"clusterLabels": map[string]any{providerLabel: string(p.Settings.Provider)}}},
+	}
+	if p.Settings.APIServerURL != "" {
+		detected["apiServer"] = map[string]any{"address": p.Settings.APIServerURL}
+	}
+	decided := map[string]any{"discovery": map[string]any{"config": map[string]any{"clusterID": p.ClusterID}}}
+	return helm.Merge(detected, given, decided)
+}
+
+// read takes the settings back from the values, so that checks and reports are about what will be installed.
+func (p *Plan) read() {
+	if cidrs := list(p.Values, "ipam", "podCIDRs"); len(cidrs) > 0 && !equal(cidrs, p.Settings.PodCIDRs) {
+		p.Settings.PodCIDRs, p.Settings.Sources["podCIDRs"] = cidrs, "values"
+	}
+	if cidr := text(p.Values, "ipam", "serviceCIDR"); cidr != p.Settings.ServiceCIDR {
+		p.Settings.ServiceCIDR, p.Settings.Sources["serviceCIDR"] = cidr, "values"
+	}
+	if address := text(p.Values, "apiServer", "address"); address != p.Settings.APIServerURL {
+		p.Settings.APIServerURL, p.Settings.Sources["apiServerURL"] = address, "values"
+	}
+}
+
+func at(values map[string]any, path ...string) any {
+	var value any = values
+	for _, key := range path {
+		table, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = table[key]
+	}
+	return value
+}
+
+// text is the string at a path, empty if there is none.
+func text(values map[string]any, path ...string) string {
+	value, _ := at(values, path...).(string)
+	return value
+}
+
+// list is the list of strings at a path.
+func list(values map[string]any, path ...string) []string {
+	items, _ := at(values, path...).([]any)
+	texts := make([]string, 0, len(items))
+	for _, item := range items {
+		if value, ok := item.(string); ok {
+			texts = append(texts, value)
+		}
+	}
+	return texts
+}
+
+func anyList(texts []string) []any {
+	items := make([]any, len(texts))
+	for i, text := range texts {
+		items[i] = text
+	}
+	return items
+}
+
+func equal(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

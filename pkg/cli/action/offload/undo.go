@@ -1,0 +1,73 @@
+package offload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/removal"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// DefaultUndoTimeout of Undo, for each namespace.
+const DefaultUndoTimeout = 2 * time.Minute
+
+// UndoOptions of Undo.
+type UndoOptions struct {
+	// Cluster that the namespaces are in.
+	Cluster *target.Cluster
+	// Namespaces to take back.
+	Namespaces []string
+	// Timeout for each namespace; 0 means DefaultUndoTimeout.
+	Timeout time.Duration
+	// Observer is told each step; nil means nobody.
+	Observer progress.Observer
+}
+
+// Undo takes namespaces back: the remote ones are deleted with everything in them. A namespace that is not offloaded is no
+// error.
+func Undo(ctx context.Context, o UndoOptions) error {
+	if o.Observer == nil {
+		o.Observer = progress.Discard
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultUndoTimeout
+	}
+	if _, err := o.Cluster.RequireInstalled(ctx); err != nil {
+		return err
+	}
+	var problems []error
+	for _, namespace := range o.Namespaces {
+		if err := undo(ctx, o, namespace); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if len(problems) == 1 {
+		return problems[0]
+	}
+	return errors.Join(problems...)
+}
+
+func undo(ctx context.Context, o UndoOptions, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	object := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
+	found, err := o.Cluster.Get(ctx, object)
+	if err != nil {
+		return err
+	}
+	if !found {
+		o.Observer.Note(progress.Warning, o.Cluster.Name, "Namespace "+namespace+" is not offloaded")
+		return nil
+	}
+	return progress.Run(ctx, o.Observer, o.Cluster.Name, "Unoffloading namespace "+namespace, func(ctx context.Context, task progress.Task) (string, error) {
+		if err := o.Cluster.Remove(ctx, object); err != nil {
+			return "", err
+		}
+		return "Namespace " + namespace + " is local again", removal.Gone(ctx, task, o.Cluster, object)
+	})
+}

@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/authenticate"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// DefaultTimeout of Run.
+const DefaultTimeout = 10 * time.Minute
+
+// Options of Run.
+type Options struct {
+	// Consumer and Provider clusters.
+	Consumer, Provider *target.Cluster
+	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection.
+	ProxyURL string
+	// NoResourceSlice only authenticates.
+	NoResourceSlice bool
+	// Class of the ResourceSlice; empty means default.
+	Class string
+	// Resources to ask for; what is left out is for the provider to decide.
+	Resources corev1.ResourceList
+	// NoVirtualNode asks for resources without making a node of them.
+	NoVirtualNode bool
+	// SkipValidation lets clusters with different versions peer.
+	SkipValidation bool
+	// Timeout of the whole operation; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Observer is told each step; nil means nobody.
+	Observer progress.Observer
+}
+
+// Report says what is in place.
+type Report struct {
+	authenticate.Report
+	// ResourceSlice in the consumer's tenant namespace.
+	ResourceSlice string `json:"resourceSlice,omitempty"`
+	// Resources that the provider granted.
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// VirtualNode, and the name of its Node.
+	VirtualNode string `json:"virtualNode,omitempty"`
+}
+
+type run struct {
+	Options
+	pair   *target.Pair
+	report *Report
+}
+
+// Run peers the consumer with the provider.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Observer == nil {
+		o.Observer = progress.Discard
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Class == "" {
+		o.Class = string(authv1beta1.DefaultResourceSliceClass)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	r := &run{Options: o, report: &Report{}}
+	for _, step := range []func(context.Context) error{r.preconditions, r.authenticate, r.slice, r.virtualNode, r.node} {
+		if err := step(ctx); err != nil {
+			return r.report, err
+		}
+	}
+	return r.report, nil
+}
+
+func (r *run) preconditions(ctx context.Context) error {
+	return progress.Run(ctx, r.Observer, "", "Checking preconditions", func(ctx context.Context, _ progress.Task) (string, error) {
+		pair, err := target.RequirePair(ctx, r.Consumer, r.Provider, r.SkipValidation)
+		if err != nil {
+			return "", err
+		}
+		r.pair = pair
+		if err := pair.Consumer.RequireRights(ctx, r.consumerRights()); err != nil {
+			return "", err
+		}
+		if err := pair.Provider.RequireRights(ctx, authenticate.ProviderRights(pair)); err != nil {
+			return "", err
+		}
+		if err := r.free(ctx); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s can use resources of %s", pair.ConsumerID, pair.ProviderID), nil
+	})
+}
+
+func (r *run) consumerRights() []target.Right {
+	namespace := r.pair.ConsumerNamespace()
+	rights := authenticate.ConsumerRights(r.pair)
+	if !r.NoResourceSlice {
+		rights = append(rights, target.Rights(authv1beta1.GroupVersion.Group, "resourceslices", namespace, "get", "create", "update")...)
+	}
+	if r.wantsNode() {
+		rights = append(rights, target.Rights(offloadingv1beta1.GroupVersion.Group, "virtualnodes", namespace, "get")...)
+		rights = append(rights, target.Rights("", "nodes", "", "get")...)
+	}
+	return rights
+}
+
+func (r *run) wantsNode() bool { return !r.NoResourceSlice && !r.NoVirtualNode }
+
+// free refuses a node name that is taken by a real node: the virtual node could never be created.
+func (r *run) free(ctx context.Context) error {
+	if !r.wantsNode() {
+		return nil
+	}
+	node := &corev1.Node{}
+	node.Name = r.pair.ProviderID
+	found, err := r.pair.Consumer.Get(ctx, node)
+	if err != nil || !found || isVirtual(node) {
+		return err
+	}
+	return failure.Unmet("peer with --create-virtual-node=false, and create one of another name",
+		"%s is a real node, and the virtual node would have that name", r.pair.Consumer.Describe(node))
+}
+
+func (r *run) authenticate(ctx context.Context) error {
+	report, err := authenticate.Handshake(ctx, r.pair, r.ProxyURL, r.Observer)
+	if report != nil {
+		r.report.Report = *report
+	}
+	return err
+}

@@ -1,0 +1,11 @@
+// Package unpeer ends a peering.
+//
+// Contract:
+//   - Run needs both clusters and leaves nothing of the peering in either, except the tenant namespaces unless asked to.
+//   - The order is the reverse of peering, and each step waits for the one before: virtual nodes first, while their rights at
+//     the provider still hold, so that what they offloaded is removed; then namespace maps, slices, identity, tenant.
+//   - Force needs one cluster, either side, and ends within its deadline although the other is dead. It relies on the
+//     controllers of the living side; only finalizers whose sole purpose is to clean up at the dead peer are removed by hand, after
+//     the controllers had their chance.
+//   - Idempotent and resumable. Both report what is left.
+package unpeer

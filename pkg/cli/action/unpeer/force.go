@@ -1,0 +1,163 @@
+package unpeer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/removal"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/identity"
+)
+
+// patience is how long the controllers may take to give up on a dead peer before their finalizers are removed by hand.
+const patience = 30 * time.Second
+
+// replicators are the finalizers that only wait for something at the peer.
+var replicators = []string{authv1beta1.ReplicationFinalizer, authv1beta1.ReplicatorFinalizer}
+
+// ForceOptions of Force.
+type ForceOptions struct {
+	// Cluster that is alive.
+	Cluster *target.Cluster
+	// PeerID is the cluster ID of the peer that is not.
+	PeerID string
+	// Timeout of the whole operation; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Observer is told each step; nil means nobody.
+	Observer progress.Observer
+}
+
+// Force removes everything of a dead peer from the living cluster, whichever side of the peering that is.
+func Force(ctx context.Context, o ForceOptions) (*Report, error) {
+	if o.Observer == nil {
+		o.Observer = progress.Discard
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	if err := identity.ValidateClusterID(o.PeerID); err != nil {
+		return nil, failure.Misuse("list the peers with 'liqoctl info'", "%w", err)
+	}
+	installation, err := o.Cluster.RequireInstalled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if installation.ClusterID == o.PeerID {
+		return nil, failure.Misuse("give the ID of the peer; list them with 'liqoctl info'", "%s is this cluster's own ID", o.PeerID)
+	}
+	report := &Report{Residue: map[string][]string{}}
+	s := newSide(o.Cluster, o.PeerID, o.Observer)
+	s.release = s.goneOrReleased
+	for _, step := range []func(context.Context) error{
+		s.markUnreachable, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
+		func(ctx context.Context) error { return s.deleteNamespace(ctx, true) },
+	} {
+		if err := step(ctx); err != nil {
+			return report, err
+		}
+	}
+	return report, verify(ctx, o.Observer, report, true, end{o.Cluster, o.PeerID})
+}
+
+// markUnreachable tells the controllers not to wait for the peer. They ignore it while the peer answers.
+func (s *side) markUnreachable(ctx context.Context) error {
+	foreign := &corev1beta1.ForeignClusterList{}
+	if err := s.cluster.List(ctx, foreign); err != nil {
+		return err
+	}
+	index := slices.IndexFunc(foreign.Items, func(f corev1beta1.ForeignCluster) bool { return string(f.Spec.ClusterID) == s.peerID })
+	if index < 0 {
+		s.observer.Note(progress.Info, s.cluster.Name, "There is no ForeignCluster for "+s.peerID)
+		return nil
+	}
+	object := &foreign.Items[index]
+	return progress.Run(ctx, s.observer, s.cluster.Name, "Marking "+s.peerID+" as permanently unreachable", func(ctx context.Context, _ progress.Task) (string, error) {
+		if object.Annotations[corev1beta1.PermanentlyUnreachableAnnotation] == "true" {
+			return "", nil
+		}
+		changed := object.DeepCopy()
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.PermanentlyUnreachableAnnotation, "true")
+		if err := s.cluster.Client.Patch(ctx, changed, client.MergeFrom(object)); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("changing %s: %w", s.cluster.Describe(object), err)
+		}
+		return "", nil
+	})
+}
+
+func (s *side) dropIdentities(ctx context.Context) error {
+	return s.deleteAll(ctx, &authv1beta1.IdentityList{}, nil, func(object client.Object) bool {
+		typed, ok := object.(*authv1beta1.Identity)
+		return ok && string(typed.Spec.ClusterID) == s.peerID
+	})
+}
+
+// dropTenants ends what the peer may do here.
+func (s *side) dropTenants(ctx context.Context) error {
+	return s.deleteAll(ctx, &authv1beta1.TenantList{}, nil, func(object client.Object) bool {
+		typed, ok := object.(*authv1beta1.Tenant)
+		return ok && string(typed.Spec.ClusterID) == s.peerID
+	})
+}
+
+// dropReplicas removes what the peer sent here; with the namespace maps go the twin namespaces and all that runs in them.
+func (s *side) dropReplicas(ctx context.Context) error {
+	sent := client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}
+	for _, list := range []client.ObjectList{&offloadingv1beta1.NamespaceMapList{}, &authv1beta1.ResourceSliceList{}, &authv1beta1.RenewList{}} {
+		if err := s.deleteAll(ctx, list, sent, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goneOrReleased waits for the controllers, and then removes the finalizers that only wait for the dead peer.
+func (s *side) goneOrReleased(ctx context.Context, task progress.Task, object client.Object) error {
+	first, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := removal.Gone(first, task, s.cluster, object)
+	if err == nil || ctx.Err() != nil || failure.CodeOf(err) != failure.Timeout {
+		return err
+	}
+	if err := s.strip(ctx, object); err != nil {
+		return err
+	}
+	return removal.Gone(ctx, task, s.cluster, object)
+}
+
+// strip removes the finalizers that only wait for the peer.
+func (s *side) strip(ctx context.Context, object client.Object) error {
+	found, err := s.cluster.Get(ctx, object)
+	if err != nil || !found || object.GetDeletionTimestamp().IsZero() {
+		return err
+	}
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil
+	}
+	removed := false
+	for _, finalizer := range replicators {
+		removed = controllerutil.RemoveFinalizer(object, finalizer) || removed
+	}
+	if !removed {
+		return nil
+	}
+	s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf("%s is released by hand: what it stands for at %s may be left there", s.cluster.Describe(object), s.peerID))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.cluster.Client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing %s: %w", s.cluster.Describe(object), err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package unpeer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/removal"
+	"liqo.io/liqo/pkg/cli/residue"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// side is one cluster of the peering, with what it knows of its peer.
+type side struct {
+	cluster   *target.Cluster
+	namespace string
+	peerID    string
+	observer  progress.Observer
+	// release, if set, removes objects whose finalizers wait for a dead peer.
+	release func(ctx context.Context, task progress.Task, object client.Object) error
+}
+
+func newSide(cluster *target.Cluster, peerID string, observer progress.Observer) *side {
+	return &side{cluster: cluster, namespace: corev1beta1.TenantNamespacePrefix + peerID, peerID: peerID, observer: observer}
+}
+
+// replicated are the labels of what this cluster sends to its peer.
+func (s *side) replicated() client.MatchingLabels {
+	return client.MatchingLabels{corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: s.peerID}
+}
+
+// leaveProvider gives back everything that this cluster, as a consumer, has of the provider.
+func (s *side) leaveProvider(ctx context.Context) error {
+	// A slice that still asks for a virtual node would get a new one as soon as the present one is gone.
+	if err := s.stopAsking(ctx); err != nil {
+		return err
+	}
+	nodes := &offloadingv1beta1.VirtualNodeList{}
+	if err := s.deleteAll(ctx, nodes, nil, func(object client.Object) bool {
+		node, ok := object.(*offloadingv1beta1.VirtualNode)
+		return ok && string(node.Spec.ClusterID) == s.peerID
+	}); err != nil {
+		return err
+	}
+	for _, list := range []client.ObjectList{&offloadingv1beta1.NamespaceMapList{}, &authv1beta1.ResourceSliceList{}, &authv1beta1.RenewList{}} {
+		if err := s.deleteAll(ctx, list, s.replicated(), nil); err != nil {
+			return err
+		}
+	}
+	identities := &authv1beta1.IdentityList{}
+	return s.deleteAll(ctx, identities, nil, func(object client.Object) bool {
+		identity, ok := object.(*authv1beta1.Identity)
+		return ok && string(identity.Spec.ClusterID) == s.peerID && identity.Spec.Type == authv1beta1.ResourceSliceIdentityType
+	})
+}
+
+func (s *side) stopAsking(ctx context.Context) error {
+	slices := &authv1beta1.ResourceSliceList{}
+	if err := s.cluster.List(ctx, slices, client.InNamespace(s.namespace), s.replicated()); err != nil {
+		return err
+	}
+	for i := range slices.Items {
+		slice := &slices.Items[i]
+		if slice.Annotations[authv1beta1.CreateVirtualNodeAnnotation] != "true" || !slice.DeletionTimestamp.IsZero() {
+			continue
+		}
+		changed := slice.DeepCopy()
+		changed.Annotations[authv1beta1.CreateVirtualNodeAnnotation] = "false"
+		if err := s.cluster.Client.Patch(ctx, changed, client.MergeFrom(slice)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("changing %s: %w", s.cluster.Describe(slice), err)
+		}
+	}
+	return nil
+}
+
+// deleteAll deletes the objects in the tenant namespace that match, all at once, and waits until they are gone.
+func (s *side) deleteAll(ctx context.Context, list client.ObjectList, labels client.MatchingLabels, include func(client.Object) bool) error {
+	options := []client.ListOption{client.InNamespace(s.namespace)}
+	if len(labels) > 0 {
+		options = append(options, labels)
+	}
+	if err := s.cluster.List(ctx, list, options...); err != nil {
+		return err
+	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok && (include == nil || include(object)) {
+			objects = append(objects, object)
+		}
+		return nil
+	})
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	for _, object := range objects {
+		if err := s.cluster.Remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	for _, object := range objects {
+		name := s.cluster.Describe(object)
+		err := progress.Run(ctx, s.observer, s.cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
+			if s.release != nil {
+				return "Deleted " + name, s.release(ctx, task, object)
+			}
+			return "Deleted " + name, removal.Gone(ctx, task, s.cluster, object)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *side) deleteNamespace(ctx context.Context, wait bool) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	found, err := s.cluster.Get(ctx, namespace)
+	// A namespace that somebody made without our label is not ours, whatever its name.
+	if err != nil || !found || !residue.IsTenantNamespace(namespace) {
+		return err
+	}
+	return removal.Delete(ctx, s.observer, s.cluster, namespace, wait)
+}
+
+func join(items []residue.Item) string { return strings.Join(residue.Strings(items), ", ") }

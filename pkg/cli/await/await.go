@@ -1,0 +1,83 @@
+package await
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/progress"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = time.Second
+	callLimit  = 15 * time.Second
+)
+
+// Check looks once: whether the state is reached, else what is still missing. An error ends the waiting unless it is one that
+// a later try may not meet.
+type Check func(ctx context.Context) (done bool, missing string, err error)
+
+// Until calls check until it is done; what is missing is told to the task. what names the state in errors.
+func Until(ctx context.Context, task progress.Task, what string, check Check) error {
+	missing := "no answer yet"
+	pause := firstPause
+	for {
+		done, now, err := once(ctx, check)
+		switch {
+		case err != nil && ctx.Err() == nil && !passing(err):
+			return err
+		case err != nil && ctx.Err() == nil:
+			now = err.Error()
+		case done:
+			return nil
+		}
+		if now != "" && ctx.Err() == nil {
+			missing = now
+			task.Waiting(missing)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ended(ctx, what, missing)
+		case <-timer.C:
+		}
+		pause = min(pause*2, longPause)
+	}
+}
+
+// once bounds a single look, so that a server that does not answer cannot use up the whole time in silence.
+func once(ctx context.Context, check Check) (done bool, missing string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return check(ctx)
+}
+
+func ended(ctx context.Context, what, missing string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return failure.New(failure.Interrupted, "run the same command again to continue", "waiting for %s: interrupted: %w", what, ctx.Err())
+	}
+	return failure.New(failure.Timeout, "run the same command again to continue, with a longer --timeout if it needs one",
+		"timed out waiting for %s: %s", what, missing)
+}
+
+// passing tells whether a later try may go better.
+func passing(err error) bool {
+	var failed *failure.Error
+	if errors.As(err, &failed) {
+		return false
+	}
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err),
+		apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
+		return false
+	case meta.IsNoMatchError(err):
+		return true
+	}
+	return true
+}

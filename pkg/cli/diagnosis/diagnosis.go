@@ -1,0 +1,152 @@
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+const maxMessage = 300
+
+// Deployment says why a Deployment is not fully available: which pod is not ready, and what its containers and Events say.
+func Deployment(ctx context.Context, cluster *target.Cluster, deployment *appsv1.Deployment) (string, error) {
+	if why := WhyNotAvailable(deployment); why == "" {
+		return "", nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		return "", fmt.Errorf("reading the selector of %s: %w", cluster.Describe(deployment), err)
+	}
+	pods := &corev1.PodList{}
+	if err := cluster.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return "", err
+	}
+	var reasons []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		why := WhyNotReady(pod)
+		if why == "" {
+			continue
+		}
+		events := &corev1.EventList{}
+		// Events only add to what is known already; a user may not be allowed to read them.
+		_ = cluster.List(ctx, events, client.InNamespace(pod.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
+		if last := LastWarning(events.Items); last != "" && !strings.Contains(why, last) {
+			why += "; last event: " + last
+		}
+		reasons = append(reasons, fmt.Sprintf("pod %s: %s", pod.Name, why))
+	}
+	if len(reasons) > 0 {
+		return strings.Join(reasons, "; "), nil
+	}
+	return WhyNotAvailable(deployment), nil
+}
+
+// WhyNotAvailable says what a Deployment lacks, from its status alone.
+func WhyNotAvailable(deployment *appsv1.Deployment) string {
+	want := int32(1)
+	if deployment.Spec.Replicas != nil {
+		want = *deployment.Spec.Replicas
+	}
+	status := &deployment.Status
+	switch {
+	case status.ObservedGeneration < deployment.Generation:
+		return "Kubernetes has not looked at the Deployment yet"
+	case status.UpdatedReplicas >= want && status.AvailableReplicas >= want && status.Replicas <= status.UpdatedReplicas:
+		return ""
+	}
+	for _, condition := range status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return condition.Reason + ": " + bound(condition.Message)
+		}
+	}
+	if status.UpdatedReplicas >= want && status.AvailableReplicas >= want {
+		return "pods of the earlier version are still ending"
+	}
+	return fmt.Sprintf("%d of %d pods are available", status.AvailableReplicas, want)
+}
+
+// WhyNotReady says why a pod is not ready.
+func WhyNotReady(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Reason + ": " + bound(condition.Message)
+		}
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return "it failed: " + strings.TrimSpace(pod.Status.Reason+" "+bound(pod.Status.Message))
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if why := whyContainer(&status); why != "" {
+			return why
+		}
+	}
+	if pod.Status.Phase == corev1.PodPending && len(pod.Status.ContainerStatuses) == 0 {
+		return "no node has started it yet"
+	}
+	return "it runs, and is not ready yet"
+}
+
+func whyContainer(status *corev1.ContainerStatus) string {
+	var parts []string
+	if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "PodInitializing" {
+		parts = append(parts, fmt.Sprintf("container %s waits: %s", status.Name, strings.TrimSpace(waiting.Reason+" "+bound(waiting.Message))))
+	}
+	ended := status.State.Terminated
+	if ended == nil {
+		ended = status.LastTerminationState.Terminated
+	}
+	if ended != nil && ended.ExitCode != 0 {
+		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d: %s", status.Name, ended.ExitCode, strings.TrimSpace(ended.Reason+" "+bound(ended.Message))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// LastWarning is the newest of the warnings among events.
+func LastWarning(events []corev1.Event) string {
+	var last *corev1.Event
+	for i := range events {
+		event := &events[i]
+		if event.Type == corev1.EventTypeWarning && (last == nil || when(last).Before(when(event))) {
+			last = event
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Reason + ": " + bound(last.Message)
+}
+
+// when is the time of an Event's last occurrence, whichever API it was written through.
+func when(event *corev1.Event) *metav1.Time {
+	switch {
+	case event.Series != nil:
+		return &metav1.Time{Time: event.Series.LastObservedTime.Time}
+	case !event.LastTimestamp.IsZero():
+		return &event.LastTimestamp
+	default:
+		return &metav1.Time{Time: event.EventTime.Time}
+	}
+}
+
+func bound(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > maxMessage {
+		return message[:maxMessage] + "…"
+	}
+	return message
+}

@@ -1,0 +1,91 @@
+package helm
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// Chart is a chart that can be rendered.
+type Chart struct{ loaded *chart.Chart }
+
+// Version returns the chart's version and that of the software it installs.
+func (c *Chart) Version() (chartVersion, appVersion string) {
+	return c.loaded.Metadata.Version, c.loaded.Metadata.AppVersion
+}
+
+// SetAppVersion makes the chart install another version of the software than it was written for: images without a tag of
+// their own take it.
+func (c *Chart) SetAppVersion(version string) { c.loaded.Metadata.AppVersion = version }
+
+// Defaults returns a copy of the chart's own values.
+func (c *Chart) Defaults() map[string]any {
+	return chartutil.CoalesceTables(map[string]any{}, copyValues(c.loaded.Values))
+}
+
+// Load reads the chart in a file system, with Chart.yaml at its root.
+func Load(files fs.FS) (*Chart, error) {
+	var buffered []*loader.BufferedFile
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		buffered = append(buffered, &loader.BufferedFile{Name: path, Data: data})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in chart: %w", err)
+	}
+	loaded, err := loader.LoadFiles(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("loading the built-in chart: %w", err)
+	}
+	return &Chart{loaded: loaded}, nil
+}
+
+// LoadPath reads the chart in a folder or a .tgz archive.
+func LoadPath(path string) (*Chart, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("reading the chart: %w", err)
+	}
+	loaded, err := loader.Load(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart in %s: %w", path, err)
+	}
+	return &Chart{loaded: loaded}, nil
+}
+
+// Validate compares values with the chart's schema; the error names each key that is wrong.
+func (c *Chart) Validate(values map[string]any) error {
+	merged, err := chartutil.CoalesceValues(c.loaded, copyValues(values))
+	if err != nil {
+		return fmt.Errorf("merging the values with the chart's: %w", err)
+	}
+	if err := chartutil.ValidateAgainstSchema(c.loaded, merged); err != nil {
+		return fmt.Errorf("checking the values: %w", err)
+	}
+	return nil
+}
+
+// Render renders the chart without any cluster: lookups find nothing. It is keyed by the template's path.
+func (c *Chart) Render(name, namespace string, values map[string]any) (map[string]string, error) {
+	options := chartutil.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
+	complete, err := chartutil.ToRenderValues(c.loaded, copyValues(values), options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("completing the values of Helm release %s/%s: %w", namespace, name, err)
+	}
+	rendered, err := engine.Render(c.loaded, complete)
+	if err != nil {
+		return nil, fmt.Errorf("rendering Helm release %s/%s: %w", namespace, name, err)
+	}
+	return rendered, nil
+}

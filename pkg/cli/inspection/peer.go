@@ -1,0 +1,125 @@
+package inspection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqo.io/liqo/pkg/cli/action/info"
+	"liqo.io/liqo/pkg/cli/action/peer"
+	"liqo.io/liqo/pkg/cli/complete"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/output"
+	"liqo.io/liqo/pkg/cli/session"
+)
+
+func newInfoPeer(s *session.Session, f *infoFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "peer [CLUSTER_ID...]", Short: "Show the state of peerings",
+		Long: `Show the state of the peerings with the given clusters, or of all peerings.
+
+It exits with code 4 if something of them does not work.`,
+		Example: `  {{ .Executable }} info peer
+  {{ .Executable }} info peer milan --get authentication.status`,
+		ValidArgsFunction: complete.Arguments(s.Local, complete.ClusterIDs, 0),
+		RunE:              func(command *cobra.Command, args []string) error { return f.peers(s, command, args) },
+	}
+}
+
+func (f *infoFlags) peers(s *session.Session, command *cobra.Command, ids []string) error {
+	if _, err := output.ParseFormat(f.format); err != nil {
+		return err
+	}
+	cluster, err := s.Cluster()
+	if err != nil {
+		return err
+	}
+	reports, err := info.ReadPeers(command.Context(), cluster, ids)
+	if err != nil {
+		return err
+	}
+	if f.query != "" {
+		return f.onePeer(s, reports)
+	}
+	err = s.Show(f.format, reports, func() {
+		if len(reports) == 0 {
+			s.Say("This cluster has no peers. Next: {{ .Executable }} peer --remote-kubeconfig KUBECONFIG_OF_THE_PROVIDER")
+		}
+		for _, id := range slices.Sorted(maps.Keys(reports)) {
+			RenderPeer(s, reports[id])
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return peersVerdict(reports)
+}
+
+// onePeer queries below the peer's ID, which may be left out if there is one peer only.
+func (f *infoFlags) onePeer(s *session.Session, reports map[string]*info.PeerReport) error {
+	if len(reports) == 1 {
+		for id, report := range reports {
+			if first, _, _ := strings.Cut(f.query, "."); !strings.EqualFold(first, id) {
+				return f.one(s, report, f.query)
+			}
+		}
+	}
+	return f.one(s, reports, f.query)
+}
+
+func peersVerdict(reports map[string]*info.PeerReport) error {
+	var broken []string
+	for _, id := range slices.Sorted(maps.Keys(reports)) {
+		for _, status := range []info.Status{reports[id].Network.Status, reports[id].Authentication.Status, reports[id].Offloading.Status} {
+			if status == info.Unhealthy {
+				broken = append(broken, id)
+				break
+			}
+		}
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	return failure.New(failure.Problems, "the alerts above say what is wrong", "the peering with %s does not work", strings.Join(broken, ", "))
+}
+
+// RenderPeer shows one peering to people, on standard output.
+func RenderPeer(s *session.Session, report *info.PeerReport) {
+	page := output.NewPage(s.Streams.Out, s.Style())
+	page.Section("Peer " + report.Info.ClusterID)
+	page.Field("Role", string(report.Info.Role))
+	module(page, "Network", report.Network)
+	module(page, "Authentication", report.Authentication.Module)
+	if report.Authentication.APIServerAddr != "" {
+		page.Field("  API server", report.Authentication.APIServerAddr)
+	}
+	for _, slice := range report.Authentication.ResourceSlices {
+		state := "not accepted yet"
+		if slice.Accepted {
+			state = "accepted: " + amounts(slice.Resources)
+		}
+		page.Field("  Resource slice", fmt.Sprintf("%s (%s), %s", slice.Name, strings.ToLower(slice.Action), state))
+		alerts(page, slice.Alerts)
+	}
+	module(page, "Offloading", report.Offloading.Module)
+	for _, node := range report.Offloading.VirtualNodes {
+		page.Field("  Virtual node", fmt.Sprintf("%s, %s: %s", node.Name, node.Status, amounts(node.Resources)))
+	}
+}
+
+func amounts(resources corev1.ResourceList) string { return peer.Amounts(resources) }
+
+func module(page *output.Page, name string, state info.Module) {
+	page.Field(name, string(state.Status))
+	alerts(page, state.Alerts)
+}
+
+func alerts(page *output.Page, texts []string) {
+	for _, text := range texts {
+		page.Field("  Alert", text)
+	}
+}

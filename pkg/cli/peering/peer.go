@@ -1,0 +1,171 @@
+package peering
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/peer"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/session"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/identity"
+)
+
+// Commands returns the family's commands.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{newPeer(s), newUnpeer(s), newForce(s), newAuthenticate(s), newUnauthenticate(s)}
+}
+
+const peerLong = `Let this cluster use resources of another cluster, its provider.
+
+The two clusters introduce themselves to each other, the provider grants resources,
+and they appear in this cluster as a virtual node that pods can be scheduled onto.
+Run it again after an interruption: it continues where it ended.
+
+This version has no network module: pods keep the addresses that the provider gives
+them, as with --networking-disabled.`
+
+const peerExample = `  # The provider is in another kubeconfig
+  {{ .Executable }} peer --remote-kubeconfig ~/.kube/milan.yaml
+
+  # Both clusters are contexts of one kubeconfig; ask for a certain share
+  {{ .Executable }} peer --context rome --remote-context milan --cpu 8 --memory 16Gi
+
+  # Authenticate only
+  {{ .Executable }} peer --remote-context milan --create-resource-slice=false`
+
+// peerFlags are the flags of peer.
+type peerFlags struct {
+	remote                            *target.Flags
+	timeout                           time.Duration
+	skipValidation, withoutNetworking bool
+	createSlice, createNode           bool
+	class, proxyURL, format           string
+	cpu, memory, pods                 string
+	others                            map[string]string
+}
+
+func newPeer(s *session.Session) *cobra.Command {
+	f := &peerFlags{remote: target.NewFlags(true)}
+	command := &cobra.Command{
+		Use: "peer", Short: "Use resources of another cluster", Long: peerLong, Example: peerExample, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return f.run(s, command) },
+	}
+	set := command.Flags()
+	s.Local.AddNamespace(set)
+	f.remote.AddNamespace(set)
+	f.remote.AddTo(set)
+	s.CompleteCluster(command, f.remote)
+	s.TimeoutFlag(set, &f.timeout, peer.DefaultTimeout)
+	s.OutputFlag(command, &f.format, "Write what is in place to standard output")
+	set.BoolVar(&f.skipValidation, "skip-validation", false, "Peer although the versions of Liqo differ")
+	set.BoolVar(&f.withoutNetworking, "networking-disabled", true, "Do not connect the networks; this version always peers without")
+	set.BoolVar(&f.createSlice, "create-resource-slice", true, "Ask the provider for resources")
+	set.StringVar(&f.class, "resource-slice-class", string(authv1beta1.DefaultResourceSliceClass), "Class of the resource slice")
+	set.BoolVar(&f.createNode, "create-virtual-node", true, "Make a virtual node of the granted resources")
+	set.StringVar(&f.cpu, "cpu", "", "CPU to ask for; empty leaves it to the provider")
+	set.StringVar(&f.memory, "memory", "", "Memory to ask for; empty leaves it to the provider")
+	set.StringVar(&f.pods, "pods", "", "Number of pods to ask for; empty leaves it to the provider")
+	set.StringToStringVar(&f.others, "resource", nil, "Other resources to ask for, such as nvidia.com/gpu=2")
+	set.StringVar(&f.proxyURL, "proxy-url", "", "Proxy through which this cluster reaches the provider's API server")
+	return command
+}
+
+func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if options.Consumer, options.Provider, err = s.Clusters(f.remote); err != nil {
+		return err
+	}
+	options.Observer = s.Observer()
+	report, err := peer.Run(command.Context(), options)
+	if err != nil {
+		return err
+	}
+	return s.Show(f.format, report, func() {
+		s.Say("")
+		s.Say(fmt.Sprintf("%s uses resources of %s. Next: {{ .Executable }} offload namespace NAMESPACE", report.ConsumerID, report.ProviderID))
+	})
+}
+
+// options reads the flags, without any cluster.
+func (f *peerFlags) options() (peer.Options, error) {
+	options := peer.Options{
+		ProxyURL: f.proxyURL, NoResourceSlice: !f.createSlice, Class: f.class, NoVirtualNode: !f.createNode,
+		SkipValidation: f.skipValidation, Timeout: f.timeout,
+	}
+	if err := session.Positive(f.timeout); err != nil {
+		return options, err
+	}
+	if !f.withoutNetworking {
+		return options, failure.Misuse("leave --networking-disabled=false out", "this version cannot connect networks")
+	}
+	if err := checkProxy(f.proxyURL); err != nil {
+		return options, err
+	}
+	var err error
+	if options.Resources, err = resources(f.cpu, f.memory, f.pods, f.others); err != nil {
+		return options, err
+	}
+	if len(options.Resources) > 0 && !f.createSlice {
+		return options, failure.Misuse("leave --create-resource-slice=false out", "resources cannot be asked for without a resource slice")
+	}
+	return options, nil
+}
+
+func checkProxy(proxy string) error {
+	if proxy == "" {
+		return nil
+	}
+	if err := identity.CheckProxyURL(proxy, nil); err != nil {
+		return failure.Misuse("give it as http://HOST:PORT", "--proxy-url %s: %w", proxy, err)
+	}
+	return nil
+}
+
+// resources reads the quantities that are asked for.
+func resources(cpu, memory, pods string, others map[string]string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	add := func(flag string, name corev1.ResourceName, value string) error {
+		if value == "" {
+			return nil
+		}
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil {
+			return failure.Misuse("write it as Kubernetes does, for example 2, 500m or 4Gi", "%s %s is not a quantity", flag, value)
+		}
+		if quantity.Sign() < 0 {
+			return failure.Misuse("give a positive one", "%s %s is negative", flag, value)
+		}
+		list[name] = quantity
+		return nil
+	}
+	for _, item := range []struct {
+		flag  string
+		name  corev1.ResourceName
+		value string
+	}{{"--cpu", corev1.ResourceCPU, cpu}, {"--memory", corev1.ResourceMemory, memory}, {"--pods", corev1.ResourcePods, pods}} {
+		if err := add(item.flag, item.name, item.value); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range others {
+		if _, twice := list[corev1.ResourceName(name)]; twice {
+			return nil, failure.Misuse("give it once", "--resource %s and --%s ask for the same", name, name)
+		}
+		if value == "" {
+			return nil, failure.Misuse("write it as --resource NAME=QUANTITY", "--resource %s has no quantity", name)
+		}
+		if err := add("--resource "+name, corev1.ResourceName(name), value); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

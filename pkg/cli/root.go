@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/inspection"
+	"liqo.io/liqo/pkg/cli/installation"
+	"liqo.io/liqo/pkg/cli/offloading"
+	"liqo.io/liqo/pkg/cli/output"
+	"liqo.io/liqo/pkg/cli/peering"
+	"liqo.io/liqo/pkg/cli/session"
+)
+
+const rootLong = `Make several Kubernetes clusters work as one.
+
+  1. Install Liqo in each cluster:            {{ .Executable }} install
+  2. Use the resources of another cluster:    {{ .Executable }} peer --remote-kubeconfig FILE
+  3. Let a namespace's pods run there:        {{ .Executable }} offload namespace NAME
+  4. See how it goes:                         {{ .Executable }} info
+
+It also works as a plugin: call the program kubectl-liqo, and it becomes 'kubectl liqo'.
+For completion there, put a script kubectl_complete-liqo on the PATH that runs
+'kubectl liqo __complete "$@"'.
+
+A flag that is not given is taken from the environment, --remote-context for example from
+LIQOCTL_REMOTE_CONTEXT.
+
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 a cluster is not ready for it,
+4 problems were found, 5 timed out, 130 interrupted.`
+
+const (
+	groupStart   = "start"
+	groupPeering = "peering"
+	groupInspect = "inspect"
+)
+
+// Executable returns how the user calls a program with that first argument: `kubectl liqo` for kubectl-liqo.
+func Executable(arg0 string) string {
+	name := strings.TrimSuffix(filepath.Base(arg0), ".exe")
+	if strings.HasPrefix(name, "kubectl-") {
+		return strings.NewReplacer("-", " ", "_", "-").Replace(name)
+	}
+	return "liqoctl"
+}
+
+// New returns the root command of a session.
+func New(s *session.Session) *cobra.Command {
+	root := &cobra.Command{
+		Use: "liqoctl", Short: "Make several Kubernetes clusters work as one", Long: rootLong,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error { return s.Start(command) },
+		Args:              cobra.NoArgs,
+		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: s.Executable}
+	root.SetIn(s.Streams.In)
+	root.SetOut(s.Streams.Out)
+	root.SetErr(s.Streams.ErrOut)
+	root.AddGroup(
+		&cobra.Group{ID: groupStart, Title: "Installation:"}, &cobra.Group{ID: groupPeering, Title: "Peering and offloading:"},
+		&cobra.Group{ID: groupInspect, Title: "Looking at it:"})
+	root.SetHelpCommandGroupID(groupInspect)
+	root.SetCompletionCommandGroupID(groupInspect)
+	for _, family := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{groupStart, installation.Commands(s)}, {groupPeering, peering.Commands(s)}, {groupPeering, offloading.Commands(s)},
+		{groupInspect, inspection.Commands(s)},
+	} {
+		for _, command := range family.commands {
+			command.GroupID = family.id
+			root.AddCommand(command)
+		}
+	}
+	s.AddFlags(root)
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return failure.Misuse(command.CommandPath()+" --help", "%w", err)
+	})
+	template(root, s)
+	return root
+}
+
+// template puts the name that the user calls us by into all help texts.
+func template(command *cobra.Command, s *session.Session) {
+	for _, text := range []*string{&command.Short, &command.Long, &command.Example} {
+		*text = s.Text(*text)
+	}
+	for _, child := range command.Commands() {
+		template(child, s)
+	}
+}
+
+// Run executes a command line, arg0 included, and returns the exit code.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, environment func(string) string) failure.Code {
+	s := session.New(streams, Executable(args[0]), environment)
+	root := New(s)
+	root.SetArgs(args[1:])
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return failure.OK
+	}
+	if !s.Started && failure.CodeOf(err) == failure.Failed {
+		// Cobra refused the command line before any command began.
+		err = failure.Misuse(command.CommandPath()+" --help", "%w", err)
+	}
+	if ctx.Err() != nil && failure.CodeOf(err) != failure.Interrupted {
+		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: %w", err)
+	}
+	output.Error(streams.ErrOut, s.Style(), s.Executable, err)
+	return failure.CodeOf(err)
+}

@@ -1,0 +1,297 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"liqo.io/liqo/pkg/cli"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/session"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares a text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (write it with -update if the change is wanted):\n%s", file, diff)
+	}
+}
+
+// kubeconfig writes a kubeconfig whose context "rome" leads to a port where nobody listens.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := `apiVersion: v1
+kind: Config
+current-context: rome
+clusters:
+- {name: rome, cluster: {server: "` + server + `"}}
+users:
+- {name: rome, user: {token: secret-token}}
+contexts:
+- {name: rome, context: {cluster: rome, user: rome}}
+- {name: milan, context: {cluster: rome, user: rome}}
+`
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+type result struct {
+	code     failure.Code
+	out, err string
+}
+
+// run executes a command line without a terminal, with nothing of the caller's environment.
+func run(t *testing.T, environment map[string]string, stdin string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	code := cli.Run(context.Background(), append([]string{"liqoctl"}, args...), streams, func(name string) string { return environment[name] })
+	return result{code, out.String(), errOut.String()}
+}
+
+const nobody = "https://127.0.0.1:1"
+
+func TestBadInputIsRefusedWithAClearError(t *testing.T) {
+	file := kubeconfig(t, nobody)
+	broken := filepath.Join(t.TempDir(), "broken")
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	for path, content := range map[string]string{broken: "apiVersion: [", values: "ipam: {podCIDRs: [10.0.0.0/16]\n"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const usage, unmet = failure.Usage, failure.Precondition
+	local := []string{"--kubeconfig", file}
+	cases := map[string]struct {
+		args []string
+		code failure.Code
+		want string
+	}{
+		"an unknown command":                   {[]string{"foo"}, usage, "ERRO unknown command \"foo\" for \"liqoctl\"\n     Next: liqoctl --help\n"},
+		"an unknown flag":                      {[]string{"peer", "--foo"}, usage, "ERRO unknown flag: --foo\n     Next: liqoctl peer --help\n"},
+		"an argument where none is taken":      {[]string{"peer", "milan"}, usage, "ERRO unknown command \"milan\" for \"liqoctl peer\"\n     Next: liqoctl peer --help\n"},
+		"a flag without its value":             {[]string{"install", "--cluster-id"}, usage, "ERRO flag needs an argument: --cluster-id\n     Next: liqoctl install --help\n"},
+		"a duration that is none":              {[]string{"peer", "--timeout", "soon"}, usage, "ERRO invalid argument \"soon\" for \"--timeout\" flag: time: invalid duration \"soon\"\n     Next: liqoctl peer --help\n"},
+		"a timeout of nothing":                 {[]string{"peer", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
+		"a negative timeout":                   {[]string{"unoffload", "namespace", "a", "--timeout=-1s"}, usage, "ERRO --timeout -1s is not positive\n     Next: give a duration such as 5m\n"},
+		"a truth value that is none":           {[]string{"peer", "--create-virtual-node=perhaps"}, usage, "ERRO invalid argument \"perhaps\" for \"--create-virtual-node\" flag: strconv.ParseBool: parsing \"perhaps\": invalid syntax\n     Next: liqoctl peer --help\n"},
+		"an unknown colour mode":               {[]string{"version", "--client", "--color", "red"}, usage, "ERRO --color red is unknown\n     Next: choose one of auto, always, never\n"},
+		"an unknown output format":             {[]string{"info", "-o", "xml"}, usage, "ERRO the output format \"xml\" is unknown\n     Next: choose one of json, yaml\n"},
+		"global labels that are no pairs":      {[]string{"info", "--global-labels", "a"}, usage, "ERRO invalid argument \"a\" for \"--global-labels\" flag: a must be formatted as key=value\n     Next: liqoctl info --help\n"},
+		"no remote cluster":                    {append([]string{"peer"}, local...), usage, "ERRO the remote cluster is missing\n     Next: name it with --remote-kubeconfig or --remote-context\n"},
+		"no remote cluster to unpeer from":     {append([]string{"unpeer"}, local...), usage, "ERRO the remote cluster is missing\n     Next: name it with --remote-kubeconfig or --remote-context\n"},
+		"no remote cluster to authenticate at": {append([]string{"authenticate"}, local...), usage, "ERRO the remote cluster is missing\n     Next: name it with --remote-kubeconfig or --remote-context\n"},
+		"networking, which is not there yet":   {[]string{"peer", "--networking-disabled=false"}, usage, "ERRO this version cannot connect networks\n     Next: leave --networking-disabled=false out\n"},
+		"a quantity that is none":              {[]string{"peer", "--cpu", "many"}, usage, "ERRO --cpu many is not a quantity\n     Next: write it as Kubernetes does, for example 2, 500m or 4Gi\n"},
+		"a negative quantity":                  {[]string{"peer", "--memory=-1Gi"}, usage, "ERRO --memory -1Gi is negative\n     Next: give a positive one\n"},
+		"another resource without a quantity":  {[]string{"peer", "--resource", "nvidia.com/gpu="}, usage, "ERRO --resource nvidia.com/gpu has no quantity\n     Next: write it as --resource NAME=QUANTITY\n"},
+		"a resource asked for twice":           {[]string{"peer", "--cpu", "1", "--resource", "cpu=2"}, usage, "ERRO --resource cpu and --cpu ask for the same\n     Next: give it once\n"},
+		"resources without a slice":            {[]string{"peer", "--cpu", "1", "--create-resource-slice=false"}, usage, "ERRO resources cannot be asked for without a resource slice\n     Next: leave --create-resource-slice=false out\n"},
+		"a proxy that is no URL":               {[]string{"peer", "--proxy-url", "proxy"}, usage, ""},
+		"force without a cluster ID":           {[]string{"unpeer", "--force"}, usage, "ERRO the cluster ID of the dead peer is missing\n     Next: liqoctl unpeer --force CLUSTER_ID\n"},
+		"force with a remote cluster":          {[]string{"unpeer", "--force", "milan", "--remote-context", "milan"}, usage, "ERRO --force needs no remote cluster\n     Next: leave the --remote- flags out, or leave --force out if both clusters answer\n"},
+		"a cluster ID without force":           {[]string{"unpeer", "milan"}, usage, "ERRO a cluster ID (milan) is only taken with --force\n     Next: name the other cluster with --remote-kubeconfig or --remote-context, or add --force if it is dead\n"},
+		"force with a wrong cluster ID":        {[]string{"force", "unpeer", "Milan"}, usage, "ERRO the cluster ID \"Milan\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\"\n     Next: list the peers with 'liqoctl info'\n"},
+		"force without saying what":            {[]string{"force"}, usage, "ERRO say what to force\n     Next: liqoctl force unpeer CLUSTER_ID\n"},
+		"offload without saying what":          {[]string{"offload"}, usage, "ERRO say what to offload\n     Next: liqoctl offload namespace NAME\n"},
+		"no namespace":                         {[]string{"offload", "namespace"}, usage, "ERRO the namespace is missing\n     Next: name one, or select some with --ns-selector\n"},
+		"namespaces by name and by selector":   {[]string{"offload", "ns", "a", "--ns-selector", "b=c"}, usage, "ERRO namespaces are given both by name and by --ns-selector\n     Next: leave one of them out\n"},
+		"a namespace given twice":              {[]string{"offload", "namespaces", "a", "a"}, usage, "ERRO namespace a is given twice\n     Next: name it once\n"},
+		"a name that is none":                  {[]string{"offload", "namespace", "My_Shop"}, usage, "ERRO \"My_Shop\" cannot name a namespace\n     Next: use lower-case letters, digits and '-'\n"},
+		"an unknown pod strategy":              {[]string{"offload", "namespace", "a", "--pod-offloading-strategy", "remote"}, usage, "ERRO --pod-offloading-strategy remote is unknown\n     Next: choose one of LocalAndRemote, Remote, Local\n"},
+		"an unknown mapping strategy":          {[]string{"offload", "namespace", "a", "--namespace-mapping-strategy", "Same"}, usage, "ERRO --namespace-mapping-strategy Same is unknown\n     Next: choose one of DefaultName, EnforceSameName, SelectedName\n"},
+		"one remote name for two":              {[]string{"offload", "namespace", "a", "b", "--remote-namespace-name", "c"}, usage, "ERRO --remote-namespace-name names one namespace, and several are to be offloaded\n     Next: offload them one by one\n"},
+		"a remote name without its strategy":   {[]string{"offload", "namespace", "a", "--remote-namespace-name", "c"}, usage, "ERRO --remote-namespace-name has no meaning with the mapping strategy DefaultName\n     Next: add --namespace-mapping-strategy SelectedName\n"},
+		"the strategy without a remote name":   {[]string{"offload", "namespace", "a", "--namespace-mapping-strategy", "SelectedName"}, usage, "ERRO the mapping strategy SelectedName needs a name\n     Next: add --remote-namespace-name NAME\n"},
+		"a remote name that is none":           {[]string{"offload", "namespace", "a", "--namespace-mapping-strategy", "SelectedName", "--remote-namespace-name", "B"}, usage, "ERRO --remote-namespace-name B cannot name a namespace\n     Next: use lower-case letters, digits and '-'\n"},
+		"a cluster selector that is none":      {[]string{"offload", "namespace", "a", "--selector", "a=b=c"}, usage, "ERRO the cluster selector \"a=b=c\" cannot be parsed: found '=', expected: ',' or 'end of string'\n     Next: write it as kubectl does, for example --selector region=europe,tier!=test\n"},
+		"an empty cluster selector":            {[]string{"offload", "namespace", "a", "--selector", ""}, usage, "ERRO the cluster selector \"\" is empty\n     Next: write it as kubectl does, for example --selector region=europe,tier!=test\n"},
+		"a namespace selector that is none":    {[]string{"unoffload", "namespace", "--ns-selector", "a in b"}, usage, "ERRO --ns-selector a in b: unable to parse requirement: found 'b', expected: '('\n     Next: write it as kubectl does, for example --ns-selector team=shop\n"},
+		"nobody to confirm":                    {append([]string{"unoffload", "namespace", "a"}, local...), usage, "ERRO The remote namespaces of a are deleted with everything in them. This has to be confirmed, and there is nobody to ask\n     Next: add --skip-confirm\n"},
+		"nobody to confirm a removal":          {append([]string{"uninstall", "--purge"}, local...), usage, "ERRO Liqo is removed from rome, with its namespace, its definitions and all their objects. This has to be confirmed, and there is nobody to ask\n     Next: add --skip-confirm\n"},
+		"a cluster ID that is none":            {[]string{"install", "--cluster-id", "-rome"}, usage, "ERRO the cluster ID \"-rome\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\"\n     Next: give another one with --cluster-id\n"},
+		"a cluster ID that is too long":        {[]string{"install", "--cluster-id", strings.Repeat("a", 52)}, usage, "ERRO the cluster ID \"" + strings.Repeat("a", 52) + "\" has 52 characters: choose one of at most 51, so that the namespace \"liqo-tenant-\" followed by it is a valid name\n     Next: give another one with --cluster-id\n"},
+		"cluster labels that are none":         {[]string{"install", "--cluster-labels", "a b=c"}, usage, "ERRO --cluster-labels a b=c is not a label\n     Next: write it as KEY=VALUE, as kubectl label takes it\n"},
+		"two ways not to install":              {[]string{"install", "--dry-run", "--only-output-values"}, usage, "ERRO --dry-run and --only-output-values exclude each other\n     Next: leave one of them out\n"},
+		"a file for values that are not asked": {[]string{"install", "--dump-values-path", "x"}, usage, "ERRO --dump-values-path has no meaning without --only-output-values\n     Next: add --only-output-values\n"},
+		"a provider that is unknown":           {[]string{"install", "minikube"}, usage, "ERRO unknown command \"minikube\" for \"liqoctl install\"\n     Next: liqoctl install --help\n"},
+		"values that are not YAML":             {append([]string{"install", "-f", values}, local...), usage, ""},
+		"values that are not there":            {append([]string{"install", "-f", "nowhere.yaml"}, local...), usage, "ERRO --values: open nowhere.yaml: no such file or directory\n     Next: give a file, a URL, or - for standard input\n"},
+		"a kubeconfig that is not there":       {[]string{"info", "--kubeconfig", "nowhere"}, usage, "ERRO reading the kubeconfig: stat nowhere: no such file or directory\n     Next: give a readable kubeconfig with --kubeconfig\n"},
+		"a kubeconfig that is broken":          {[]string{"info", "--kubeconfig", broken}, usage, ""},
+		"a context that is not there":          {append([]string{"info", "--context", "paris"}, local...), usage, "ERRO the kubeconfig has no context \"paris\"\n     Next: choose one with --context: milan, rome\n"},
+		"a remote context that is not there":   {append([]string{"peer", "--remote-kubeconfig", file, "--remote-context", "paris"}, local...), usage, "ERRO the kubeconfig has no context \"paris\"\n     Next: choose one with --remote-context: milan, rome\n"},
+		"no kubeconfig at all":                 {[]string{"info"}, unmet, ""},
+		"a cluster that does not answer":       {append([]string{"info"}, local...), unmet, "ERRO cluster rome cannot be reached at https://127.0.0.1:1: Get \"https://127.0.0.1:1/version\": dial tcp 127.0.0.1:1: connect: connection refused\n     Next: check that the address and credentials in the kubeconfig are right: kubectl version --kubeconfig " + file + "\n"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := run(t, nil, "", test.args...)
+			if got.code != test.code {
+				t.Errorf("exit code %d, want %d; it said:\n%s", got.code, test.code, got.err)
+			}
+			if test.want != "" {
+				if diff := cmp.Diff(test.want, got.err); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if !strings.Contains(got.err, "\n     Next: ") {
+				t.Errorf("no way out in:\n%s", got.err)
+			}
+			if got.out != "" {
+				t.Errorf("an error is talk, and standard output is for data: %s", got.out)
+			}
+			if strings.Contains(got.err, "secret-token") {
+				t.Error("the token was told")
+			}
+		})
+	}
+}
+
+func TestVariablesStandInForFlags(t *testing.T) {
+	cases := map[string]struct {
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		"a variable is used":                 {map[string]string{"LIQOCTL_CONTEXT": "paris"}, nil, "ERRO the kubeconfig has no context \"paris\"\n     Next: choose one with --context: milan, rome\n"},
+		"a flag wins":                        {map[string]string{"LIQOCTL_CONTEXT": "paris"}, []string{"--context", "oslo"}, "ERRO the kubeconfig has no context \"oslo\"\n     Next: choose one with --context: milan, rome\n"},
+		"a variable that does not fit fails": {map[string]string{"LIQOCTL_VERBOSE": "much"}, nil, "ERRO the variable LIQOCTL_VERBOSE cannot be used: invalid argument \"much\" for \"-v, --verbose\" flag: strconv.ParseBool: parsing \"much\": invalid syntax\n     Next: correct or unset it\n"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := run(t, test.environment, "", append([]string{"info", "--kubeconfig", kubeconfig(t, nobody)}, test.args...)...)
+			if diff := cmp.Diff(result{failure.Usage, "", test.want}, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVersionOfTheClientNeedsNoCluster(t *testing.T) {
+	want := result{failure.OK, "{\n  \"client\": \"v0.0.0-dev\"\n}\n", ""}
+	if diff := cmp.Diff(want, run(t, nil, "", "version", "--client", "-o", "json"), cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOffloadingIsShownInsteadOfDone(t *testing.T) {
+	for name, args := range map[string][]string{
+		"offload-one.yaml": {"offload", "namespace", "shop", "-o", "yaml", "--selector", "region=europe,tier!=test", "--selector", "!gpu", "--global-labels", "team=a"},
+		"offload-two.json": {"offload", "namespace", "shop", "bank", "-o", "json", "--pod-offloading-strategy", "Remote", "--namespace-mapping-strategy", "EnforceSameName"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, nil, "", args...)
+			if got.code != failure.OK || got.err != "" {
+				t.Fatalf("%+v", got)
+			}
+			golden(t, name, got.out)
+		})
+	}
+}
+
+func TestExecutable(t *testing.T) {
+	for arg0, want := range map[string]string{
+		"/usr/bin/liqoctl": "liqoctl", "kubectl-liqo": "kubectl liqo", "/opt/kubectl-liqo.exe": "kubectl liqo", "./main": "liqoctl",
+		"kubectl-my_liqo": "kubectl my-liqo",
+	} {
+		if got := cli.Executable(arg0); got != want {
+			t.Errorf("%s is %q, want %q", arg0, got, want)
+		}
+	}
+}
+
+func newRoot(executable string) *cobra.Command {
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
+	return cli.New(session.New(streams, executable, func(string) string { return "" }))
+}
+
+func each(command *cobra.Command, visit func(*cobra.Command)) {
+	visit(command)
+	for _, child := range command.Commands() {
+		each(child, visit)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Setenv("HOME", "/home/user")
+	each(newRoot("liqoctl"), func(command *cobra.Command) {
+		name := strings.ReplaceAll(command.CommandPath(), " ", "-")
+		if command.Name() == "help" || strings.Contains(name, "completion") {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			command.SetOut(&out)
+			if err := command.Help(); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "help/"+name+".txt", out.String())
+		})
+	})
+}
+
+func TestEveryCommandHasHelpThatFits(t *testing.T) {
+	each(newRoot("kubectl liqo"), func(command *cobra.Command) {
+		texts := command.Short + command.Long + command.Example
+		if strings.Contains(texts, "{{") || strings.Contains(texts, "liqoctl ") && command.Name() != "help" {
+			t.Errorf("%s: the user calls us kubectl liqo, and help says otherwise", command.CommandPath())
+		}
+		if command.Short == "" || command.Runnable() && command.HasParent() && command.Example == "" && !command.HasSubCommands() && !generated(command) {
+			t.Errorf("%s: no sentence or no example", command.CommandPath())
+		}
+		for _, line := range strings.Split(command.Long, "\n") {
+			if len(line) > 110 && !generated(command) {
+				t.Errorf("%s: a line of help has %d characters", command.CommandPath(), len(line))
+			}
+		}
+	})
+}
+
+// generated tells cobra's own commands.
+func generated(command *cobra.Command) bool {
+	return command.Name() == "help" || strings.Contains(command.CommandPath(), "completion")
+}
+
+func TestCompletionIsSilentWhenTheClusterDoesNotAnswer(t *testing.T) {
+	got := run(t, nil, "", "__complete", "offload", "namespace", "--kubeconfig", kubeconfig(t, nobody), "")
+	if diff := cmp.Diff(result{failure.OK, ":4\n", "Completion ended with directive: ShellCompDirectiveNoFileComp\n"}, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCompletionOfContexts(t *testing.T) {
+	got := run(t, nil, "", "__complete", "info", "--kubeconfig", kubeconfig(t, nobody), "--context", "m")
+	if got.out != "milan\n:4\n" {
+		t.Errorf("proposed %q", got.out)
+	}
+}

@@ -1,0 +1,155 @@
+package v1alpha1
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// minCertificateLifetime is what the API server signs at least (certificates.k8s.io, spec.expirationSeconds).
+const minCertificateLifetime = 10 * time.Minute
+
+// Load reads a configuration file. Fields that the file names and this version does not know are errors.
+func Load(path string) (*ControllerManager, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return Parse(raw)
+}
+
+// Parse reads a configuration and completes it from the profile.
+func Parse(raw []byte) (*ControllerManager, error) {
+	c := &ControllerManager{}
+	if err := yaml.UnmarshalStrict(raw, c); err != nil {
+		return nil, fmt.Errorf("parsing the configuration: %w", err)
+	}
+	c.complete()
+	if errs := c.Validate(); len(errs) > 0 {
+		return nil, fmt.Errorf("the configuration is invalid: %w", errs.ToAggregate())
+	}
+	return c, nil
+}
+
+// complete fills in what the profile decides.
+func (c *ControllerManager) complete() {
+	hardened := c.Profile == ProfileHardened
+	if c.Offloading.TwinNamespaces.PodSecurity == "" && hardened {
+		c.Offloading.TwinNamespaces.PodSecurity = "baseline"
+	}
+	if c.Offloading.TwinNamespaces.RequireSuffix == nil {
+		c.Offloading.TwinNamespaces.RequireSuffix = &hardened
+	}
+	policy := offloadingv1beta1.DenyList
+	if hardened {
+		policy = offloadingv1beta1.AllowList
+	}
+	for _, kind := range []*offloadingv1beta1.ReflectorConfig{&c.Offloading.Reflection.ConfigMap, &c.Offloading.Reflection.Secret} {
+		if kind.Type == "" {
+			kind.Type = policy
+		}
+	}
+}
+
+// Validate finds what cannot work, with the path of each value.
+func (c *ControllerManager) Validate() field.ErrorList {
+	var errs field.ErrorList
+	if c.Profile != ProfileCompatible && c.Profile != ProfileHardened {
+		errs = append(errs, field.NotSupported(field.NewPath("profile"), c.Profile, []Profile{ProfileCompatible, ProfileHardened}))
+	}
+	errs = append(errs, c.APIServer.validate(field.NewPath("apiServer"))...)
+	if d := c.Authentication.CertificateLifetime.Duration; d < minCertificateLifetime {
+		errs = append(errs, field.Invalid(field.NewPath("authentication", "certificateLifetime"), d.String(), "must be at least 10m"))
+	}
+	errs = append(errs, c.IPAM.validate(field.NewPath("ipam"))...)
+	if c.Networking.Enabled {
+		errs = append(errs, field.Invalid(field.NewPath("networking", "enabled"), true, "the network module is not part of this version; set it to false"))
+	}
+	errs = append(errs, c.Offloading.validate(field.NewPath("offloading"))...)
+	levels := []offloadingv1beta1.LimitsEnforcement{offloadingv1beta1.NoLimitsEnforcement, offloadingv1beta1.SoftLimitsEnforcement, offloadingv1beta1.HardLimitsEnforcement}
+	if !slices.Contains(levels, c.ControllerManager.DefaultLimitsEnforcement) {
+		errs = append(errs, field.NotSupported(field.NewPath("controllerManager", "config", "defaultLimitsEnforcement"), c.ControllerManager.DefaultLimitsEnforcement, levels))
+	}
+	return errs
+}
+
+func (a APIServer) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if a.Address != "" {
+		if u, err := url.Parse(a.Address); err != nil || u.Scheme != "https" || u.Host == "" {
+			errs = append(errs, field.Invalid(path.Child("address"), a.Address, "must be a URL such as https://203.0.113.7:6443"))
+		}
+	}
+	if _, err := base64.StdEncoding.DecodeString(a.CA); err != nil {
+		errs = append(errs, field.Invalid(path.Child("ca"), "(not shown)", "must be base64"))
+	}
+	return errs
+}
+
+func (i IPAM) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(path *field.Path, cidr string) {
+		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
+			errs = append(errs, field.Invalid(path, cidr, "must be a network such as 10.0.0.0/16"))
+		}
+	}
+	for n, cidr := range i.PodCIDRs {
+		check(path.Child("podCIDRs").Index(n), cidr)
+	}
+	for n, cidr := range i.ReservedSubnets {
+		check(path.Child("reservedSubnets").Index(n), cidr)
+	}
+	if i.PodCIDR != "" {
+		check(path.Child("podCIDR"), i.PodCIDR)
+	}
+	if i.ServiceCIDR != "" {
+		check(path.Child("serviceCIDR"), i.ServiceCIDR)
+	}
+	return errs
+}
+
+// Prefixes returns the pod CIDRs of the cluster; the configuration must be valid.
+func (i IPAM) Prefixes() []netip.Prefix {
+	cidrs := i.PodCIDRs
+	if len(cidrs) == 0 && i.PodCIDR != "" {
+		cidrs = []string{i.PodCIDR}
+	}
+	prefixes := make([]netip.Prefix, 0, len(cidrs))
+	for _, cidr := range cidrs {
+		if prefix, err := netip.ParsePrefix(cidr); err == nil {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	return prefixes
+}
+
+func (o Offloading) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	levels := []string{"", "privileged", "baseline", "restricted"}
+	if twins := path.Child("twinNamespaces"); !slices.Contains(levels, o.TwinNamespaces.PodSecurity) {
+		errs = append(errs, field.NotSupported(twins.Child("podSecurity"), o.TwinNamespaces.PodSecurity, levels))
+	} else if o.TwinNamespaces.MaxPerTenant < 1 {
+		errs = append(errs, field.Invalid(twins.Child("maxPerTenant"), o.TwinNamespaces.MaxPerTenant, "must be at least 1"))
+	}
+	policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList}
+	for name, kind := range map[string]offloadingv1beta1.ReflectorConfig{"configmap": o.Reflection.ConfigMap, "secret": o.Reflection.Secret} {
+		if !slices.Contains(policies, kind.Type) {
+			errs = append(errs, field.NotSupported(path.Child("reflection", name, "type"), kind.Type, policies))
+		}
+	}
+	for name, quantity := range o.DefaultNodeResources {
+		if quantity.Sign() < 0 {
+			errs = append(errs, field.Invalid(path.Child("defaultNodeResources", string(name)), quantity.String(), "must not be negative"))
+		}
+	}
+	return errs
+}

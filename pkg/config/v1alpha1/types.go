@@ -1,0 +1,214 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// Profile makes several choices at once.
+type Profile string
+
+const (
+	// ProfileCompatible behaves like Liqo v1.
+	ProfileCompatible Profile = "compatible"
+	// ProfileHardened makes the stricter choice wherever there is one.
+	ProfileHardened Profile = "hardened"
+)
+
+// ControllerManager is the configuration of liqo-controller-manager.
+type ControllerManager struct {
+	// Profile decides what other fields leave open.
+	Profile Profile `json:"profile"`
+	// APIServer is how peers reach this cluster.
+	APIServer APIServer `json:"apiServer"`
+	// Authentication configures the authentication module.
+	Authentication Authentication `json:"authentication"`
+	// Common holds what all created objects get.
+	Common Common `json:"common"`
+	// ControllerManager configures enforcement.
+	ControllerManager Enforcement `json:"controllerManager"`
+	// Discovery is what peers learn about this cluster.
+	Discovery Discovery `json:"discovery"`
+	// IPAM holds the cluster's address ranges.
+	IPAM IPAM `json:"ipam"`
+	// Metrics configures metrics.
+	Metrics Switch `json:"metrics"`
+	// Networking configures the network module.
+	Networking Switch `json:"networking"`
+	// Offloading configures the offloading module.
+	Offloading Offloading `json:"offloading"`
+	// RuntimeClass is the name of the RuntimeClass by which a pod asks for a virtual node.
+	RuntimeClass string `json:"runtimeClass"`
+	// VirtualKubelet is how virtual kubelets are run by default.
+	VirtualKubelet VirtualKubelet `json:"virtualKubelet"`
+	// Webhook configures the admission webhooks.
+	Webhook Webhook `json:"webhook"`
+}
+
+// Switch turns something on.
+type Switch struct {
+	// Enabled says whether it is on.
+	Enabled bool `json:"enabled"`
+}
+
+// APIServer is how peers reach this cluster's API server.
+type APIServer struct {
+	// Address is its URL; empty means that it is detected.
+	Address string `json:"address"`
+	// CA is the PEM bundle it is verified with, base64; empty means the cluster's own.
+	CA string `json:"ca"`
+	// TrustedCA says that its certificate is publicly trusted.
+	TrustedCA bool `json:"trustedCA"`
+}
+
+// Authentication configures the authentication module.
+type Authentication struct {
+	// Enabled says whether the module runs.
+	Enabled bool `json:"enabled"`
+	// TLSCompatibilityMode asks for RSA keys instead of Ed25519.
+	TLSCompatibilityMode bool `json:"tlsCompatibilityMode"`
+	// DefaultResourceSliceClassEnabled says whether slices of class "default" are answered.
+	DefaultResourceSliceClassEnabled bool `json:"defaultResourceSliceClassEnabled"`
+	// CertificateLifetime is how long peers' client certificates live.
+	CertificateLifetime metav1.Duration `json:"certificateLifetime"`
+}
+
+// Common holds what all created objects get.
+type Common struct {
+	// GlobalAnnotations of every object that our controllers create.
+	GlobalAnnotations map[string]string `json:"globalAnnotations"`
+	// GlobalLabels of every object that our controllers create.
+	GlobalLabels map[string]string `json:"globalLabels"`
+}
+
+// Enforcement configures how strictly grants are enforced.
+type Enforcement struct {
+	// EnableResourceEnforcement says whether pods are checked against the grant.
+	EnableResourceEnforcement bool `json:"enableResourceEnforcement"`
+	// DefaultLimitsEnforcement says how strictly pods must declare what they need.
+	DefaultLimitsEnforcement offloadingv1beta1.LimitsEnforcement `json:"defaultLimitsEnforcement"`
+}
+
+// Discovery is what peers learn about this cluster.
+type Discovery struct {
+	// ClusterLabels become labels of the virtual nodes at consumers.
+	ClusterLabels map[string]string `json:"clusterLabels"`
+}
+
+// IPAM holds the cluster's address ranges, as CIDRs.
+type IPAM struct {
+	// PodCIDRs of the cluster.
+	PodCIDRs []string `json:"podCIDRs"`
+	// PodCIDR is the only pod CIDR, where PodCIDRs is empty.
+	PodCIDR string `json:"podCIDR"`
+	// ServiceCIDR of the cluster.
+	ServiceCIDR string `json:"serviceCIDR"`
+	// ReservedSubnets are never used.
+	ReservedSubnets []string `json:"reservedSubnets"`
+}
+
+// Offloading configures the offloading module.
+type Offloading struct {
+	// Enabled says whether the module runs.
+	Enabled bool `json:"enabled"`
+	// CreateNode is the default of VirtualNode.spec.createNode.
+	CreateNode bool `json:"createNode"`
+	// DisableNetworkCheck is the default of VirtualNode.spec.disableNetworkCheck.
+	DisableNetworkCheck bool `json:"disableNetworkCheck"`
+	// DefaultNodeResources are granted where a slice does not say.
+	DefaultNodeResources corev1.ResourceList `json:"defaultNodeResources"`
+	// Reflection configures what crosses.
+	Reflection Reflection `json:"reflection"`
+	// TwinNamespaces configures the namespaces made for consumers.
+	TwinNamespaces TwinNamespaces `json:"twinNamespaces"`
+}
+
+// Reflection configures what crosses.
+type Reflection struct {
+	// Pod configures pods; they have no policy.
+	Pod offloadingv1beta1.ReflectorConfig `json:"pod"`
+	// ConfigMap configures ConfigMaps.
+	ConfigMap offloadingv1beta1.ReflectorConfig `json:"configmap"`
+	// Secret configures Secrets.
+	Secret offloadingv1beta1.ReflectorConfig `json:"secret"`
+	// Skip lists what never crosses.
+	Skip Skip `json:"skip"`
+}
+
+// Skip lists metadata keys that never cross.
+type Skip struct {
+	// Annotations are annotation keys.
+	Annotations []string `json:"annotations"`
+	// Labels are label keys.
+	Labels []string `json:"labels"`
+}
+
+// TwinNamespaces configures the namespaces made for consumers.
+type TwinNamespaces struct {
+	// PodSecurity is the level that they enforce; empty means what the profile says.
+	PodSecurity string `json:"podSecurity"`
+	// MaxPerTenant is how many one consumer may have.
+	MaxPerTenant int `json:"maxPerTenant"`
+	// RequireSuffix says whether their names must end with the consumer's ID; nil means what the profile says.
+	RequireSuffix *bool `json:"requireSuffix"`
+}
+
+// VirtualKubelet is how virtual kubelets are run by default.
+type VirtualKubelet struct {
+	// Image with its tag.
+	Image string `json:"image"`
+	// ImagePullSecrets of the pods.
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets"`
+	// PullPolicy of the image.
+	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
+	// Replicas of the Deployments.
+	Replicas int32 `json:"replicas"`
+	// Extra of the Deployments.
+	Extra VirtualKubeletExtra `json:"extra"`
+	// VirtualNode configures the Nodes.
+	VirtualNode VirtualNode `json:"virtualNode"`
+	// Metrics configures their metrics.
+	Metrics Port `json:"metrics"`
+}
+
+// VirtualKubeletExtra is what the Deployments of virtual kubelets get besides.
+type VirtualKubeletExtra struct {
+	// Annotations of Deployments and pods.
+	Annotations map[string]string `json:"annotations"`
+	// Labels of Deployments and pods.
+	Labels map[string]string `json:"labels"`
+	// Args of the container.
+	Args []string `json:"args"`
+	// Resources of the container.
+	Resources corev1.ResourceRequirements `json:"resources"`
+	// Tolerations of the pods.
+	Tolerations []corev1.Toleration `json:"tolerations"`
+}
+
+// VirtualNode configures the Nodes.
+type VirtualNode struct {
+	// Extra is what they get besides.
+	Extra NodeExtra `json:"extra"`
+}
+
+// NodeExtra is what virtual Nodes get besides.
+type NodeExtra struct {
+	// Annotations of the Nodes.
+	Annotations map[string]string `json:"annotations"`
+	// Labels of the Nodes.
+	Labels map[string]string `json:"labels"`
+}
+
+// Port of a server.
+type Port struct {
+	// Port is the TCP port.
+	Port int `json:"port"`
+}
+
+// Webhook configures the admission webhooks.
+type Webhook struct {
+	// Port that they are served on.
+	Port int `json:"port"`
+}

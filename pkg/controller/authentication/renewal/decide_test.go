@@ -1,0 +1,48 @@
+package renewal
+
+import (
+	"testing"
+	"time"
+
+	"liqo.io/liqo/pkg/controller/authentication/testca"
+	"liqo.io/liqo/pkg/identity"
+)
+
+func TestDecide(t *testing.T) {
+	ca := testca.New(t)
+	subject, start, day := identity.TenantSubject("rome"), time.Unix(1_000_000, 0), 24*time.Hour
+	old, next := ca.Key(), ca.Key()
+	oldCert := ca.Issue(old, subject, start, day)
+	nextPEM, _ := next.PublicPEM()
+	nextCert := ca.Issue(next, subject, start.Add(17*time.Hour), day)
+	for name, tc := range map[string]struct {
+		facts Facts
+		want  Step
+	}{
+		"a young certificate is left alone":                  {Facts{Certificate: oldCert, Current: old, Now: start.Add(time.Hour)}, Idle},
+		"one minute before two thirds too":                   {Facts{Certificate: oldCert, Current: old, Now: start.Add(16*time.Hour - time.Minute)}, Idle},
+		"at two thirds a new key is due":                     {Facts{Certificate: oldCert, Current: old, Now: start.Add(16 * time.Hour)}, MakeKey},
+		"an expired certificate as well":                     {Facts{Certificate: oldCert, Current: old, Now: start.Add(3 * day)}, MakeKey},
+		"a certificate for another key as well":              {Facts{Certificate: oldCert, Current: next, Now: start.Add(time.Hour)}, MakeKey},
+		"garbage as well":                                    {Facts{Certificate: []byte("x"), Current: old, Now: start}, MakeKey},
+		"a key without a Renew is asked for":                 {Facts{Certificate: oldCert, Current: old, Next: next, Now: start.Add(17 * time.Hour)}, Ask},
+		"a Renew for an earlier key is replaced":             {Facts{Certificate: oldCert, Current: old, Next: next, Asked: []byte("x"), Now: start.Add(17 * time.Hour)}, Ask},
+		"the answer is awaited":                              {Facts{Certificate: oldCert, Current: old, Next: next, Asked: nextPEM, Now: start.Add(17 * time.Hour)}, Await},
+		"an answer for the old key is no answer":             {Facts{Certificate: oldCert, Current: old, Next: next, Asked: nextPEM, Answer: oldCert, Now: start.Add(17 * time.Hour)}, Await},
+		"an answer for another name is no answer":            {Facts{Certificate: oldCert, Current: old, Next: next, Asked: nextPEM, Answer: ca.Issue(next, identity.TenantSubject("turin"), start, day), Now: start.Add(17 * time.Hour)}, Await},
+		"the right answer swaps the keys":                    {Facts{Certificate: oldCert, Current: old, Next: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Swap},
+		"after a crash the Identity follows the swapped key": {Facts{Certificate: oldCert, Current: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Adopt},
+		"then all is quiet":                                  {Facts{Certificate: nextCert, Current: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Idle},
+		"an older answer never replaces a newer certificate": {Facts{Certificate: nextCert, Current: next, Answer: ca.Issue(next, subject, start, day), Now: start.Add(17 * time.Hour)}, Idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.facts.Subject = subject
+			if got, _ := Decide(tc.facts); got != tc.want {
+				t.Errorf("got step %d, want %d", got, tc.want)
+			}
+		})
+	}
+	if _, at := Decide(Facts{Certificate: oldCert, Current: old, Subject: subject, Now: start}); !at.Equal(start.Add(16 * time.Hour)) {
+		t.Errorf("looked at again at %s", at)
+	}
+}

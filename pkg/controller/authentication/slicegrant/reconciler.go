@@ -1,0 +1,189 @@
+package slicegrant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/authentication/advertise"
+	"liqo.io/liqo/pkg/controller/authentication/certificate"
+	"liqo.io/liqo/pkg/controller/authentication/secrets"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices/status,verbs=update;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
+// Options of the controller.
+type Options struct {
+	// ClusterID of this cluster, the provider.
+	ClusterID string
+	// Issuer of certificates.
+	Issuer *certificate.Issuer
+	// Advertiser of the API server's endpoint.
+	Advertiser advertise.Advertiser
+	// Watch follows the Secrets of tenant namespaces.
+	Watch *secrets.Watch
+	// Clock tells when certificates need renewal.
+	Clock clock.PassiveClock
+	// DefaultClassEnabled says whether slices of the default class are answered.
+	DefaultClassEnabled bool
+	// DefaultResources are granted where a slice does not ask; nil means DefaultResources().
+	DefaultResources corev1.ResourceList
+	// LimitsEnforcement of new Quotas; empty means None.
+	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
+	// StorageClass offered as the default; empty means the cluster's own.
+	StorageClass string
+	// IngressClasses offered.
+	IngressClasses []authv1beta1.IngressType
+	// LoadBalancerClasses offered.
+	LoadBalancerClasses []authv1beta1.LoadBalancerType
+	// ClusterLabels suggested for consumers' virtual nodes.
+	ClusterLabels map[string]string
+	// PodCIDRs of this cluster, which consumers check pod addresses with.
+	PodCIDRs []string
+}
+
+// Reconciler answers slices.
+type Reconciler struct {
+	client  client.Client
+	options Options
+	events  events.EventRecorder
+}
+
+// scope carries what the phases learn about one slice.
+type scope struct {
+	slice  *authv1beta1.ResourceSlice
+	tenant *authv1beta1.Tenant      // set by admit
+	quota  *offloadingv1beta1.Quota // the present one, set by admit; nil if none
+	// authentication and resources are the outcomes of their phases.
+	authentication, resources outcome
+	renewAt                   time.Time // set by authenticate
+}
+
+// Register adds the controller to the manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
+		return fmt.Errorf("registering the grant controller: %w", err)
+	}
+	if o.DefaultResources == nil {
+		o.DefaultResources = DefaultResources()
+	}
+	if o.LimitsEnforcement == "" {
+		o.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
+	}
+	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
+	return ctrl.NewControllerManagedBy(mgr).Named("slicegrant").
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).
+		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(sliceOf)).
+		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
+			return r.slicesOf(ctx, client.InNamespace(object.GetNamespace()))
+		})).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
+			return r.slicesOf(ctx)
+		})).
+		WatchesRawSource(o.Watch.Source(secrets.Owner("ResourceSlice"))).
+		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+}
+
+// IsReplicated tells whether an object is a peer's copy.
+func IsReplicated(object client.Object) bool {
+	return object.GetLabels()[corev1beta1.ReplicatedLabel] == "true"
+}
+
+func sliceOf(_ context.Context, object client.Object) []ctrlreconcile.Request {
+	name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
+	if name == "" || object.GetLabels()[corev1beta1.ManagedLabel] != "true" {
+		return nil
+	}
+	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+func (r *Reconciler) slicesOf(ctx context.Context, options ...client.ListOption) []ctrlreconcile.Request {
+	list := &authv1beta1.ResourceSliceList{}
+	if r.client.List(ctx, list, append(options, client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"})...) != nil {
+		return nil
+	}
+	var requests []ctrlreconcile.Request
+	for i := range list.Items {
+		requests = append(requests, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile answers one slice.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	slice := &authv1beta1.ResourceSlice{}
+	err := r.client.Get(ctx, request.NamespacedName, slice)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result(r.forget(ctx, request.NamespacedName))
+	}
+	if err != nil {
+		return reconcile.Result(fmt.Errorf("reading ResourceSlice %s: %w", request, err))
+	}
+	if !slice.DeletionTimestamp.IsZero() || !IsReplicated(slice) {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{slice: slice.DeepCopy()}
+	err = r.phases(ctx, s)
+	r.summarize(s, err)
+	if !equality.Semantic.DeepEqual(slice.Status, s.slice.Status) {
+		if err := r.client.Status().Patch(ctx, s.slice, client.MergeFrom(slice)); err != nil {
+			return reconcile.Result(fmt.Errorf("writing the status of ResourceSlice %s: %w", request, err))
+		}
+	}
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	if s.renewAt.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(s.renewAt.Sub(r.options.Clock.Now()), certificate.Soon)}, nil
+}
+
+// forget removes the Quota of a slice that is gone, unless it keeps a cordon that a new slice of the name shall inherit; then
+// it goes with the Tenant.
+func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) error {
+	list := &offloadingv1beta1.QuotaList{}
+	err := r.client.List(ctx, list, client.InNamespace(slice.Namespace), client.MatchingLabels{
+		corev1beta1.ManagedLabel: "true", authv1beta1.ResourceSliceNameLabel: slice.Name,
+	})
+	if err != nil {
+		return fmt.Errorf("listing the Quotas of ResourceSlice %s: %w", slice, err)
+	}
+	for i := range list.Items {
+		quota := &list.Items[i]
+		if IsSet(quota.Annotations, authv1beta1.CordonAnnotation) && metav1.GetControllerOf(quota) != nil {
+			continue
+		}
+		if err := r.client.Delete(ctx, quota, client.Preconditions{UID: &quota.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Quota %s/%s: %w", quota.Namespace, quota.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package slicegrant
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// summarize sets the conditions from the outcomes, and tells the user once about each that changed.
+func (r *Reconciler) summarize(s *scope, err error) {
+	now, list := r.options.Clock.Now(), &s.slice.Status.Conditions
+	for _, part := range []struct {
+		conditionType string
+		outcome
+	}{{authv1beta1.AuthenticationCondition, s.authentication}, {authv1beta1.ResourcesCondition, s.resources}} {
+		o := part.outcome
+		if o.status == "" {
+			continue
+		}
+		before := conditions.Find(*list, part.conditionType)
+		changed := before == nil || before.Reason != o.reason
+		conditions.Set(list, corev1beta1.Condition{
+			Type: part.conditionType, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: s.slice.Generation,
+		}, now)
+		if changed {
+			kind := corev1.EventTypeNormal
+			if o.status == authv1beta1.Denied {
+				kind = corev1.EventTypeWarning
+			}
+			r.events.Eventf(s.slice, nil, kind, o.reason, "Answer", "%s", conditions.Bound(o.message))
+		}
+	}
+	if err != nil && reconcile.Classify(err) == reconcile.Transient {
+		return // it is retried at once: nothing that a user should see
+	}
+	conditions.Set(list, ready(s.slice, err), now)
+}
+
+// ready sums up: both parts are accepted, or which is not.
+func ready(slice *authv1beta1.ResourceSlice, err error) corev1beta1.Condition {
+	c := corev1beta1.Condition{Type: corev1beta1.ConditionReady, ObservedGeneration: slice.Generation}
+	if err != nil {
+		c.Status, c.Reason, c.Message = "False", reconcile.ReasonOf(err), reconcile.MessageOf(err)
+		return c
+	}
+	for _, part := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition} {
+		condition := conditions.Find(slice.Status.Conditions, part)
+		switch {
+		case condition == nil:
+			c.Status, c.Reason, c.Message = "False", authv1beta1.ReasonWaitingForProvider, "the slice is not answered yet: "+part
+			return c
+		case condition.Status != authv1beta1.Accepted:
+			c.Status, c.Reason, c.Message = "False", condition.Reason, condition.Message
+			return c
+		}
+	}
+	c.Status, c.Reason, c.Message = "True", authv1beta1.ReasonReady, "the slice has its certificate and its resources"
+	return c
+}

@@ -1,0 +1,93 @@
+package slicenode
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+)
+
+const (
+	maxLabels    = 32
+	maxResources = 64
+)
+
+var (
+	// allowedLabels of reserved domains that a provider may suggest.
+	allowedLabels = []string{
+		"topology.kubernetes.io/region", "topology.kubernetes.io/zone", "liqo.io/provider", "storage.liqo.io/available",
+	}
+	// reservedDomains mean something to Kubernetes or to us.
+	reservedDomains = []string{"kubernetes.io", "k8s.io", "liqo.io"}
+	// offered are the resources that a provider may give without being asked.
+	offered = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage}
+)
+
+// NodeLabels returns those of a provider's labels that the virtual node may carry: the allowed ones, and those of no reserved
+// domain. At most 32, the first in alphabetical order.
+func NodeLabels(suggested map[string]string) map[string]string {
+	labels := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(suggested)) {
+		if len(labels) == maxLabels {
+			break
+		}
+		if allowedLabel(key) && len(content.IsLabelKey(key)) == 0 && len(content.IsLabelValue(suggested[key])) == 0 {
+			labels[key] = suggested[key]
+		}
+	}
+	return labels
+}
+
+func allowedLabel(key string) bool {
+	if slices.Contains(allowedLabels, key) {
+		return true
+	}
+	domain, _, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		return true
+	}
+	return !slices.ContainsFunc(reservedDomains, func(reserved string) bool {
+		return domain == reserved || strings.HasSuffix(domain, "."+reserved)
+	})
+}
+
+// Capacity is what the virtual node offers: what was granted, never more than what was asked, and of what was not asked only
+// the basic resources.
+func Capacity(asked, granted corev1.ResourceList) corev1.ResourceList {
+	capacity := corev1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(granted)) {
+		quantity := granted[name]
+		limit, wasAsked := asked[name]
+		switch {
+		case quantity.Sign() < 0, len(capacity) == maxResources:
+			continue
+		case wasAsked && quantity.Cmp(limit) > 0:
+			capacity[name] = limit
+		case wasAsked, slices.Contains(offered, name):
+			capacity[name] = quantity
+		}
+	}
+	return capacity
+}
+
+// PodCIDRs is the valid part of a provider's prefixes, as an annotation's value.
+func PodCIDRs(announced []string) string {
+	var prefixes []string
+	for _, text := range announced {
+		if prefix, err := netip.ParsePrefix(text); err == nil && prefix.Bits() > 0 {
+			prefixes = append(prefixes, prefix.Masked().String())
+		}
+	}
+	return strings.Join(prefixes, ",")
+}
+
+// Wanted tells whether a slice asks for a VirtualNode.
+func Wanted(slice *authv1beta1.ResourceSlice) bool {
+	value, ok := slice.Annotations[authv1beta1.CreateVirtualNodeAnnotation]
+	return ok && value != "false" && value != "False"
+}

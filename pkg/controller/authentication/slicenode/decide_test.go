@@ -1,0 +1,133 @@
+package slicenode
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+func TestNodeLabels(t *testing.T) {
+	many, wantMany := map[string]string{}, map[string]string{}
+	for i := range 100 {
+		many[fmt.Sprintf("l%02d", i)] = "v"
+		if i < maxLabels {
+			wantMany[fmt.Sprintf("l%02d", i)] = "v"
+		}
+	}
+	for name, tc := range map[string]struct{ suggested, want map[string]string }{
+		"nothing": {nil, map[string]string{}},
+		"what is allowed": {
+			map[string]string{"topology.kubernetes.io/region": "eu", "topology.kubernetes.io/zone": "a", "liqo.io/provider": "x", "storage.liqo.io/available": "true", "tier": "gold", "example.com/rack": "7"},
+			map[string]string{"topology.kubernetes.io/region": "eu", "topology.kubernetes.io/zone": "a", "liqo.io/provider": "x", "storage.liqo.io/available": "true", "tier": "gold", "example.com/rack": "7"},
+		},
+		"what means something to Kubernetes": {
+			map[string]string{"node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": "n", "node.k8s.io/x": "y", "k8s.io/x": "y", "node-restriction.kubernetes.io/x": "y", "node.kubernetes.io/exclude-from-external-load-balancers": "true"},
+			map[string]string{},
+		},
+		"what means something to us": {
+			map[string]string{"liqo.io/type": "", "liqo.io/remote-cluster-id": "other", "offloading.liqo.io/origin": "x"}, map[string]string{},
+		},
+		"what only looks reserved": {map[string]string{"notkubernetes.io/x": "y"}, map[string]string{"notkubernetes.io/x": "y"}},
+		"what is not a label":      {map[string]string{"a b": "c", "a": "b c", "": "x"}, map[string]string{}},
+		"a flood":                  {many, wantMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, NodeLabels(tc.suggested)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func TestCapacity(t *testing.T) {
+	for name, tc := range map[string]struct{ asked, granted, want corev1.ResourceList }{
+		"what was asked":                         {list("cpu", "2"), list("cpu", "2"), list("cpu", "2")},
+		"less than asked":                        {list("cpu", "2"), list("cpu", "1"), list("cpu", "1")},
+		"never more than asked":                  {list("cpu", "2"), list("cpu", "2000"), list("cpu", "2")},
+		"the basics need not be asked for":       {list(), list("cpu", "4", "memory", "8Gi", "pods", "110", "ephemeral-storage", "20Gi"), list("cpu", "4", "memory", "8Gi", "pods", "110", "ephemeral-storage", "20Gi")},
+		"anything else does":                     {list(), list("nvidia.com/gpu", "8"), list()},
+		"a device that was asked for":            {list("nvidia.com/gpu", "1"), list("nvidia.com/gpu", "8"), list("nvidia.com/gpu", "1")},
+		"nothing negative":                       {list("cpu", "2"), list("cpu", "-1"), list()},
+		"what was asked and not given is absent": {list("cpu", "2", "memory", "1Gi"), list("cpu", "1"), list("cpu", "1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Capacity(tc.asked, tc.granted)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPodCIDRs(t *testing.T) {
+	for want, announced := range map[string][]string{
+		"": {"x", "0.0.0.0/0", "::/0"}, "10.0.0.0/8": {"10.1.2.3/8"}, "10.0.0.0/16,fd00::/64": {"10.0.0.0/16", "fd00::/64"},
+	} {
+		if got := PodCIDRs(announced); got != want {
+			t.Errorf("%v became %q, want %q", announced, got, want)
+		}
+	}
+}
+
+func TestFillPinsAndKeeps(t *testing.T) {
+	slice := &authv1beta1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "s", Labels: map[string]string{corev1beta1.RemoteIDLabel: "milan"}},
+		Spec:       authv1beta1.ResourceSliceSpec{Resources: list("cpu", "2")},
+		Status: authv1beta1.ResourceSliceStatus{
+			Resources: list("cpu", "3"), PodCIDRs: []string{"192.168.0.0/16"}, NodeSelector: map[string]string{"pool": "a"},
+		},
+	}
+	no := false
+	live := &offloadingv1beta1.VirtualNode{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8"}},
+		Spec: offloadingv1beta1.VirtualNodeSpec{
+			VkOptionsTemplateRef: &corev1.ObjectReference{Name: "mine"}, CreateNode: &no,
+			OffloadingPatch: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}},
+		},
+	}
+	Fill(live, slice, "kubeconfig-s")
+	want := &offloadingv1beta1.VirtualNode{
+		ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8"},
+			Labels: map[string]string{
+				corev1beta1.RemoteClusterIDLabel: "milan", corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, authv1beta1.ResourceSliceNameLabel: "s",
+			},
+		},
+		Spec: offloadingv1beta1.VirtualNodeSpec{
+			VkOptionsTemplateRef: &corev1.ObjectReference{Name: "mine"}, CreateNode: &no,
+			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-s"},
+			ResourceQuota:       corev1.ResourceQuotaSpec{Hard: list("cpu", "2")},
+			OffloadingPatch:     &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}, NodeSelector: map[string]string{"pool": "a"}},
+		},
+	}
+	if diff := cmp.Diff(want, live); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWanted(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "": true, "yes": true, "false": false, "False": false} {
+		slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{authv1beta1.CreateVirtualNodeAnnotation: value}}}
+		if Wanted(slice) != want {
+			t.Errorf("%q: %v", value, !want)
+		}
+	}
+	if Wanted(&authv1beta1.ResourceSlice{}) {
+		t.Error("a slice without the annotation wants a node")
+	}
+}

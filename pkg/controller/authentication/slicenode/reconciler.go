@@ -1,0 +1,188 @@
+package slicenode
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/authentication/sliceidentity"
+	"liqo.io/liqo/pkg/controller/authentication/slicerequest"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices;identities,verbs=get;list;watch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=virtualnodes,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+// Options of the controller.
+type Options struct{}
+
+// Reconciler makes VirtualNodes of slices.
+type Reconciler struct {
+	client client.Client
+	events events.EventRecorder
+}
+
+// Register adds the controller to the manager.
+func Register(mgr ctrl.Manager, _ Options) error {
+	r := &Reconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("liqo-slice-node")}
+	bySlice := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrlreconcile.Request {
+		name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
+		if name == "" {
+			return nil
+		}
+		return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("slicenode").
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(slicerequest.IsLocal))).
+		Watches(&offloadingv1beta1.VirtualNode{}, bySlice).
+		Watches(&authv1beta1.Identity{}, bySlice).
+		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+}
+
+// Reconcile makes, updates or removes the VirtualNode of one slice.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	slice := &authv1beta1.ResourceSlice{}
+	if err := r.client.Get(ctx, request.NamespacedName, slice); err != nil {
+		return reconcile.Result(client.IgnoreNotFound(err))
+	}
+	if !slicerequest.IsLocal(slice) {
+		return ctrl.Result{}, nil
+	}
+	live := &offloadingv1beta1.VirtualNode{}
+	err := r.client.Get(ctx, request.NamespacedName, live)
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("reading VirtualNode %s: %w", request, err)
+	case !slice.DeletionTimestamp.IsZero():
+		err = r.remove(ctx, slice, live)
+	case Wanted(slice) && sliceidentity.Accepted(slice):
+		err = r.ensure(ctx, slice, live)
+	}
+	if err != nil && reconcile.Classify(err) == reconcile.Terminal {
+		r.events.Eventf(slice, nil, corev1.EventTypeWarning, reconcile.ReasonOf(err), "VirtualNode", "%s", err)
+	}
+	return reconcile.Result(err)
+}
+
+// remove has the slice's VirtualNode drained and removed before the slice itself goes.
+func (r *Reconciler) remove(ctx context.Context, slice *authv1beta1.ResourceSlice, live *offloadingv1beta1.VirtualNode) error {
+	if live == nil || !live.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(live, slice) {
+		return nil
+	}
+	if err := r.client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlice, live *offloadingv1beta1.VirtualNode) error {
+	kubeconfig, err := r.kubeconfig(ctx, slice)
+	if err != nil || kubeconfig == "" {
+		return err // the Identity's own watch brings us back
+	}
+	if live == nil {
+		return r.create(ctx, slice, kubeconfig)
+	}
+	if !metav1.IsControlledBy(live, slice) {
+		return reconcile.Terminate(authv1beta1.ReasonVirtualNodeConflict,
+			fmt.Errorf("the VirtualNode %s/%s exists and is not this ResourceSlice's: remove it or rename the slice", live.Namespace, live.Name))
+	}
+	updated := live.DeepCopy()
+	Fill(updated, slice, kubeconfig)
+	if equality.Semantic.DeepEqual(live, updated) {
+		return nil
+	}
+	if err := r.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	return nil
+}
+
+// kubeconfig is the name of the Secret of the slice's Identity, empty while it is not ready.
+func (r *Reconciler) kubeconfig(ctx context.Context, slice *authv1beta1.ResourceSlice) (string, error) {
+	object := &authv1beta1.Identity{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: slice.Namespace, Name: authv1beta1.ResourceSliceIdentityPrefix + slice.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the Identity of ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
+	}
+	if object.Status.KubeconfigSecretRef == nil || !meta.IsStatusConditionTrue(object.Status.Conditions, corev1beta1.ConditionReady) {
+		return "", nil
+	}
+	return object.Status.KubeconfigSecretRef.Name, nil
+}
+
+func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlice, kubeconfig string) error {
+	node := &corev1.Node{}
+	err := r.client.Get(ctx, types.NamespacedName{Name: slice.Name}, node)
+	if err == nil && node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+		return reconcile.Terminate(authv1beta1.ReasonVirtualNodeConflict,
+			fmt.Errorf("this cluster has a node named %s already: name the ResourceSlice otherwise", slice.Name))
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Node %s: %w", slice.Name, err)
+	}
+	object := &offloadingv1beta1.VirtualNode{
+		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name},
+		Spec:       offloadingv1beta1.VirtualNodeSpec{ClusterID: corev1beta1.ClusterID(slice.Labels[corev1beta1.RemoteIDLabel])},
+	}
+	Fill(object, slice, kubeconfig)
+	if err := controllerutil.SetControllerReference(slice, object, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		return fmt.Errorf("setting the owner of VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	if err := r.client.Create(ctx, object); err != nil {
+		return fmt.Errorf("creating VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	r.events.Eventf(slice, object, corev1.EventTypeNormal, authv1beta1.ReasonVirtualNodeCreated, "VirtualNode", "Created VirtualNode %s", object.Name)
+	return nil
+}
+
+// Fill puts into a VirtualNode what comes from its slice, and leaves the rest alone.
+func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlice, kubeconfig string) {
+	status, remote := &slice.Status, slice.Labels[corev1beta1.RemoteIDLabel]
+	metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.RemoteClusterIDLabel, remote)
+	metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.TypeLabel, corev1beta1.VirtualNodeType)
+	metav1.SetMetaDataLabel(&object.ObjectMeta, authv1beta1.ResourceSliceNameLabel, slice.Name)
+	if cidrs := PodCIDRs(status.PodCIDRs); cidrs != "" && object.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] == "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, offloadingv1beta1.RemotePodCIDRsAnnotation, cidrs)
+	}
+	spec := &object.Spec
+	spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: kubeconfig}
+	spec.ResourceQuota.Hard = Capacity(slice.Spec.Resources, status.Resources)
+	spec.StorageClasses, spec.IngressClasses, spec.LoadBalancerClasses = status.StorageClasses, status.IngressClasses, status.LoadBalancerClasses
+	spec.Labels = NodeLabels(status.NodeLabels)
+	if len(spec.Labels) == 0 {
+		spec.Labels = nil
+	}
+	if len(status.NodeSelector) != 0 {
+		if spec.OffloadingPatch == nil {
+			spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{}
+		}
+		spec.OffloadingPatch.NodeSelector = status.NodeSelector
+	}
+}

@@ -1,0 +1,135 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/controller/authentication/advertise"
+	"liqo.io/liqo/pkg/controller/authentication/certificate"
+	"liqo.io/liqo/pkg/controller/authentication/secrets"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants/status,verbs=update;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants/finalizers,verbs=update
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices;renews,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=liqo-remote-controlplane,verbs=bind
+
+// Options of the controller.
+type Options struct {
+	// ClusterID of this cluster, the provider.
+	ClusterID string
+	// Issuer of certificates.
+	Issuer *certificate.Issuer
+	// Advertiser of the API server's endpoint.
+	Advertiser advertise.Advertiser
+	// Secrets reads and writes Secrets.
+	Secrets secrets.Store
+	// Watch follows the Secrets of tenant namespaces.
+	Watch *secrets.Watch
+	// Clock tells when certificates need renewal.
+	Clock clock.PassiveClock
+}
+
+// Reconciler accepts tenants.
+type Reconciler struct {
+	client  client.Client
+	options Options
+	events  events.EventRecorder
+}
+
+// scope carries what the phases learn about one Tenant.
+type scope struct {
+	tenant    *authv1beta1.Tenant
+	namespace *corev1.Namespace // set by findNamespace
+	renewAt   time.Time         // set by issue
+}
+
+// Register adds the controller to the manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
+		return fmt.Errorf("registering the tenant controller: %w", err)
+	}
+	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-tenant")}
+	return ctrl.NewControllerManagedBy(mgr).Named("tenant").
+		For(&authv1beta1.Tenant{}).
+		Owns(&rbacv1.RoleBinding{}).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
+			return r.tenantsOf(ctx, object.GetName())
+		})).
+		WatchesRawSource(o.Watch.Source(func(ctx context.Context, secret *metav1.PartialObjectMetadata) []ctrlreconcile.Request {
+			if secret.Labels[authv1beta1.NonceLabel] != "true" {
+				return secrets.Owner("Tenant")(ctx, secret)
+			}
+			return r.tenantsOf(ctx, secret.Namespace)
+		})).
+		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+}
+
+// Reconcile takes one Tenant through its phases.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	tenant := &authv1beta1.Tenant{}
+	if err := r.client.Get(ctx, request.NamespacedName, tenant); err != nil {
+		return reconcile.Result(client.IgnoreNotFound(err))
+	}
+	if !tenant.DeletionTimestamp.IsZero() {
+		return reconcile.Result(r.remove(ctx, tenant))
+	}
+	if controllerutil.AddFinalizer(tenant, authv1beta1.TenantFinalizer) {
+		if err := r.client.Update(ctx, tenant); err != nil {
+			return reconcile.Result(fmt.Errorf("adding the finalizer of Tenant %s: %w", request, err))
+		}
+	}
+	s := &scope{tenant: tenant.DeepCopy()}
+	phaseErr := r.phases(ctx, s)
+	r.summarize(s, phaseErr)
+	if !equality.Semantic.DeepEqual(tenant.Status, s.tenant.Status) {
+		if err := r.client.Status().Patch(ctx, s.tenant, client.MergeFrom(tenant)); err != nil {
+			return reconcile.Result(fmt.Errorf("writing the status of Tenant %s: %w", request, err))
+		}
+	}
+	if phaseErr != nil {
+		return reconcile.Result(phaseErr)
+	}
+	if s.renewAt.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(s.renewAt.Sub(r.options.Clock.Now()), time.Second)}, nil
+}
+
+// phases are the steps, each of which may be the last.
+func (r *Reconciler) phases(ctx context.Context, s *scope) error {
+	if err := r.findNamespace(ctx, s); err != nil {
+		return err
+	}
+	if s.tenant.Spec.TenantCondition == authv1beta1.TenantDrained {
+		return r.drain(ctx, s.tenant)
+	}
+	for _, phase := range []func(context.Context, *scope) error{r.verify, r.bind, r.issue} {
+		if err := phase(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package foreigncluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// gather reads what exists of the peering with one cluster. All of it is in that peer's tenant namespace, but the Nodes.
+func (r *reconciler) gather(ctx context.Context, id corev1beta1.ClusterID) (*Facts, error) {
+	facts := &Facts{Nodes: map[string]*corev1.Node{}}
+	namespace := corev1beta1.TenantNamespacePrefix + string(id)
+	var (
+		tenants    authv1beta1.TenantList
+		identities authv1beta1.IdentityList
+		slices     authv1beta1.ResourceSliceList
+		vns        offloadingv1beta1.VirtualNodeList
+		maps       offloadingv1beta1.NamespaceMapList
+		nodes      corev1.NodeList
+	)
+	for _, list := range []client.ObjectList{&tenants, &identities, &slices, &vns, &maps} {
+		if err := r.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing %T in %s: %w", list, namespace, err)
+		}
+	}
+	if err := r.List(ctx, &nodes, client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: string(id)}); err != nil {
+		return nil, fmt.Errorf("listing the virtual Nodes of cluster %s: %w", id, err)
+	}
+	for i := range tenants.Items {
+		if tenants.Items[i].Spec.ClusterID == id {
+			facts.Tenants = append(facts.Tenants, tenants.Items[i])
+		}
+	}
+	for i := range identities.Items {
+		if spec := &identities.Items[i].Spec; spec.ClusterID == id && spec.Type == authv1beta1.ControlPlaneIdentityType {
+			facts.Identities = append(facts.Identities, identities.Items[i])
+		}
+	}
+	for i := range vns.Items {
+		if vns.Items[i].Spec.ClusterID == id {
+			facts.VirtualNodes = append(facts.VirtualNodes, vns.Items[i])
+		}
+	}
+	for i := range nodes.Items {
+		facts.Nodes[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	facts.Slices, facts.Maps = len(slices.Items), len(maps.Items)
+	var tn corev1.Namespace
+	switch err := r.Get(ctx, client.ObjectKey{Name: namespace}, &tn); {
+	case err == nil && tn.Labels[corev1beta1.TenantNamespaceLabel] == "true":
+		facts.Namespace = namespace
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, err)
+	}
+	p := &facts.Probe
+	p.Connected, p.Reason, p.Message, p.Known = r.Prober.State(string(id))
+	return facts, nil
+}
+
+// ofObject finds the peer that an object is about: the one of its tenant namespace, or of its label.
+func (r *reconciler) ofObject(_ context.Context, o client.Object) []ctrl.Request {
+	id := o.GetLabels()[corev1beta1.RemoteClusterIDLabel]
+	switch {
+	case o.GetNamespace() != "":
+		var found bool
+		if id, found = cutPrefix(o.GetNamespace()); !found {
+			return nil
+		}
+	case o.GetLabels()[corev1beta1.TenantNamespaceLabel] == "true", o.GetLabels()[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType:
+	default:
+		return nil
+	}
+	if id == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: id}}}
+}
+
+func cutPrefix(namespace string) (string, bool) {
+	if len(namespace) <= len(corev1beta1.TenantNamespacePrefix) || namespace[:len(corev1beta1.TenantNamespacePrefix)] != corev1beta1.TenantNamespacePrefix {
+		return "", false
+	}
+	return namespace[len(corev1beta1.TenantNamespacePrefix):], true
+}

@@ -1,0 +1,136 @@
+package foreigncluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants;identities;resourceslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=virtualnodes;namespacemaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=get;list;watch
+
+// Prober knows whether the API servers of providers answer. It is the holder of the one connection to each peer.
+type Prober interface {
+	// State of a provider's API server. known is false as long as there is no connection to speak of. reason is one of the
+	// core group's reasons, message says what happened; both are empty while connected.
+	State(clusterID string) (connected bool, reason, message string, known bool)
+}
+
+// Options configure the reconciler.
+type Options struct {
+	// ClusterID is the local cluster's ID, which is never a peer.
+	ClusterID string
+	// Prober tells whether providers answer; required.
+	Prober Prober
+	// Changed receives an event whose object has a provider's ID as its name whenever the Prober's state of it changes.
+	Changed <-chan event.GenericEvent
+	// Clock gives conditions their times; the real one if nil.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	client.Client
+	Options
+}
+
+// Register adds the reconciler to a manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Prober == nil {
+		return fmt.Errorf("registering the ForeignCluster controller: Options.Prober is required")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofObject)
+	b := ctrl.NewControllerManagedBy(mgr).Named("foreigncluster").
+		For(&corev1beta1.ForeignCluster{}).
+		Watches(&authv1beta1.Tenant{}, ofPeer).
+		Watches(&authv1beta1.Identity{}, ofPeer).
+		Watches(&authv1beta1.ResourceSlice{}, ofPeer).
+		Watches(&offloadingv1beta1.VirtualNode{}, ofPeer).
+		Watches(&offloadingv1beta1.NamespaceMap{}, ofPeer).
+		Watches(&corev1.Node{}, ofPeer).
+		Watches(&corev1.Namespace{}, ofPeer).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()})
+	if o.Changed != nil {
+		b = b.WatchesRawSource(source.Channel(o.Changed, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, e client.Object) []ctrl.Request {
+			return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: e.GetName()}}}
+		})))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("registering the ForeignCluster controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile creates, updates or removes the ForeignCluster of one peer.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == r.ClusterID {
+		return ctrl.Result{}, nil
+	}
+	facts, err := r.gather(ctx, corev1beta1.ClusterID(req.Name))
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	var fc corev1beta1.ForeignCluster
+	err = r.Get(ctx, req.NamespacedName, &fc)
+	switch {
+	case apierrors.IsNotFound(err) && facts.Any():
+		return reconcile.Result(r.create(ctx, req.Name))
+	case err != nil:
+		return reconcile.Result(client.IgnoreNotFound(err))
+	case !fc.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	case !facts.Any() && fc.Labels[corev1beta1.ManagedLabel] == "true":
+		if err := r.Delete(ctx, &fc, client.Preconditions{UID: ptr.To(fc.UID), ResourceVersion: ptr.To(fc.ResourceVersion)}); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result(fmt.Errorf("deleting ForeignCluster %s: %w", fc.Name, err))
+		}
+		return ctrl.Result{}, nil
+	}
+	changed := fc.DeepCopy()
+	changed.Status = Observe(fc.Status, fc.Generation, *facts, r.Clock.Now())
+	if equality.Semantic.DeepEqual(fc.Status, changed.Status) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.Status().Patch(ctx, changed, client.MergeFrom(&fc)); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err))
+	}
+	return ctrl.Result{}, nil
+}
+
+// create makes the ForeignCluster; its own event brings the status.
+func (r *reconciler) create(ctx context.Context, id string) error {
+	if err := identity.ValidateClusterID(id); err != nil {
+		return reconcile.Terminate(string(identity.ReasonClusterID), err)
+	}
+	fc := &corev1beta1.ForeignCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: id, corev1beta1.ManagedLabel: "true"}},
+		Spec:       corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(id)},
+	}
+	if err := r.Create(ctx, fc); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating ForeignCluster %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// Package namespacemap makes, at the provider, the twins of a consumer's namespaces: it reconciles the NamespaceMaps that
+// consumers replicate into their tenant namespaces.
+//
+// Contract:
+//   - The tenant is read from the tenant namespace's label, never from the NamespaceMap, which the consumer writes.
+//   - A namespace is a twin of a map only if both annotations say so: managed-by-namespace-map is <tenant namespace>/<map>, and
+//     origin-uid is the map's own UID. Any other namespace of a wanted name is a conflict: it is reported for that name alone
+//     and never touched.
+//   - A twin is deleted only when the map no longer wants it, is deleted, or the tenant is drained. A cordoned or unknown
+//     tenant keeps its twins and gets no new ones.
+//   - The consumer's rights in a twin come last, after its Pod Security labels and ResourceQuota.
+//   - A twin that does not go names in status what keeps it.
+package namespacemap

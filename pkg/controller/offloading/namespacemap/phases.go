@@ -1,0 +1,226 @@
+package namespacemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// poll is how long to wait for a namespace to go; its deletion event usually comes first.
+const poll = 5 * time.Second
+
+// scope is what the phases of one pass learn.
+type scope struct {
+	// nm is the map as it is in the API server, changed by the phases.
+	nm *offloadingv1beta1.NamespaceMap
+	// before is the map as it was read.
+	before *offloadingv1beta1.NamespaceMap
+	// tenant is the consumer that owns the tenant namespace; empty if the namespace is not one.
+	tenant corev1beta1.ClusterID
+	// condition of the tenant; empty if there is no Tenant.
+	condition authv1beta1.TenantCondition
+	// twins of this map that exist, by the consumer's name.
+	twins map[string]*corev1.Namespace
+	// answers that the consumer gets, by its name of the namespace.
+	answers map[string]offloadingv1beta1.RemoteNamespaceStatus
+}
+
+// gather reads who the tenant is, what it may do and which twins there are.
+func (r *reconciler) gather(ctx context.Context, nm *offloadingv1beta1.NamespaceMap) (*scope, error) {
+	s := &scope{nm: nm, before: nm.DeepCopy(), twins: map[string]*corev1.Namespace{}, answers: map[string]offloadingv1beta1.RemoteNamespaceStatus{}}
+	var tn corev1.Namespace
+	if err := r.Get(ctx, client.ObjectKey{Name: nm.Namespace}, &tn); err != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", nm.Namespace, err)
+	}
+	if id := tn.Labels[corev1beta1.RemoteClusterIDLabel]; tn.Labels[corev1beta1.TenantNamespaceLabel] == "true" && id != "" && tn.Name == corev1beta1.TenantNamespacePrefix+id {
+		s.tenant = corev1beta1.ClusterID(id)
+	}
+	var tenants authv1beta1.TenantList
+	if err := r.List(ctx, &tenants, client.InNamespace(nm.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing Tenants in %s: %w", nm.Namespace, err)
+	}
+	for i := range tenants.Items {
+		if t := &tenants.Items[i]; t.Spec.ClusterID == s.tenant && t.DeletionTimestamp.IsZero() {
+			s.condition = t.Spec.TenantCondition
+			if s.condition == "" {
+				s.condition = authv1beta1.TenantActive
+			}
+		}
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.List(ctx, &namespaces, client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("listing twin Namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		if ns := &namespaces.Items[i]; isTwinOf(ns, nm) {
+			s.twins[ns.Annotations[offloadingv1beta1.OriginalNameAnnotation]] = ns
+		}
+	}
+	return s, nil
+}
+
+// owned fails if nobody owns the namespace of the map. Then nothing is done, and nothing undone either.
+func (s *scope) owned() error {
+	if s.tenant != "" {
+		return nil
+	}
+	return reconcile.Terminate(offloadingv1beta1.ReasonNamespaceNotAllowed,
+		fmt.Errorf("namespace %s is not a tenant namespace, so the NamespaceMap %s in it is not served", s.nm.Namespace, s.nm.Name))
+}
+
+func keyOf(nm *offloadingv1beta1.NamespaceMap) string { return nm.Namespace + "/" + nm.Name }
+
+// isTwinOf tells whether a namespace was made for this very map.
+func isTwinOf(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) bool {
+	return ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == keyOf(nm) &&
+		ns.Annotations[corev1beta1.OriginUIDAnnotation] == string(nm.UID) && nm.UID != "" &&
+		ns.Annotations[offloadingv1beta1.OriginalNameAnnotation] != ""
+}
+
+// finish removes all twins of a deleted map, and then lets the map go.
+func (r *reconciler) finish(ctx context.Context, s *scope) error {
+	if !controllerutil.ContainsFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer) {
+		return nil
+	}
+	left := slices.Sorted(maps.Keys(s.twins))
+	for _, local := range left {
+		if err := r.remove(ctx, s, local); err != nil {
+			return err
+		}
+	}
+	if err := r.report(ctx, s); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		answer := s.answers[left[0]]
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for Namespace %s to go: %s", answer.RemoteNamespace, answer.Message), poll)
+	}
+	controllerutil.RemoveFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer)
+	return r.patch(ctx, s)
+}
+
+// drop removes the twins that the map does not want any more, under that name.
+func (r *reconciler) drop(ctx context.Context, s *scope) error {
+	for _, local := range slices.Sorted(maps.Keys(s.twins)) {
+		twin, wanted := s.nm.Spec.DesiredMapping[local]
+		if wanted && twin == s.twins[local].Name && s.condition != authv1beta1.TenantDrained {
+			continue
+		}
+		if err := r.remove(ctx, s, local); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes one twin and says in its answer what keeps it.
+func (r *reconciler) remove(ctx context.Context, s *scope, local string) error {
+	ns := s.twins[local]
+	if ns.DeletionTimestamp.IsZero() {
+		if err := r.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Namespace %s: %w", ns.Name, err)
+		}
+	}
+	s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: ns.Name, Phase: offloadingv1beta1.MappingTerminating,
+		Reason: offloadingv1beta1.ReasonTwinTerminating, Message: blockers(ns)}
+	return nil
+}
+
+// ensure makes the wanted twins. The problem of one does not keep the others from being made.
+func (r *reconciler) ensure(ctx context.Context, s *scope) error {
+	existing := map[string]string{}
+	for local, ns := range s.twins {
+		existing[local] = ns.Name
+	}
+	admitted, refused := r.Rules.Admit(s.tenant, s.nm.Spec.DesiredMapping, existing)
+	for local, refusal := range refused {
+		s.answer(local, refusal.Reason, refusal.Message)
+	}
+	var problems []error
+	for _, local := range slices.Sorted(maps.Keys(admitted)) {
+		if _, leaving := s.answers[local]; leaving {
+			continue
+		}
+		err := r.ensureTwin(ctx, s, local, admitted[local])
+		if err == nil {
+			s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: admitted[local], Phase: offloadingv1beta1.MappingAccepted}
+			continue
+		}
+		problems = append(problems, err)
+		if s.answers[local].Phase == "" {
+			s.answer(local, reconcile.ReasonOf(err), reconcile.MessageOf(err))
+		}
+	}
+	return worst(problems)
+}
+
+// worst returns a transient problem if there is one, because it is retried soonest, else the first one.
+func worst(problems []error) error {
+	for _, class := range []reconcile.Class{reconcile.Transient, reconcile.Waiting} {
+		for _, err := range problems {
+			if reconcile.Classify(err) == class {
+				return err
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return problems[0]
+	}
+	return nil
+}
+
+func (s *scope) answer(local, reason, message string) {
+	s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: s.nm.Spec.DesiredMapping[local],
+		Phase: offloadingv1beta1.MappingCreationLoopBackOff, Reason: reason, Message: message}
+}
+
+// ensureTwin makes one namespace and what belongs into it.
+func (r *reconciler) ensureTwin(ctx context.Context, s *scope, local, twin string) error {
+	var ns corev1.Namespace
+	err := r.Get(ctx, client.ObjectKey{Name: twin}, &ns)
+	switch {
+	case apierrors.IsNotFound(err):
+		created, err := r.create(ctx, s, local, twin)
+		if err != nil {
+			return err
+		}
+		ns = *created
+	case err != nil:
+		return fmt.Errorf("reading Namespace %s: %w", twin, err)
+	case !isTwinOf(&ns, s.nm) || ns.Annotations[offloadingv1beta1.OriginalNameAnnotation] != local:
+		return conflict(&ns, s.nm)
+	case !ns.DeletionTimestamp.IsZero():
+		s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: twin, Phase: offloadingv1beta1.MappingTerminating,
+			Reason: offloadingv1beta1.ReasonTwinTerminating, Message: blockers(&ns)}
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for Namespace %s to go", twin), poll)
+	default:
+		if err := r.relabel(ctx, s, &ns); err != nil {
+			return err
+		}
+	}
+	return r.furnish(ctx, s, &ns)
+}
+
+var errForeign = errors.New("it exists at the provider and is not a namespace of this consumer; delete it there, or offload under another name")
+
+// conflict says that a namespace of the wanted name is not ours.
+func conflict(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) error {
+	if ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == keyOf(nm) {
+		return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict,
+			fmt.Errorf("namespace %s: it is left over from an earlier offloading; delete it at the provider", ns.Name))
+	}
+	return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict, fmt.Errorf("namespace %s: %w", ns.Name, errForeign))
+}

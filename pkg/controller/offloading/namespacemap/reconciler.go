@@ -1,0 +1,120 @@
+package namespacemap
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps/finalizers,verbs=update
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=bind,resourceNames=liqo-virtual-kubelet-remote;liqo-controller-manager-twin
+
+// Options configure the reconciler.
+type Options struct {
+	// Rules for the names and the number of twins.
+	Rules placement.TwinRules
+	// Labels that every twin gets, such as the Pod Security labels of the configured level.
+	Labels map[string]string
+	// ResourceQuota that every twin gets; none if nil.
+	ResourceQuota *corev1.ResourceQuotaSpec
+	// Manager is this controller's own ServiceAccount, which gets its rights in each twin by a RoleBinding.
+	Manager rbacv1.Subject
+	// Live reads from the API server, past the cache; the manager's API reader if nil.
+	Live client.Reader
+	// Clock tells how old a twin is; the real one if nil.
+	Clock clock.PassiveClock
+	// Workers is how many maps are reconciled at a time; 2 if 0.
+	Workers int
+}
+
+type reconciler struct {
+	client.Client
+	Options
+}
+
+// Register adds the reconciler to a manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Live == nil {
+		o.Live = mgr.GetAPIReader()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers == 0 {
+		o.Workers = 2
+	}
+	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	err := ctrl.NewControllerManagedBy(mgr).Named("namespacemap").
+		For(&offloadingv1beta1.NamespaceMap{}, builder.WithPredicates(replicated())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofAnnotation)).
+		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the NamespaceMap controller: %w", err)
+	}
+	return nil
+}
+
+// replicated selects the maps that a peer made.
+func replicated() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetLabels()[corev1beta1.ReplicatedLabel] == "true"
+	})
+}
+
+// Reconcile makes the twins what one NamespaceMap wants.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var nm offloadingv1beta1.NamespaceMap
+	if err := r.Get(ctx, req.NamespacedName, &nm); err != nil {
+		return reconcile.Result(client.IgnoreNotFound(err))
+	}
+	if nm.Labels[corev1beta1.ReplicatedLabel] != "true" {
+		return ctrl.Result{}, nil
+	}
+	s, err := r.gather(ctx, &nm)
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	if !nm.DeletionTimestamp.IsZero() {
+		return reconcile.Result(r.finish(ctx, s))
+	}
+	if err := s.owned(); err != nil {
+		return reconcile.Result(err)
+	}
+	if controllerutil.AddFinalizer(&nm, offloadingv1beta1.NamespaceMapFinalizer) {
+		if err := r.patch(ctx, s); err != nil {
+			return reconcile.Result(err)
+		}
+	}
+	err = r.drop(ctx, s)
+	if err == nil {
+		err = r.ensure(ctx, s)
+	}
+	if statusErr := r.report(ctx, s); statusErr != nil {
+		return reconcile.Result(statusErr)
+	}
+	return reconcile.Result(err)
+}

@@ -1,0 +1,125 @@
+package namespacemap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+// report writes the answers into the map's status, if they differ from what is there.
+func (r *reconciler) report(ctx context.Context, s *scope) error {
+	for local, answer := range s.answers {
+		answer.Message = conditions.Bound(answer.Message)
+		s.answers[local] = answer
+	}
+	before := s.nm.DeepCopy()
+	s.nm.Status.CurrentMapping = s.answers
+	if len(s.answers) == 0 {
+		s.nm.Status.CurrentMapping = nil
+	}
+	conditions.SetStandard(&s.nm.Status.Conditions, s.ready())
+	if equality.Semantic.DeepEqual(before.Status, s.nm.Status) {
+		return nil
+	}
+	if err := r.Status().Patch(ctx, s.nm, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of NamespaceMap %s: %w", keyOf(s.nm), err)
+	}
+	s.before = s.nm.DeepCopy()
+	return nil
+}
+
+// ready sums the answers up.
+func (s *scope) ready() metav1.Condition {
+	ready := metav1.Condition{Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: s.nm.Generation,
+		Reason: offloadingv1beta1.ReasonMappingReady, Message: fmt.Sprintf("%d namespaces are in place", len(s.answers))}
+	for _, local := range slices.Sorted(maps.Keys(s.answers)) {
+		if answer := s.answers[local]; answer.Phase != offloadingv1beta1.MappingAccepted {
+			ready.Status, ready.Reason = metav1.ConditionFalse, answer.Reason
+			ready.Message = fmt.Sprintf("namespace %s: %s", local, answer.Message)
+			return ready
+		}
+	}
+	return ready
+}
+
+// patch writes the map's metadata.
+func (r *reconciler) patch(ctx context.Context, s *scope) error {
+	if err := r.Patch(ctx, s.nm, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing the finalizers of NamespaceMap %s: %w", keyOf(s.nm), err)
+	}
+	s.before = s.nm.DeepCopy()
+	return nil
+}
+
+// blockers says, in the namespace controller's words, what keeps a namespace from going.
+func blockers(ns *corev1.Namespace) string {
+	var found []string
+	for _, c := range ns.Status.Conditions {
+		remains := c.Type == corev1.NamespaceContentRemaining || c.Type == corev1.NamespaceFinalizersRemaining
+		failed := c.Type == corev1.NamespaceDeletionContentFailure || c.Type == corev1.NamespaceDeletionDiscoveryFailure || c.Type == corev1.NamespaceDeletionGVParsingFailure
+		if (remains || failed) && c.Status == corev1.ConditionTrue {
+			found = append(found, c.Message)
+		}
+	}
+	if len(found) == 0 {
+		return "its content is being deleted"
+	}
+	return strings.Join(found, "; ")
+}
+
+// ofNamespace finds the maps that a namespace matters to: the one that it belongs to, or those that want its name.
+func (r *reconciler) ofNamespace(ctx context.Context, o client.Object) []ctrl.Request {
+	if requests := ofAnnotation(ctx, o); len(requests) > 0 {
+		return requests
+	}
+	var list offloadingv1beta1.NamespaceMapList
+	if err := r.List(ctx, &list, client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps failed")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		nm := &list.Items[i]
+		tenantNamespace := nm.Namespace == o.GetName()
+		wanted := slices.Contains(slices.Collect(maps.Values(nm.Spec.DesiredMapping)), o.GetName())
+		if tenantNamespace || wanted {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(nm)})
+		}
+	}
+	return requests
+}
+
+// ofAnnotation finds the map that an object was made for.
+func ofAnnotation(_ context.Context, o client.Object) []ctrl.Request {
+	namespace, name, found := strings.Cut(o.GetAnnotations()[offloadingv1beta1.ManagedByNamespaceMapAnnotation], "/")
+	if !found {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}
+
+// ofTenant finds the maps of a tenant.
+func (r *reconciler) ofTenant(ctx context.Context, o client.Object) []ctrl.Request {
+	var list offloadingv1beta1.NamespaceMapList
+	if err := r.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps failed")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,128 @@
+package namespacemap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+const (
+	// managerBinding gives this controller its rights in a twin.
+	managerBinding = "liqo-controller-manager"
+	// quotaName is the ResourceQuota of a twin.
+	quotaName = "liqo"
+	// propagation is how long the API server may take to see a new RoleBinding.
+	propagation = 30 * time.Second
+)
+
+// labels of every twin of a tenant.
+func (r *reconciler) labels(tenant corev1beta1.ClusterID) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, r.Labels)
+	labels[corev1beta1.ManagedLabel] = "true"
+	labels[corev1beta1.RemoteClusterIDLabel] = string(tenant)
+	return labels
+}
+
+// create makes a new twin, if the tenant may have new ones.
+func (r *reconciler) create(ctx context.Context, s *scope, local, twin string) (*corev1.Namespace, error) {
+	switch s.condition {
+	case authv1beta1.TenantActive:
+	case authv1beta1.TenantCordoned, authv1beta1.TenantDrained:
+		return nil, reconcile.Refuse(offloadingv1beta1.ReasonCordoned, fmt.Errorf("the provider gives this consumer nothing new: its tenant is %s", s.condition))
+	default:
+		return nil, reconcile.Refuse(authv1beta1.ReasonTenantMissing, fmt.Errorf("the provider has no Tenant for this consumer any more; peer again"))
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: r.labels(s.tenant), Annotations: map[string]string{
+		offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm),
+		offloadingv1beta1.OriginalNameAnnotation:          local,
+		corev1beta1.OriginUIDAnnotation:                   string(s.nm.UID),
+	}}}
+	err := r.Create(ctx, ns)
+	if apierrors.IsAlreadyExists(err) {
+		// Either ours and not in the cache yet, or somebody else's: the live object tells.
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: twin}, ns); err != nil {
+			return nil, fmt.Errorf("reading Namespace %s: %w", twin, err)
+		}
+		if !isTwinOf(ns, s.nm) {
+			return nil, conflict(ns, s.nm)
+		}
+		return ns, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating Namespace %s: %w", twin, err)
+	}
+	return ns, nil
+}
+
+// relabel restores the labels of a twin.
+func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace) error {
+	changed := ns.DeepCopy()
+	if changed.Labels == nil {
+		changed.Labels = map[string]string{}
+	}
+	maps.Copy(changed.Labels, r.labels(s.tenant))
+	if equality.Semantic.DeepEqual(ns, changed) {
+		return nil
+	}
+	if err := r.Patch(ctx, changed, client.MergeFrom(ns)); err != nil {
+		return fmt.Errorf("restoring the labels of Namespace %s: %w", ns.Name, err)
+	}
+	return nil
+}
+
+// furnish puts into a twin what belongs there: our rights, the limits, and last the consumer's rights.
+func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace) error {
+	ours := binding.New(ns.Name, managerBinding, offloadingv1beta1.ManagerTwinClusterRole, r.Manager)
+	theirs := binding.New(ns.Name, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, binding.Group(identity.ConsumerGroup(string(s.tenant))))
+	ours.Annotations = map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm)}
+	theirs.Annotations = ours.Annotations
+	if err := binding.Ensure(ctx, r.Client, ours); err != nil {
+		return err
+	}
+	if err := r.limit(ctx, ns); err != nil {
+		return err
+	}
+	return binding.Ensure(ctx, r.Client, theirs)
+}
+
+// limit keeps the ResourceQuota of a twin.
+func (r *reconciler) limit(ctx context.Context, ns *corev1.Namespace) error {
+	if r.ResourceQuota == nil {
+		return nil
+	}
+	var live corev1.ResourceQuota
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: quotaName}, &live)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.Create(ctx, &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: quotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
+			Spec:       *r.ResourceQuota,
+		})
+	case err == nil && !equality.Semantic.DeepEqual(live.Spec, *r.ResourceQuota):
+		changed := live.DeepCopy()
+		changed.Spec = *r.ResourceQuota
+		err = r.Patch(ctx, changed, client.MergeFrom(&live))
+	}
+	if apierrors.IsForbidden(err) && r.Clock.Since(ns.CreationTimestamp.Time) < propagation {
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the rights in the new namespace to take effect", time.Second)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping ResourceQuota %s/%s: %w", ns.Name, quotaName, err)
+	}
+	return nil
+}

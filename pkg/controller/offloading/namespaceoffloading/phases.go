@@ -1,0 +1,266 @@
+package namespaceoffloading
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
+)
+
+const (
+	// poll is how long to wait for a provider's answer; its arrival usually comes first.
+	poll = 10 * time.Second
+	// bindingPrefix and a provider's ID make the name of the RoleBinding of its virtual kubelets.
+	bindingPrefix = "liqo-virtual-kubelet-"
+)
+
+// scope is what the phases of one pass learn.
+type scope struct {
+	// nso as it is in the API server, changed by the phases.
+	nso *offloadingv1beta1.NamespaceOffloading
+	// before is the object as it was read.
+	before *offloadingv1beta1.NamespaceOffloading
+	// nodes are the VirtualNodes by provider.
+	nodes map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode
+	// candidates are the same nodes with their labels.
+	candidates []placement.Candidate
+	// maps are the NamespaceMaps by provider.
+	maps map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap
+	// twin is the wanted name of the twins; set by decide.
+	twin string
+	// selected says for each provider whether it is selected; set by decide.
+	selected map[corev1beta1.ClusterID]bool
+}
+
+// gather reads the clusters that the namespace can be extended to.
+func (r *reconciler) gather(ctx context.Context, nso *offloadingv1beta1.NamespaceOffloading) (*scope, error) {
+	s := &scope{nso: nso, before: nso.DeepCopy(), nodes: map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode{},
+		maps: map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap{}}
+	var vns offloadingv1beta1.VirtualNodeList
+	if err := r.List(ctx, &vns); err != nil {
+		return nil, fmt.Errorf("listing VirtualNodes: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := r.List(ctx, &nodes, client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}); err != nil {
+		return nil, fmt.Errorf("listing virtual Nodes: %w", err)
+	}
+	live := map[string]map[string]string{}
+	for i := range nodes.Items {
+		live[nodes.Items[i].Name] = nodes.Items[i].Labels
+	}
+	for i := range vns.Items {
+		vn := vns.Items[i]
+		if !vn.DeletionTimestamp.IsZero() {
+			continue
+		}
+		labels := placement.NodeLabels(&vn, live[vn.Name])
+		s.nodes[vn.Spec.ClusterID] = append(s.nodes[vn.Spec.ClusterID], vn)
+		s.candidates = append(s.candidates, placement.Candidate{Cluster: vn.Spec.ClusterID, Node: vn.Name, Labels: labels})
+	}
+	var list offloadingv1beta1.NamespaceMapList
+	if err := r.List(ctx, &list, client.MatchingLabels{corev1beta1.ReplicationLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("listing NamespaceMaps: %w", err)
+	}
+	for i := range list.Items {
+		nm := &list.Items[i]
+		if id := nm.Labels[corev1beta1.RemoteIDLabel]; id != "" && nm.Namespace == corev1beta1.TenantNamespacePrefix+id {
+			s.maps[corev1beta1.ClusterID(id)] = nm
+		}
+	}
+	return s, nil
+}
+
+// decide finds the twins' name and the selected clusters.
+func (r *reconciler) decide(_ context.Context, s *scope) error {
+	spec := &s.nso.Spec
+	var err error
+	s.twin, err = placement.RemoteNamespaceName(spec.NamespaceMappingStrategy, s.nso.Namespace, r.ClusterID, spec.RemoteNamespaceName)
+	if err != nil {
+		return reconcile.Terminate(offloadingv1beta1.ReasonNamespaceNotAllowed, err)
+	}
+	selected, err := placement.SelectClusters(spec.ClusterSelector, s.candidates)
+	if err != nil {
+		return reconcile.Terminate(offloadingv1beta1.ReasonInvalidClusterSelector, err)
+	}
+	s.selected = selected
+	return nil
+}
+
+// mark labels the namespace for the pod webhook, or takes the label away.
+func (r *reconciler) mark(ctx context.Context, s *scope) error {
+	return r.label(ctx, s.nso.Namespace, s.nso.Spec.PodOffloadingStrategy != offloadingv1beta1.LocalPodOffloadingStrategyType)
+}
+
+func (r *reconciler) label(ctx context.Context, name string, scheduling bool) error {
+	var ns corev1.Namespace
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	changed := ns.DeepCopy()
+	switch value, labelled := ns.Labels[offloadingv1beta1.SchedulingLabel]; {
+	case scheduling && value != "true":
+		if changed.Labels == nil {
+			changed.Labels = map[string]string{}
+		}
+		changed.Labels[offloadingv1beta1.SchedulingLabel] = "true"
+	case !scheduling && labelled:
+		delete(changed.Labels, offloadingv1beta1.SchedulingLabel)
+	default:
+		return nil
+	}
+	if err := r.Patch(ctx, changed, client.MergeFrom(&ns)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling Namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// extend asks the selected clusters for their twin and gives their virtual kubelets their rights here.
+func (r *reconciler) extend(ctx context.Context, s *scope) error {
+	var pending error
+	for _, cluster := range slices.Sorted(maps.Keys(s.selected)) {
+		if !s.selected[cluster] {
+			continue
+		}
+		if err := r.bind(ctx, s, cluster); err != nil {
+			return err
+		}
+		nm := s.maps[cluster]
+		if nm == nil || !nm.DeletionTimestamp.IsZero() {
+			pending = reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for the NamespaceMap of cluster %s", cluster), poll)
+			continue
+		}
+		if nm.Spec.DesiredMapping[s.nso.Namespace] == s.twin {
+			continue
+		}
+		if err := r.want(ctx, nm, s.nso.Namespace, &s.twin); err != nil {
+			return err
+		}
+	}
+	return pending
+}
+
+// withdraw takes the namespace away from the clusters that are not selected any more.
+func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
+	for _, cluster := range slices.Sorted(maps.Keys(s.maps)) {
+		if s.selected[cluster] {
+			continue
+		}
+		if _, wanted := s.maps[cluster].Spec.DesiredMapping[s.nso.Namespace]; wanted {
+			if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return r.unbind(ctx, s)
+}
+
+// want sets, or with nil removes, one entry of a NamespaceMap.
+func (r *reconciler) want(ctx context.Context, nm *offloadingv1beta1.NamespaceMap, namespace string, twin *string) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"desiredMapping": map[string]*string{namespace: twin}}})
+	if err != nil {
+		return fmt.Errorf("encoding the patch of NamespaceMap %s/%s: %w", nm.Namespace, nm.Name, err)
+	}
+	if err := r.Patch(ctx, nm, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing NamespaceMap %s/%s: %w", nm.Namespace, nm.Name, err)
+	}
+	return nil
+}
+
+// bind gives the virtual kubelets of a provider their rights in the namespace.
+func (r *reconciler) bind(ctx context.Context, s *scope, cluster corev1beta1.ClusterID) error {
+	var subjects []rbacv1.Subject
+	for i := range s.nodes[cluster] {
+		vn := &s.nodes[cluster][i]
+		subjects = append(subjects, binding.ServiceAccount(vn.Namespace, vn.Name))
+	}
+	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int { return strings.Compare(a.Name, b.Name) })
+	want := binding.New(s.nso.Namespace, bindingPrefix+string(cluster), offloadingv1beta1.LocalClusterRole, subjects...)
+	want.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
+	return binding.Ensure(ctx, r.Client, want)
+}
+
+// unbind removes the rights of virtual kubelets whose provider is not selected any more.
+func (r *reconciler) unbind(ctx context.Context, s *scope) error {
+	var list rbacv1.RoleBindingList
+	if err := r.List(ctx, &list, client.InNamespace(s.nso.Namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
+		return fmt.Errorf("listing RoleBindings in %s: %w", s.nso.Namespace, err)
+	}
+	for i := range list.Items {
+		rb := &list.Items[i]
+		cluster := rb.Labels[corev1beta1.RemoteClusterIDLabel]
+		if cluster == "" || rb.Name != bindingPrefix+cluster || s.selected[corev1beta1.ClusterID(cluster)] {
+			continue
+		}
+		if err := binding.Remove(ctx, r.Client, rb.Namespace, rb.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish undoes the offloading and lets the object go once no provider has a twin any more.
+func (r *reconciler) finish(ctx context.Context, s *scope) error {
+	if !controllerutil.ContainsFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer) {
+		return nil
+	}
+	if err := r.label(ctx, s.nso.Namespace, false); err != nil {
+		return err
+	}
+	s.selected = nil
+	if err := r.withdraw(ctx, s); err != nil {
+		return err
+	}
+	waiting, err := r.remaining(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := r.report(ctx, s, waiting); err != nil {
+		return err
+	}
+	if waiting != nil {
+		return waiting
+	}
+	controllerutil.RemoveFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer)
+	return r.patch(ctx, s)
+}
+
+// remaining returns what is waited for if a provider still has a twin. Dead providers are not waited for.
+func (r *reconciler) remaining(ctx context.Context, s *scope) (waiting, err error) {
+	for _, cluster := range slices.Sorted(maps.Keys(s.maps)) {
+		answer, there := s.maps[cluster].Status.CurrentMapping[s.nso.Namespace]
+		if !there {
+			continue
+		}
+		var fc corev1beta1.ForeignCluster
+		err := r.Get(ctx, client.ObjectKey{Name: string(cluster)}, &fc)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading ForeignCluster %s: %w", cluster, err)
+		}
+		if err == nil && fc.IsDead() {
+			continue
+		}
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf(
+			"waiting for cluster %s to remove namespace %q (%s); if that cluster will not come back, use liqoctl unpeer --force",
+			cluster, answer.RemoteNamespace, bounded(answer.Message)), poll), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,226 @@
+package secretledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// In twin namespaces, bound there: secrets list;watch, configmaps get;create;update.
+
+// coalesce is the least time between two writes of a ledger.
+const coalesce = time.Second
+
+// Options of the controller.
+type Options struct {
+	// Client reads and writes live; nil makes one from the manager's configuration.
+	Client client.WithWatch
+	// Events tell of ledgers that are too small; nil means the manager's.
+	Events events.EventRecorder
+	// Workers is how many ledgers are written at a time (default 2).
+	Workers int
+	// Clock tells the time; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler keeps the ledgers.
+type Reconciler struct {
+	namespaces client.Reader
+	live       client.WithWatch
+	events     events.EventRecorder
+	clock      clock.PassiveClock
+	twins      *twins
+
+	mu      sync.Mutex
+	ledgers map[string]published
+}
+
+// published is the last known state of a ledger.
+type published struct {
+	// ledger is nil if there is none.
+	ledger *corev1.ConfigMap
+	at     time.Time
+}
+
+// Register adds the controller to the manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	if o.Client == nil {
+		// Neither Secrets nor ConfigMaps may be cached cluster-wide.
+		c, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		})
+		if err != nil {
+			return fmt.Errorf("making the client of the secret ledgers: %w", err)
+		}
+		o.Client = c
+	}
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-secretledger")
+	}
+	r := newReconciler(mgr.GetClient(), o)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("secretledger").
+		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetLabels()[corev1beta1.RemoteClusterIDLabel] != ""
+		}))).
+		WatchesRawSource(r.twins).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+}
+
+func newReconciler(namespaces client.Reader, o Options) *Reconciler {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Reconciler{
+		namespaces: namespaces,
+		live:       o.Client,
+		events:     o.Events,
+		clock:      o.Clock,
+		twins:      &twins{client: o.Client, watches: map[string]*twin{}},
+		ledgers:    map[string]published{},
+	}
+}
+
+// consumerOf returns the consumer that a namespace is a twin of; empty if it is none or on its way out.
+func consumerOf(namespace *corev1.Namespace) string {
+	if namespace.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == "" || namespace.DeletionTimestamp != nil {
+		return ""
+	}
+	return namespace.Labels[corev1beta1.RemoteClusterIDLabel]
+}
+
+// Reconcile keeps the ledger of one namespace.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var namespace corev1.Namespace
+	err := r.namespaces.Get(ctx, client.ObjectKey{Name: request.Name}, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", request.Name, err)
+	}
+	consumer := consumerOf(&namespace)
+	if apierrors.IsNotFound(err) || consumer == "" {
+		r.twins.stop(request.Name)
+		r.note(request.Name, nil)
+		return ctrl.Result{}, nil
+	}
+	entries, ok := r.twins.entries(request.Name, consumer)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	known, err := r.known(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	wanted := ledgerFor(request.Name, entries)
+	if known.ledger == nil && len(entries) == 0 || known.ledger != nil && same(known.ledger, wanted) {
+		return ctrl.Result{}, nil
+	}
+	if wait := known.at.Add(coalesce).Sub(r.clock.Now()); !known.at.IsZero() && wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return reconcile.Result(r.publish(ctx, known.ledger, wanted))
+}
+
+// ledgerFor is the ledger that a namespace should have.
+func ledgerFor(namespace string, entries map[string]string) *corev1.ConfigMap {
+	data, omitted := fit(entries, maxLedger)
+	ledger := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: offloadingv1beta1.SecretLedger,
+			Labels: map[string]string{corev1beta1.ManagedLabel: "true"},
+		},
+		Data: data,
+	}
+	if omitted > 0 {
+		ledger.Annotations = map[string]string{offloadingv1beta1.SecretLedgerOmittedAnnotation: strconv.Itoa(omitted)}
+	}
+	return ledger
+}
+
+func same(live, wanted *corev1.ConfigMap) bool {
+	return maps.Equal(live.Data, wanted.Data) &&
+		live.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation] == wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]
+}
+
+// known returns the ledger as it was left, and reads it when it is first asked for.
+func (r *Reconciler) known(ctx context.Context, namespace string) (published, error) {
+	r.mu.Lock()
+	known, ok := r.ledgers[namespace]
+	r.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	var ledger corev1.ConfigMap
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.SecretLedger}, &ledger)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return published{}, fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, offloadingv1beta1.SecretLedger, err)
+	default:
+		known.ledger = &ledger
+	}
+	r.note(namespace, &known)
+	return known, nil
+}
+
+// note remembers a ledger; nil forgets it, so that it is read again.
+func (r *Reconciler) note(namespace string, state *published) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if state == nil {
+		delete(r.ledgers, namespace)
+		return
+	}
+	r.ledgers[namespace] = *state
+}
+
+// publish writes a ledger.
+func (r *Reconciler) publish(ctx context.Context, live, wanted *corev1.ConfigMap) error {
+	var err error
+	if live == nil {
+		err = r.live.Create(ctx, wanted)
+	} else {
+		omitted := wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]
+		data := wanted.Data
+		wanted = live.DeepCopy()
+		wanted.Data = data
+		delete(wanted.Annotations, offloadingv1beta1.SecretLedgerOmittedAnnotation)
+		if omitted != "" {
+			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, offloadingv1beta1.SecretLedgerOmittedAnnotation, omitted)
+		}
+		err = r.live.Update(ctx, wanted)
+	}
+	if err != nil {
+		// Somebody else wrote or removed it: read it again.
+		r.note(wanted.Namespace, nil)
+		return fmt.Errorf("publishing ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	r.note(wanted.Namespace, &published{ledger: wanted, at: r.clock.Now()})
+	if omitted := wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]; omitted != "" {
+		r.events.Eventf(wanted, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonLedgerOverflow, "Publish",
+			"%s Secrets do not fit into the ledger; their consumer cannot tell whether they are in place", omitted)
+	}
+	return nil
+}

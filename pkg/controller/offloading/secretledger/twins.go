@@ -1,0 +1,152 @@
+package secretledger
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// twins watches the Secrets of twin namespaces, one watch each. It is a source of requests for their namespaces.
+type twins struct {
+	client client.WithWatch
+
+	mu      sync.Mutex
+	ctx     context.Context
+	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
+	watches map[string]*twin
+}
+
+// twin is the watch of one namespace.
+type twin struct {
+	consumer string
+	store    cache.Store
+	ctrl     cache.Controller
+	cancel   context.CancelFunc
+}
+
+// record is what is kept of a Secret.
+type record struct {
+	metav1.ObjectMeta
+	entry string
+}
+
+// Start takes the controller's context and queue; watches live as long as the context.
+func (t *twins) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ctx, t.queue = ctx, queue
+	return nil
+}
+
+// entries returns what the ledger of a namespace has to say, and starts the namespace's watch if there is none. ok is false
+// until the watch is in step; the namespace is queued then.
+func (t *twins) entries(namespace, consumer string) (entries map[string]string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.watches[namespace]
+	if w != nil && w.consumer != consumer {
+		w.cancel()
+		w = nil
+	}
+	if w == nil {
+		t.watches[namespace] = t.watch(namespace, consumer)
+		return nil, false
+	}
+	if !w.ctrl.HasSynced() {
+		return nil, false
+	}
+	entries = map[string]string{}
+	for _, object := range w.store.List() {
+		if r := object.(*record); r.entry != "" {
+			entries[r.Name] = r.entry
+		}
+	}
+	return entries, true
+}
+
+// stop ends the watch of a namespace that is no twin any more.
+func (t *twins) stop(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.watches[namespace]; w != nil {
+		w.cancel()
+		delete(t.watches, namespace)
+	}
+}
+
+func (t *twins) watch(namespace, consumer string) *twin {
+	ctx, cancel := context.WithCancel(t.ctx)
+	logger := klog.FromContext(ctx).WithValues("namespace", namespace)
+	w := &twin{consumer: consumer, cancel: cancel}
+	selected := func(raw metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{
+			Namespace: namespace, Raw: &raw, Limit: raw.Limit, Continue: raw.Continue,
+			LabelSelector: labels.SelectorFromSet(labels.Set{offloadingv1beta1.OriginLabel: consumer}),
+		}
+	}
+	queue := t.queue
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+	changed := func() { queue.Add(request) }
+	w.store, w.ctrl = cache.NewInformerWithOptions(cache.InformerOptions{
+		Logger: &logger,
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+				list := &corev1.SecretList{}
+				return list, t.client.List(ctx, list, selected(raw))
+			},
+			WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+				return t.client.Watch(ctx, &corev1.SecretList{}, selected(raw))
+			},
+		}, t.client),
+		ObjectType: &corev1.Secret{},
+		Transform:  summarize,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { changed() },
+			UpdateFunc: func(before, now any) { changedIf(before, now, changed) },
+			DeleteFunc: func(any) { changed() },
+		},
+	})
+	go w.ctrl.RunWithContext(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-w.ctrl.HasSyncedChecker().Done():
+			changed()
+		}
+	}()
+	return w
+}
+
+// changedIf leaves out changes that the ledger does not show.
+func changedIf(before, now any, changed func()) {
+	a, okA := before.(*record)
+	b, okB := now.(*record)
+	if !okA || !okB || a.entry != b.entry {
+		changed()
+	}
+}
+
+// summarize keeps of a Secret only what the ledger says of it.
+func summarize(object any) (any, error) {
+	secret, ok := object.(*corev1.Secret)
+	if !ok {
+		return object, nil
+	}
+	return &record{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion},
+		entry:      entryOf(secret),
+	}, nil
+}

@@ -1,0 +1,222 @@
+package shadowpod
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// Action is what is done next about a ShadowPod.
+type Action int
+
+// The actions.
+const (
+	// Nothing: all is as it should be.
+	Nothing Action = iota
+	// Create the Pod.
+	Create
+	// Record that the Pod finished, then Release it.
+	Record
+	// Release removes our finalizer from the Pod.
+	Release
+	// Replace deletes a Pod that will not run again by itself, so that it can be created anew.
+	Replace
+	// Await the end of a Pod that is going.
+	Await
+	// Conflict: the name is taken by a Pod that is not ours.
+	Conflict
+	// Evict deletes a Pod that an earlier ShadowPod of the name left behind.
+	Evict
+)
+
+// settle is how long a failed Pod is looked at before it is replaced, so that a node that refuses it is not flooded.
+const settle = 10 * time.Second
+
+// Decision is an action and the words for it.
+type Decision struct {
+	Action Action
+	// Message says what is waited for, or why.
+	Message string
+	// After is when to look again, if time alone changes the decision.
+	After time.Duration
+}
+
+// Decide tells what is done next. pod is the Pod of the ShadowPod's name, nil if there is none.
+func Decide(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, now time.Time) Decision {
+	leaving := !shadow.DeletionTimestamp.IsZero()
+	switch {
+	case pod == nil && (leaving || Terminal(shadow.Status.Phase)):
+		return Decision{Action: Nothing}
+	case pod == nil:
+		return Decision{Action: Create}
+	case !metav1.IsControlledBy(pod, shadow):
+		return foreign(shadow, pod)
+	case leaving:
+		// The garbage collector deletes the Pod; we only let it.
+		return release(pod, Decision{Action: Nothing})
+	case Terminal(shadow.Status.Phase):
+		return release(pod, Decision{Action: Nothing})
+	}
+	switch finished, lost := outcome(pod); {
+	case finished:
+		return Decision{Action: Record, Message: fmt.Sprintf("the pod finished: %s", pod.Status.Phase)}
+	case !pod.DeletionTimestamp.IsZero():
+		return deleting(pod)
+	case lost:
+		if age := now.Sub(pod.CreationTimestamp.Time); age < settle {
+			return Decision{Action: Await, Message: "the pod failed at once and is replaced soon: " + why(pod), After: settle - age}
+		}
+		return Decision{Action: Replace, Message: "the pod is lost and is replaced: " + why(pod)}
+	}
+	return Decision{Action: Nothing}
+}
+
+// Terminal tells whether a pod of this phase never runs again.
+func Terminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// foreign decides about a Pod that this ShadowPod does not control.
+func foreign(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) Decision {
+	owner := metav1.GetControllerOf(pod)
+	predecessor := owner != nil && owner.Kind == "ShadowPod" && owner.Name == shadow.Name && owner.UID != shadow.UID &&
+		owner.APIVersion == offloadingv1beta1.GroupVersion.String()
+	switch {
+	case !predecessor && !shadow.DeletionTimestamp.IsZero():
+		return Decision{Action: Nothing}
+	case !predecessor:
+		return Decision{Action: Conflict, Message: fmt.Sprintf("a pod named %q exists in the namespace and is not this consumer's", pod.Name)}
+	case held(pod):
+		return Decision{Action: Release}
+	case pod.DeletionTimestamp.IsZero():
+		return Decision{Action: Evict, Message: "an earlier pod of this name goes first"}
+	default:
+		return Decision{Action: Await, Message: "waiting for an earlier pod of this name to go"}
+	}
+}
+
+// deleting decides about a Pod that is going and did not finish by itself. It is released only when its containers are
+// stopped, because until then it may still turn out to have finished before.
+func deleting(pod *corev1.Pod) Decision {
+	stopped := Terminal(pod.Status.Phase) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0)
+	wait := Decision{Action: Await, Message: "waiting for the deleted pod to go, to create it anew"}
+	if stopped {
+		return release(pod, wait)
+	}
+	return wait
+}
+
+func release(pod *corev1.Pod, otherwise Decision) Decision {
+	if held(pod) {
+		return Decision{Action: Release}
+	}
+	return otherwise
+}
+
+func held(pod *corev1.Pod) bool {
+	return slices.Contains(pod.Finalizers, offloadingv1beta1.ShadowPodRecordFinalizer)
+}
+
+// outcome tells whether a Pod finished by itself, or else whether it ended in a way after which Kubernetes' own controllers
+// would create another one.
+func outcome(pod *corev1.Pod) (finished, lost bool) {
+	if !Terminal(pod.Status.Phase) {
+		return false, false
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded" {
+		return endedBefore(pod), false
+	}
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" || disrupted(pod) || neverRan(pod) {
+		return false, true
+	}
+	if endedBefore(pod) {
+		return true, false
+	}
+	return false, true
+}
+
+// disrupted tells whether the Pod was ended by its node or by the cluster.
+func disrupted(pod *corev1.Pod) bool {
+	switch pod.Status.Reason {
+	case "Evicted", "NodeLost", "Terminated", "Shutdown", "NodeShutdown", "Preempting":
+		return true
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// neverRan tells whether no container of a failed Pod ever ran, as when a node refuses it.
+func neverRan(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodFailed {
+		return false
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].State.Terminated != nil || list[i].LastTerminationState.Terminated != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// endedBefore tells whether all containers ended before somebody asked for the Pod's deletion. In the second of the request
+// itself nobody can tell what came first: then the deletion counts as the cause.
+func endedBefore(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp.IsZero() {
+		return true
+	}
+	// The timestamp is when the grace period ends; the kubelet's last call sets the period to 0 and moves the timestamp back.
+	requested := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		requested = requested.Add(-time.Duration(*grace) * time.Second)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		ended := pod.Status.ContainerStatuses[i].State.Terminated
+		if ended == nil || !ended.FinishedAt.Time.Before(requested) {
+			return false
+		}
+	}
+	return len(pod.Status.ContainerStatuses) > 0
+}
+
+func why(pod *corev1.Pod) string {
+	reason := pod.Status.Reason
+	if reason == "" {
+		reason = string(pod.Status.Phase)
+	}
+	if pod.Status.Message == "" {
+		return reason
+	}
+	return reason + ": " + pod.Status.Message
+}
+
+// drifted tells whether the labels or annotations of the Pod lack what the ShadowPod has.
+func drifted(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, there := have[key]; !there || got != value {
+			return true
+		}
+	}
+	return false
+}
+
+// overlaid returns have with the entries of want put over it.
+func overlaid(have, want map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, want)
+	return out
+}

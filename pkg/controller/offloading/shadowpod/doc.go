@@ -1,0 +1,11 @@
+// Package shadowpod keeps, at the provider, one Pod for every ShadowPod, with or without the consumer.
+//
+// Contract:
+//   - What is done next is one pure decision (Decide) over the ShadowPod and the Pod of its name.
+//   - A Pod that finished by itself is recorded in the ShadowPod's status and never runs again, even when Pod and node vanish:
+//     Pods that may finish carry a finalizer until that is written. A Pod that was deleted, evicted or lost is made again.
+//   - No Pod is created from a specification that fails the allow-list, whoever admitted the ShadowPod.
+//   - A Pod of the name that this very ShadowPod does not control is left alone; one of an earlier ShadowPod of the name is
+//     waited for.
+//   - Refusals by the provider's rules (quota, Pod Security, webhooks) are shown in condition Ready and retried slowly.
+package shadowpod

@@ -1,0 +1,278 @@
+package shadowpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// lag is how long to wait for the cache to show what was just written, if no event does it.
+const lag = 2 * time.Second
+
+// privileged are prefixes of annotations by which a pod gets rights or networks from the node that it runs on: they are the
+// provider's to give and are not taken from a consumer.
+var privileged = []string{
+	"container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
+	"seccomp.security.alpha.kubernetes.io/", "kubernetes.io/config.", "k8s.v1.cni.cncf.io/", "cni.projectcalico.org/",
+}
+
+// scope is what one pass learns.
+type scope struct {
+	// shadow as it is in the API server, changed by report.
+	shadow *offloadingv1beta1.ShadowPod
+	// pod of the same name, nil if there is none.
+	pod *corev1.Pod
+	// decision taken over the two.
+	decision Decision
+}
+
+// act carries the decision out.
+func (r *reconciler) act(ctx context.Context, s *scope) error {
+	switch s.decision.Action {
+	case Create:
+		return r.create(ctx, s)
+	case Record:
+		if err := r.record(ctx, s); err != nil {
+			return err
+		}
+		return r.release(ctx, s.pod)
+	case Release:
+		return r.release(ctx, s.pod)
+	case Replace, Evict:
+		return r.remove(ctx, s)
+	case Await:
+		if s.decision.After > 0 {
+			return nil
+		}
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, s.decision.Message, reconcile.RefusedRetry)
+	case Conflict:
+		return reconcile.Refuse(offloadingv1beta1.ReasonPodConflict, errors.New(s.decision.Message))
+	default:
+		return r.follow(ctx, s)
+	}
+}
+
+// create makes the Pod.
+func (r *reconciler) create(ctx context.Context, s *scope) error {
+	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
+		return reconcile.Terminate(offloadingv1beta1.ReasonPodRefused, problems.ToAggregate())
+	}
+	if err := r.confirm(ctx, s.shadow); err != nil {
+		return err
+	}
+	pod := build(s.shadow)
+	err := r.Create(ctx, pod)
+	switch {
+	case err == nil:
+		s.pod = pod
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return r.existing(ctx, s)
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return reconcile.Wait(offloadingv1beta1.ReasonPodCreationFailed, "waiting for the namespace: "+err.Error(), reconcile.RefusedRetry)
+	}
+	switch reconcile.Classify(err) {
+	case reconcile.Refused:
+		return reconcile.Refuse(offloadingv1beta1.ReasonPodCreationFailed, err)
+	case reconcile.Terminal:
+		return reconcile.Terminate(offloadingv1beta1.ReasonPodCreationFailed, err)
+	default:
+		return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+}
+
+// confirm reads a ShadowPod that already had a Pod from the API server before it gets another one: the cache may not yet
+// show that it finished or is being deleted.
+func (r *reconciler) confirm(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	if shadow.Status.Phase == "" || shadow.Status.Phase == corev1.PodUnknown {
+		return nil
+	}
+	var live offloadingv1beta1.ShadowPod
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(shadow), &live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	}
+	if err != nil || live.UID != shadow.UID || !live.DeletionTimestamp.IsZero() || Terminal(live.Status.Phase) {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for the cache to show the latest state of the ShadowPod", lag)
+	}
+	return nil
+}
+
+// existing finds out what the Pod is that the cache does not show.
+func (r *reconciler) existing(ctx context.Context, s *scope) error {
+	pod, err := r.pod(ctx, r.Live, client.ObjectKeyFromObject(s.shadow))
+	if err != nil {
+		return err
+	}
+	if pod != nil && !metav1.IsControlledBy(pod, s.shadow) {
+		s.pod = pod
+		s.decision = Decide(s.shadow, pod, r.Clock.Now())
+		return r.act(ctx, s)
+	}
+	return reconcile.Wait(offloadingv1beta1.ReasonPodCreated, "waiting for the cache to show the pod", lag)
+}
+
+// build is the Pod of a ShadowPod.
+func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shadow.Namespace, Name: shadow.Name, Labels: podLabels(shadow), Annotations: podAnnotations(shadow),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(shadow, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
+		Spec: *shadow.Spec.Pod.DeepCopy(),
+	}
+	// Whatever the allow-list says: a consumer does not choose the node by name, and gets a token of the provider only with a
+	// ServiceAccount that the rules name.
+	pod.Spec.NodeName = ""
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
+	}
+	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
+	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {
+		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
+	}
+	return pod
+}
+
+func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
+	labels := maps.Clone(shadow.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	delete(labels, offloadingv1beta1.CreatorUserLabel)
+	labels[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowPod
+	labels[corev1beta1.ManagedLabel] = "true"
+	return labels
+}
+
+func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
+	annotations := map[string]string{}
+	for key, value := range shadow.Annotations {
+		if !hasPrefix(key, privileged) {
+			annotations[key] = value
+		}
+	}
+	return annotations
+}
+
+func hasPrefix(key string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow brings to the Pod what may change in a ShadowPod: labels, annotations, and of the specification what Kubernetes lets
+// change in a running pod.
+func (r *reconciler) follow(ctx context.Context, s *scope) error {
+	if s.pod == nil || !metav1.IsControlledBy(s.pod, s.shadow) || !s.pod.DeletionTimestamp.IsZero() || !s.shadow.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	changed := s.pod.DeepCopy()
+	if labels := podLabels(s.shadow); drifted(s.pod.Labels, labels) {
+		changed.Labels = overlaid(s.pod.Labels, labels)
+	}
+	if annotations := podAnnotations(s.shadow); drifted(s.pod.Annotations, annotations) {
+		changed.Annotations = overlaid(s.pod.Annotations, annotations)
+	}
+	if s.shadow.Generation > 1 {
+		// Only a specification that did change is brought over: what the provider's admission made of the first one stays.
+		alter(&changed.Spec, &s.shadow.Spec.Pod)
+	}
+	if equality.Semantic.DeepEqual(s.pod, changed) {
+		return nil
+	}
+	if err := r.Patch(ctx, changed, client.MergeFromWithOptions(s.pod, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
+	}
+	return nil
+}
+
+// alter brings images, deadline and additional tolerations from one specification into another, and nothing else: the rest of
+// a Pod belongs to the provider's admission.
+func alter(pod, shadow *corev1.PodSpec) {
+	for _, pair := range [][2][]corev1.Container{{pod.Containers, shadow.Containers}, {pod.InitContainers, shadow.InitContainers}} {
+		images := map[string]string{}
+		for i := range pair[1] {
+			images[pair[1][i].Name] = pair[1][i].Image
+		}
+		for i := range pair[0] {
+			if image := images[pair[0][i].Name]; image != "" {
+				pair[0][i].Image = image
+			}
+		}
+	}
+	if shadow.ActiveDeadlineSeconds != nil {
+		pod.ActiveDeadlineSeconds = ptr.To(*shadow.ActiveDeadlineSeconds)
+	}
+	for _, toleration := range shadow.Tolerations {
+		if !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, toleration) }) {
+			pod.Tolerations = append(pod.Tolerations, toleration)
+		}
+	}
+}
+
+// record writes down how the Pod ended.
+func (r *reconciler) record(ctx context.Context, s *scope) error {
+	before := s.shadow.DeepCopy()
+	s.shadow.Status.Phase = s.pod.Status.Phase
+	s.shadow.Status.ContainerStatuses = s.pod.Status.ContainerStatuses
+	s.terminated()
+	if err := r.Status().Patch(ctx, s.shadow, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("recording the end of ShadowPod %s/%s: %w", s.shadow.Namespace, s.shadow.Name, err)
+	}
+	r.finished.Store(client.ObjectKeyFromObject(s.shadow), s.shadow.UID)
+	return nil
+}
+
+// release removes our finalizer from a Pod.
+func (r *reconciler) release(ctx context.Context, pod *corev1.Pod) error {
+	changed := pod.DeepCopy()
+	if !controllerutil.RemoveFinalizer(changed, offloadingv1beta1.ShadowPodRecordFinalizer) {
+		return nil
+	}
+	err := r.Patch(ctx, changed, client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// remove deletes the Pod so that it can be created anew.
+func (r *reconciler) remove(ctx context.Context, s *scope) error {
+	if err := r.Delete(ctx, s.pod, client.Preconditions{UID: &s.pod.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
+	}
+	return nil
+}
+
+// orphaned lets the Pod of a ShadowPod go that does not exist any more.
+func (r *reconciler) orphaned(ctx context.Context, req ctrl.Request) error {
+	r.finished.Delete(req.NamespacedName)
+	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
+	if err != nil || pod == nil || !held(pod) {
+		return err
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "ShadowPod" || owner.Name != pod.Name {
+		return nil
+	}
+	return r.release(ctx, pod)
+}

@@ -1,0 +1,130 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// Options configure the reconciler.
+type Options struct {
+	// Check returns what a PodSpec has that is not on the allow-list; required.
+	Check func(*corev1.PodSpec) field.ErrorList
+	// Live reads from the API server, past the cache; the manager's API reader if nil.
+	Live client.Reader
+	// Events receives what goes wrong; the manager's recorder if nil.
+	Events events.EventRecorder
+	// Clock decides when a failed pod is replaced; the real one if nil.
+	Clock clock.PassiveClock
+	// Workers is how many ShadowPods are reconciled at a time; 10 if 0.
+	Workers int
+}
+
+type reconciler struct {
+	client.Client
+	Options
+	// finished remembers the UIDs of ShadowPods whose end this process recorded: the cache may show them unfinished for a while.
+	finished sync.Map
+}
+
+// Register adds the reconciler to a manager. The manager's cache may hold just the Pods with the label liqo.io/managed-by=shadowpod.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Check == nil {
+		return fmt.Errorf("registering the ShadowPod controller: Options.Check is required")
+	}
+	if o.Live == nil {
+		o.Live = mgr.GetAPIReader()
+	}
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-shadowpod")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers == 0 {
+		o.Workers = 10
+	}
+	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	err := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
+		For(&offloadingv1beta1.ShadowPod{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the ShadowPod controller: %w", err)
+	}
+	return nil
+}
+
+// ofPod finds the ShadowPod of a Pod: they have the same name. A Pod that is not ours may still give a wanted name free.
+func ofPod(_ context.Context, o client.Object) []ctrl.Request {
+	owner := metav1.GetControllerOf(o)
+	ours := o.GetLabels()[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod
+	if !ours && (owner == nil || owner.Kind != "ShadowPod") {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// Reconcile takes the next step for one ShadowPod.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var shadow offloadingv1beta1.ShadowPod
+	err := r.Get(ctx, req.NamespacedName, &shadow)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result(r.orphaned(ctx, req))
+	}
+	if err != nil {
+		return reconcile.Result(fmt.Errorf("reading ShadowPod %s: %w", req, err))
+	}
+	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	s := &scope{shadow: &shadow, pod: pod}
+	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
+		// The cache lags behind our own write; its event brings us back.
+		return ctrl.Result{}, nil
+	}
+	s.decision = Decide(s.shadow, s.pod, r.Clock.Now())
+	err = r.act(ctx, s)
+	if statusErr := r.report(ctx, s, err); statusErr != nil {
+		return reconcile.Result(statusErr)
+	}
+	if err == nil && s.decision.After > 0 {
+		return ctrl.Result{RequeueAfter: s.decision.After}, nil
+	}
+	return reconcile.Result(err)
+}
+
+// pod reads the Pod of a name; nil if there is none.
+func (r *reconciler) pod(ctx context.Context, reader client.Reader, key client.ObjectKey) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	err := reader.Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Pod %s: %w", key, err)
+	}
+	return &pod, nil
+}

@@ -1,0 +1,73 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// patience is how long a Pod may be Pending before that is written into the ShadowPod: most start sooner, and one write of the
+// status is saved for each.
+const patience = 10 * time.Second
+
+// report writes the status, if it differs from what is there. problem is what the action ended with.
+func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
+	if Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record {
+		return nil
+	}
+	before := s.shadow.DeepCopy()
+	switch {
+	case problem != nil && reconcile.Classify(problem) == reconcile.Transient:
+		return nil
+	case problem != nil:
+		s.ready(metav1.ConditionFalse, reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
+	case s.decision.Action == Nothing && s.pod != nil:
+		r.observe(s)
+	case s.decision.Action == Replace, s.decision.Action == Evict, s.decision.Action == Await:
+		s.ready(metav1.ConditionFalse, offloadingv1beta1.ReasonPodTerminated, s.decision.Message)
+	}
+	if equality.Semantic.DeepEqual(before.Status, s.shadow.Status) {
+		return nil
+	}
+	if err := r.Status().Patch(ctx, s.shadow, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of ShadowPod %s/%s: %w", s.shadow.Namespace, s.shadow.Name, err)
+	}
+	if class := reconcile.Classify(problem); problem != nil && (class == reconcile.Refused || class == reconcile.Terminal) {
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, reconcile.ReasonOf(problem), "CreatePod", "%s", conditions.Bound(reconcile.MessageOf(problem)))
+	}
+	return nil
+}
+
+// observe copies the phase of a living Pod.
+func (r *reconciler) observe(s *scope) {
+	if s.pod.Status.Phase == corev1.PodPending || s.pod.Status.Phase == "" {
+		known := s.shadow.Status.Phase != "" && s.shadow.Status.Phase != corev1.PodUnknown || len(s.shadow.Status.Conditions) > 0
+		if wait := patience - r.Clock.Since(s.pod.CreationTimestamp.Time); wait > 0 && !known {
+			s.decision.After = wait
+			return
+		}
+	}
+	if s.pod.Status.Phase != "" {
+		s.shadow.Status.Phase = s.pod.Status.Phase
+	}
+	s.ready(metav1.ConditionTrue, offloadingv1beta1.ReasonPodCreated, "the pod exists")
+}
+
+func (s *scope) terminated() {
+	s.ready(metav1.ConditionTrue, offloadingv1beta1.ReasonPodTerminated, s.decision.Message)
+}
+
+func (s *scope) ready(status metav1.ConditionStatus, reason, message string) {
+	conditions.SetStandard(&s.shadow.Status.Conditions, metav1.Condition{Type: corev1beta1.ConditionReady, Status: status,
+		Reason: reason, Message: message, ObservedGeneration: s.shadow.Generation})
+}

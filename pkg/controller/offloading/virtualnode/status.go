@@ -1,0 +1,81 @@
+package virtualnode
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// report writes the status, if it differs from what is there. problem is what the phases ended with.
+func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
+	before := s.vn.DeepCopy()
+	now := r.Clock.Now()
+	set := func(conditionType, status, reason, message string) {
+		conditions.Set(&s.vn.Status.Conditions, corev1beta1.Condition{Type: conditionType, Status: status, Reason: reason,
+			Message: message, ObservedGeneration: s.vn.Generation}, now)
+	}
+	set(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), "")
+	set(offloadingv1beta1.NodeCondition, s.nodeState, reasonOf(s.nodeState), "")
+	if problem != nil {
+		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
+	} else {
+		set(corev1beta1.ConditionReady, string(corev1.ConditionTrue), offloadingv1beta1.ReasonVirtualNodeReady, "the virtual kubelet runs and the node is ready")
+		s.vn.Status.ObservedGeneration = s.vn.Generation
+	}
+	if !s.vn.DeletionTimestamp.IsZero() && problem == nil || equality.Semantic.DeepEqual(before.Status, s.vn.Status) {
+		return nil
+	}
+	if err := r.Status().Patch(ctx, s.vn, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
+	}
+	s.before = s.vn.DeepCopy()
+	return nil
+}
+
+// reasonOf is the reason of a part's condition.
+func reasonOf(status string) string {
+	switch status {
+	case offloadingv1beta1.StatusRunning:
+		return offloadingv1beta1.ReasonVirtualNodeReady
+	case offloadingv1beta1.StatusCreating:
+		return offloadingv1beta1.ReasonVirtualKubeletStarting
+	case offloadingv1beta1.StatusDraining, offloadingv1beta1.StatusDeleting:
+		return offloadingv1beta1.ReasonDraining
+	default:
+		return ""
+	}
+}
+
+// explain says why the virtual kubelet does not run.
+func (r *reconciler) explain(ctx context.Context, s *scope) (string, error) {
+	pods, err := r.kubeletPods(ctx, s.vn)
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		for _, c := range pods[i].Status.ContainerStatuses {
+			if c.State.Waiting != nil && c.State.Waiting.Reason != "" {
+				return fmt.Sprintf("the virtual kubelet does not run yet: pod %s: %s: %s", pods[i].Name, c.State.Waiting.Reason, c.State.Waiting.Message), nil
+			}
+		}
+		for _, c := range pods[i].Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return fmt.Sprintf("the virtual kubelet does not run yet: pod %s: %s: %s", pods[i].Name, c.Reason, c.Message), nil
+			}
+		}
+	}
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
+			return "the virtual kubelet's pod cannot be created: " + c.Message, nil
+		}
+	}
+	return "waiting for the virtual kubelet to become ready", nil
+}

@@ -1,0 +1,287 @@
+package replication
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	labelset "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/peer"
+)
+
+// item is one object to look at.
+type item struct {
+	kind int
+	name string
+}
+
+// reflector replicates the objects of one tenant namespace to one peer.
+type reflector struct {
+	target
+	home   *Reconciler
+	peer   *peer.Peer
+	kinds  []kind
+	queue  workqueue.TypedRateLimitingInterface[item]
+	nudge  chan struct{}
+	gone   atomic.Bool
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	remotes *remotes
+}
+
+// remotes are the copies at the peer, as watched with one set of credentials.
+type remotes struct {
+	epoch     int64
+	cancel    context.CancelFunc
+	cache     cache.Cache
+	informers []cache.Informer
+}
+
+func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
+	connection, err := peer.New(peer.Options{
+		ClusterID:  to.clusterID,
+		Kubeconfig: peer.SecretSource{Client: r.options.Kube, Namespace: to.namespace, Name: to.secret},
+		Scheme:     r.client.Scheme(), Mapper: mapper(), Endpoints: r.options.Endpoints,
+		ProbeInterval: r.options.ProbeInterval, ProbeTimeout: r.options.ProbeTimeout, RequestTimeout: r.options.RequestTimeout,
+		Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := &reflector{
+		target: to, home: r, peer: connection, kinds: kinds(), nudge: make(chan struct{}, 1),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBackOff, reconcile.RefusedRetry)),
+	}
+	f.gone.Store(gone)
+	return f, nil
+}
+
+// run replicates until ctx ends.
+func (f *reflector) run(ctx context.Context) {
+	log := ctrl.LoggerFrom(ctx).WithName("replication").WithValues("clusterID", f.clusterID)
+	ctx = ctrl.LoggerInto(ctx, log)
+	log.Info("Starting the replication to a peer")
+	defer log.Info("Stopped the replication to a peer")
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer f.queue.ShutDown()
+	defer f.disconnect()
+	detach, err := f.attach(ctx)
+	if err != nil {
+		log.Error(err, "Cannot watch the objects to replicate")
+		return
+	}
+	defer detach()
+	unsubscribe := f.peer.Subscribe(func(state peer.State) {
+		if f.home.options.OnState != nil {
+			f.home.options.OnState(f.clusterID, state)
+		}
+		f.wake()
+	})
+	defer unsubscribe()
+	group.Go(func() { _ = f.peer.Run(ctx) })
+	for range f.home.options.Workers {
+		group.Go(func() { f.work(ctx) })
+	}
+	connected := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.nudge:
+		}
+		state := f.peer.State()
+		if err := f.connect(ctx, state.Epoch); err != nil {
+			log.Error(err, "Cannot watch the copies at a peer")
+		}
+		if state.Connected != connected {
+			connected = state.Connected
+			log.Info("The connection to a peer changed", "connected", connected, "reason", state.Reason)
+		}
+		f.enqueueAll(ctx, connected)
+	}
+}
+
+func (f *reflector) wake() {
+	select {
+	case f.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// setGone has everything looked at again when the user gave the peer up.
+func (f *reflector) setGone(gone bool) {
+	if f.gone.Swap(gone) != gone {
+		f.wake()
+	}
+}
+
+// attach follows the local objects in the manager's cache.
+func (f *reflector) attach(ctx context.Context) (detach func(), err error) {
+	var undo []func()
+	detach = func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+	for i, k := range f.kinds {
+		informer, err := f.home.mgr.GetCache().GetInformer(ctx, k.object())
+		if err != nil {
+			detach()
+			return nil, fmt.Errorf("following %s: %w", k.resource, err)
+		}
+		registration, err := informer.AddEventHandler(f.handler(i, f.namespace))
+		if err != nil {
+			detach()
+			return nil, fmt.Errorf("following %s: %w", k.resource, err)
+		}
+		undo = append(undo, func() { _ = informer.RemoveEventHandler(registration) })
+	}
+	return detach, nil
+}
+
+func (f *reflector) handler(kindIndex int, namespace string) toolscache.ResourceEventHandler {
+	enqueue := func(object any) {
+		if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = unknown.Obj
+		}
+		if accessor, err := meta.Accessor(object); err == nil && accessor.GetNamespace() == namespace {
+			f.queue.Add(item{kindIndex, accessor.GetName()})
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }, DeleteFunc: enqueue}
+}
+
+// connect follows the copies at the peer with the newest credentials.
+func (f *reflector) connect(ctx context.Context, epoch int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if epoch == 0 || (f.remotes != nil && f.remotes.epoch == epoch) {
+		return nil
+	}
+	config, err := f.peer.Config()
+	if err != nil {
+		return err
+	}
+	selector := labelset.SelectorFromSet(labelset.Set{corev1beta1.OriginIDLabel: f.home.options.ClusterID})
+	copies, err := cache.New(config, cache.Options{
+		Scheme: f.home.client.Scheme(), Mapper: mapper(),
+		DefaultNamespaces:    map[string]cache.Config{f.remoteNamespace: {}},
+		DefaultLabelSelector: selector,
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return fmt.Errorf("following the copies at cluster %s: %w", f.clusterID, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	next := &remotes{epoch: epoch, cancel: cancel, cache: copies}
+	for i, k := range f.kinds {
+		informer, err := copies.GetInformer(ctx, k.object(), cache.BlockUntilSynced(false))
+		if err == nil {
+			_, err = informer.AddEventHandler(f.handler(i, f.remoteNamespace))
+		}
+		if err != nil {
+			cancel()
+			return fmt.Errorf("following the %s at cluster %s: %w", k.resource, f.clusterID, err)
+		}
+		next.informers = append(next.informers, informer)
+	}
+	if f.remotes != nil {
+		f.remotes.cancel()
+	}
+	f.remotes = next
+	go func() {
+		if err := copies.Start(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Following the copies at a peer ended")
+		}
+	}()
+	go func() {
+		if copies.WaitForCacheSync(ctx) {
+			f.wake()
+		}
+	}()
+	return nil
+}
+
+func (f *reflector) disconnect() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.remotes != nil {
+		f.remotes.cancel()
+		f.remotes = nil
+	}
+}
+
+// copyOf returns the copy of an object as the watch shows it, nil if there is none, and whether that is known.
+func (f *reflector) copyOf(ctx context.Context, at item) (client.Object, bool, error) {
+	f.mu.Lock()
+	current := f.remotes
+	f.mu.Unlock()
+	if current == nil || !current.informers[at.kind].HasSynced() {
+		return nil, false, nil
+	}
+	object := f.kinds[at.kind].object()
+	err := current.cache.Get(ctx, client.ObjectKey{Namespace: f.remoteNamespace, Name: at.name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, false, fmt.Errorf("reading the copy of %s %s: %w", f.kinds[at.kind].gvk.Kind, at.name, err)
+	}
+	if err != nil {
+		return nil, true, nil
+	}
+	return object, true, nil
+}
+
+// enqueueAll has every object looked at; at once, whatever its back-off, if the peer answers.
+func (f *reflector) enqueueAll(ctx context.Context, connected bool) {
+	f.mu.Lock()
+	current := f.remotes
+	f.mu.Unlock()
+	for i, k := range f.kinds {
+		names := map[string]bool{}
+		if objects, err := listObjects(ctx, f.home.client, k, f.namespace); err == nil {
+			for _, object := range objects {
+				names[object.GetName()] = true
+			}
+		}
+		if current != nil && current.informers[i].HasSynced() {
+			if objects, err := listObjects(ctx, current.cache, k, f.remoteNamespace); err == nil {
+				for _, object := range objects {
+					names[object.GetName()] = true
+				}
+			}
+		}
+		for name := range names {
+			if connected {
+				f.queue.Forget(item{i, name})
+			}
+			f.queue.Add(item{i, name})
+		}
+	}
+}
+
+func listObjects(ctx context.Context, reader client.Reader, k kind, namespace string) ([]client.Object, error) {
+	list := k.list()
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing %s in Namespace %s: %w", k.resource, namespace, err)
+	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		if typed, ok := object.(client.Object); ok {
+			objects = append(objects, typed)
+		}
+		return nil
+	})
+	return objects, err
+}

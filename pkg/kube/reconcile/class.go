@@ -1,0 +1,134 @@
+package reconcile
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Class says what an error means for who meets it.
+type Class int
+
+// The classes of errors; see the package comment.
+const (
+	// Transient errors may be gone at the next try.
+	Transient Class = iota
+	// Waiting is for something else that has to happen first.
+	Waiting
+	// Refused by somebody's rules.
+	Refused
+	// Terminal until the object changes.
+	Terminal
+)
+
+// String names the class.
+func (c Class) String() string {
+	return [...]string{"transient", "waiting", "refused", "terminal"}[c]
+}
+
+// RefusedRetry is how long a refused request is left alone: the upper bound of every back-off.
+const RefusedRetry = 60 * time.Second
+
+// Reasons for errors that nobody gave one.
+const (
+	// ReasonTransient: a call failed and is retried.
+	ReasonTransient = "Retrying"
+	// ReasonTooLarge: the object is larger than the API server takes.
+	ReasonTooLarge = "TooLarge"
+	// ReasonInvalid: the API server finds the object invalid.
+	ReasonInvalid = "Invalid"
+	// ReasonForbidden: the API server's rules forbid the request.
+	ReasonForbidden = "Forbidden"
+)
+
+type classified struct {
+	class   Class
+	reason  string
+	message string
+	after   time.Duration
+	err     error
+}
+
+func (e *classified) Error() string {
+	switch {
+	case e.err == nil:
+		return e.message
+	case e.message == "":
+		return e.err.Error()
+	default:
+		return e.message + ": " + e.err.Error()
+	}
+}
+
+func (e *classified) Unwrap() error { return e.err }
+
+// Wait says that something else has to happen first. The message names it; after is when to look again.
+func Wait(reason, message string, after time.Duration) error {
+	return &classified{class: Waiting, reason: reason, message: message, after: after}
+}
+
+// Refuse says that somebody's rules forbid it. The reason is one of the exported condition reasons.
+func Refuse(reason string, err error) error {
+	return &classified{class: Refused, reason: reason, err: err, after: RefusedRetry}
+}
+
+// Terminate says that it cannot work until the object changes. The reason is one of the exported condition reasons.
+func Terminate(reason string, err error) error {
+	return &classified{class: Terminal, reason: reason, err: err}
+}
+
+// Classify tells the class of an error: the one it was given, or what an API server's answer means.
+func Classify(err error) Class {
+	var c *classified
+	if errors.As(err, &c) {
+		return c.class
+	}
+	class, _ := answer(err)
+	return class
+}
+
+// ReasonOf returns the reason of an error, for a condition.
+func ReasonOf(err error) string {
+	var c *classified
+	if errors.As(err, &c) {
+		return c.reason
+	}
+	_, reason := answer(err)
+	return reason
+}
+
+// MessageOf returns the words of an error, for a condition; empty without an error.
+func MessageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// answer classifies what an API server said.
+func answer(err error) (Class, string) {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return Transient, ReasonTransient
+	}
+	s := status.Status()
+	switch {
+	case strings.Contains(s.Message, "request is too large"), s.Code == http.StatusRequestEntityTooLarge,
+		s.Reason == metav1.StatusReasonRequestEntityTooLarge:
+		// etcd's limit comes back as an untyped 500: only its text tells it from a passing server error.
+		return Terminal, ReasonTooLarge
+	case s.Code == http.StatusUnprocessableEntity, s.Reason == metav1.StatusReasonInvalid, s.Code == http.StatusBadRequest:
+		if strings.Contains(s.Message, "may not be more than") {
+			return Terminal, ReasonTooLarge
+		}
+		return Terminal, ReasonInvalid
+	case s.Code == http.StatusForbidden:
+		return Refused, ReasonForbidden
+	default:
+		return Transient, ReasonTransient
+	}
+}

@@ -1,0 +1,83 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func apiError(code int32, reason metav1.StatusReason, message string) error {
+	return fmt.Errorf("creating Pod a/b: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}})
+}
+
+func TestClassify(t *testing.T) {
+	type want struct {
+		Class  Class
+		Reason string
+		After  time.Duration
+	}
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		err  error
+		want want
+	}{
+		"a lost connection":                       {errors.New("connection refused"), want{Transient, ReasonTransient, 0}},
+		"a server error":                          {apiError(500, metav1.StatusReasonInternalError, "boom"), want{Transient, ReasonTransient, 0}},
+		"a write conflict":                        {apierrors.NewConflict(pods, "a", errors.New("modified")), want{Transient, ReasonTransient, 0}},
+		"throttling honours the server's delay":   {apierrors.NewTooManyRequests("slow down", 7), want{Transient, ReasonTransient, 7 * time.Second}},
+		"a delay beyond the bound is cut":         {apierrors.NewTooManyRequests("slow down", 900), want{Transient, ReasonTransient, time.Minute}},
+		"etcd's size limit looks like a 500":      {apiError(500, metav1.StatusReasonUnknown, "etcdserver: request is too large"), want{Terminal, ReasonTooLarge, 0}},
+		"a body over the server's limit":          {apiError(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"), want{Terminal, ReasonTooLarge, 0}},
+		"too many annotations":                    {apiError(422, metav1.StatusReasonInvalid, "metadata.annotations: Too long: may not be more than 262144 bytes"), want{Terminal, ReasonTooLarge, 0}},
+		"an immutable field":                      {apiError(422, metav1.StatusReasonInvalid, "field is immutable"), want{Terminal, ReasonInvalid, 0}},
+		"admission or quota says no":              {apiError(403, metav1.StatusReasonForbidden, "exceeded quota"), want{Refused, ReasonForbidden, time.Minute}},
+		"waiting names what it waits for":         {fmt.Errorf("x: %w", Wait("NamespacePending", "waiting for namespace a", time.Second)), want{Waiting, "NamespacePending", time.Second}},
+		"our refusal keeps its reason":            {Refuse("QuotaExceeded", errors.New("no")), want{Refused, "QuotaExceeded", time.Minute}},
+		"our verdict wins over the server's code": {Terminate("NameConflict", apiError(500, "", "")), want{Terminal, "NameConflict", 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := Result(tc.err)
+			got := want{Classify(tc.err), ReasonOf(tc.err), result.RequeueAfter}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			retried := tc.want.Class == Transient && tc.want.After == 0
+			if (err != nil) != (retried || tc.want.Class == Terminal) {
+				t.Errorf("Result returned error %v", err)
+			}
+			if terminal := errors.Is(err, reconcile.TerminalError(nil)); terminal != (tc.want.Class == Terminal) {
+				t.Errorf("terminal = %v", terminal)
+			}
+		})
+	}
+	if r, err := Result(nil); err != nil || r != (ctrl.Result{}) {
+		t.Errorf("no error became %v, %v", r, err)
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	err := Refuse("QuotaExceeded", errors.New("pods: used 3 of 3"))
+	if MessageOf(err) != "pods: used 3 of 3" || MessageOf(nil) != "" || MessageOf(Wait("A", "waiting for b", 0)) != "waiting for b" {
+		t.Errorf("messages are %q, %q", MessageOf(err), MessageOf(Wait("A", "waiting for b", 0)))
+	}
+}
+
+func TestRateLimiterIsBounded(t *testing.T) {
+	limiter := RateLimiter()
+	var last time.Duration
+	for range 40 {
+		last = limiter.When(ctrl.Request{})
+	}
+	if last != time.Minute {
+		t.Errorf("back-off grows to %s, want 60s", last)
+	}
+}

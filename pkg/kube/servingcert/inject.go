@@ -1,0 +1,94 @@
+package servingcert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,resourceNames=liqo-webhook,verbs=get;patch
+
+// configuration is what both kinds of webhook configuration have in common.
+type configuration struct {
+	kind    string
+	object  client.Object
+	clients func() []*admissionregistrationv1.WebhookClientConfig
+}
+
+func configurations() []configuration {
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	return []configuration{
+		{"ValidatingWebhookConfiguration", validating, func() (out []*admissionregistrationv1.WebhookClientConfig) {
+			for i := range validating.Webhooks {
+				out = append(out, &validating.Webhooks[i].ClientConfig)
+			}
+			return out
+		}},
+		{"MutatingWebhookConfiguration", mutating, func() (out []*admissionregistrationv1.WebhookClientConfig) {
+			for i := range mutating.Webhooks {
+				out = append(out, &mutating.Webhooks[i].ClientConfig)
+			}
+			return out
+		}},
+	}
+}
+
+// inject gives the bundle to all named configurations. One that fails does not keep the others from getting it.
+func (m *Manager) inject(ctx context.Context, bundle []byte) error {
+	var errs []error
+	for _, name := range m.options.WebhookConfigurations {
+		found := false
+		for _, config := range configurations() {
+			err := m.injectOne(ctx, config, name, bundle)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			found = true
+			if err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("there is no webhook configuration %q: install Liqo's chart again", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) injectOne(ctx context.Context, config configuration, name string, bundle []byte) error {
+	if err := m.options.Client.Get(ctx, client.ObjectKey{Name: name}, config.object); err != nil {
+		return fmt.Errorf("reading %s %q: %w", config.kind, name, err)
+	}
+	if !labels.SelectorFromSet(m.options.WebhookSelector).Matches(labels.Set(config.object.GetLabels())) {
+		return fmt.Errorf("the %s %q does not carry the labels %s and so is left alone: give it another name, or the labels if it is Liqo's",
+			config.kind, name, m.options.WebhookSelector)
+	}
+	before, ok := config.object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copying %s %q: not an API object", config.kind, name)
+	}
+	changed := false
+	for _, target := range config.clients() {
+		if target.Service == nil || target.Service.Namespace != m.options.Namespace || bytes.Equal(target.CABundle, bundle) {
+			continue
+		}
+		target.CABundle = bundle
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	// The patch repeats the whole list of webhooks, so it must not be applied to a newer one.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := m.options.Client.Patch(ctx, config.object, patch, fieldManager); err != nil {
+		return fmt.Errorf("giving the CA bundle to %s %q: %w", config.kind, name, err)
+	}
+	return nil
+}

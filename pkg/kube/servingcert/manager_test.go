@@ -1,0 +1,373 @@
+package servingcert
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+type cluster struct {
+	client.Client
+	clock  *testingclock.FakeClock
+	writes atomic.Int64
+	fail   atomic.Pointer[string] // verb that fails
+	before func()                 // runs once before the next write
+}
+
+func service(namespace string) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "liqo-webhook"}}
+}
+
+func webhooks(labels map[string]string) []client.Object {
+	meta := metav1.ObjectMeta{Name: "liqo-webhook", Labels: labels}
+	return []client.Object{
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "a.liqo.io", ClientConfig: service("liqo")}, {Name: "foreign.io", ClientConfig: service("other")}}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{
+			{Name: "b.liqo.io", ClientConfig: service("liqo")}}},
+	}
+}
+
+func ourLabels() map[string]string { return map[string]string{"liqo.io/webhook": "true"} }
+
+func newCluster(objects ...client.Object) *cluster {
+	c := &cluster{clock: testingclock.NewFakeClock(epoch)}
+	write := func(verb string) error {
+		if before := c.before; before != nil {
+			c.before = nil
+			before()
+		}
+		if fail := c.fail.Load(); fail != nil && *fail == verb {
+			return errors.New("the API server is down")
+		}
+		c.writes.Add(1)
+		return nil
+	}
+	c.Client = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := write("create"); err != nil {
+				return err
+			}
+			return w.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := write("update"); err != nil {
+				return err
+			}
+			return w.Update(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := write("patch"); err != nil {
+				return err
+			}
+			return w.Patch(ctx, o, p, opts...)
+		},
+		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if fail := c.fail.Load(); fail != nil && *fail == "get" {
+				return errors.New("the API server is down")
+			}
+			return w.Get(ctx, k, o, opts...)
+		},
+	}).Build()
+	return c
+}
+
+func (c *cluster) manager(t *testing.T) *Manager {
+	t.Helper()
+	m, err := New(Options{Client: c, Clock: c.clock, Namespace: "liqo", SecretName: "liqo-webhook-certs", DNSNames: names,
+		WebhookConfigurations: []string{"liqo-webhook"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (c *cluster) bundle(t *testing.T) []byte {
+	t.Helper()
+	v, m := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+	for _, o := range []client.Object{v, m} {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-webhook"}, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(v.Webhooks[1].ClientConfig.CABundle) != 0 {
+		t.Error("the webhook of another namespace was changed")
+	}
+	if !bytes.Equal(v.Webhooks[0].ClientConfig.CABundle, m.Webhooks[0].ClientConfig.CABundle) {
+		t.Error("two bundles")
+	}
+	return v.Webhooks[0].ClientConfig.CABundle
+}
+
+func (c *cluster) secret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	s := &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// verify is what an API server does that trusts the bundle.
+func verify(t *testing.T, m *Manager, bundle []byte, now time.Time) {
+	t.Helper()
+	cert, err := m.GetCertificate(&tls.ClientHelloInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "liqo-webhook.liqo.svc", CurrentTime: now}); err != nil {
+		t.Fatalf("an API server rejects us at %s: %v", now, err)
+	}
+}
+
+func ensure(t *testing.T, m *Manager) {
+	t.Helper()
+	if err := m.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFirstStartAndRestart(t *testing.T) {
+	c := newCluster(webhooks(ourLabels())...)
+	a := c.manager(t)
+	if _, err := a.GetCertificate(nil); err == nil || a.Ready(nil) == nil || a.NeedLeaderElection() {
+		t.Error("ready before anything was done")
+	}
+	ensure(t, a)
+	verify(t, a, c.bundle(t), epoch)
+	if err := a.Ready(nil); err != nil {
+		t.Error(err)
+	}
+	s := c.secret(t)
+	if s.Type != corev1.SecretTypeTLS || s.Annotations[ExpireTimeAnnotation] != "2027-01-01T00:00:00Z" || s.Labels["liqo.io/webhook"] != "true" {
+		t.Errorf("Secret %v of type %s", s.ObjectMeta, s.Type)
+	}
+	before := c.writes.Load()
+	b := c.manager(t)
+	ensure(t, b)
+	ensure(t, a)
+	verify(t, b, c.bundle(t), epoch)
+	if n := c.writes.Load() - before; n != 0 {
+		t.Errorf("%d writes by a restart", n)
+	}
+}
+
+func TestTwoReplicasRace(t *testing.T) {
+	for sentence, start := range map[string]time.Duration{"creating the Secret": 0, "renewing the certificate": 250 * 24 * time.Hour} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(webhooks(ourLabels())...)
+			a, b := c.manager(t), c.manager(t)
+			if start != 0 {
+				ensure(t, a)
+				c.clock.SetTime(epoch.Add(start))
+			}
+			c.before = func() { ensure(t, b) }
+			ensure(t, a)
+			first, _ := a.GetCertificate(nil)
+			second, _ := b.GetCertificate(nil)
+			if !bytes.Equal(first.Certificate[0], second.Certificate[0]) {
+				t.Error("the replicas serve different certificates")
+			}
+			verify(t, a, c.bundle(t), c.clock.Now())
+		})
+	}
+}
+
+// TestRotationNeverRejects (E2): over 12 years, whatever replica and API server is behind, the served certificate is trusted.
+func TestRotationNeverRejects(t *testing.T) {
+	c := newCluster(webhooks(ourLabels())...)
+	a, b := c.manager(t), c.manager(t)
+	ensure(t, a)
+	ensure(t, b)
+	authorities := map[string]bool{}
+	steps := []time.Duration{time.Minute, 3 * time.Minute, 11 * time.Minute, 5 * time.Hour, 20 * 24 * time.Hour, time.Minute, 60 * 24 * time.Hour}
+	for i := 0; c.clock.Since(epoch) < 12*365*24*time.Hour; i++ {
+		c.clock.Step(steps[i%len(steps)])
+		now, old := c.clock.Now(), c.bundle(t)
+		verify(t, a, old, now)
+		verify(t, b, old, now)
+		ensure(t, a)
+		verify(t, a, old, now)
+		verify(t, b, c.bundle(t), now)
+		ensure(t, b)
+		verify(t, b, old, now)
+		parsed := Parse(c.secret(t).Data)
+		authorities[parsed.Authorities[0].SerialNumber.String()] = true
+		if len(parsed.Authorities) > 2 {
+			t.Fatalf("%d authorities at %s", len(parsed.Authorities), now)
+		}
+		a, b = b, a
+	}
+	if len(authorities) < 3 {
+		t.Errorf("only %d authorities in 12 years", len(authorities))
+	}
+}
+
+func TestRepairs(t *testing.T) {
+	for sentence, damage := range map[string]func(*cluster) error{
+		"the Secret is deleted": func(c *cluster) error { return c.Delete(context.Background(), c.mustSecret()) },
+		"the Secret is emptied": func(c *cluster) error { s := c.mustSecret(); s.Data = nil; return c.Update(context.Background(), s) },
+		"the key is replaced": func(c *cluster) error {
+			s := c.mustSecret()
+			s.Data[corev1.TLSPrivateKeyKey] = []byte("x")
+			return c.Update(context.Background(), s)
+		},
+		"a chart wiped the bundle": func(c *cluster) error {
+			v := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			if err := c.Get(context.Background(), client.ObjectKey{Name: "liqo-webhook"}, v); err != nil {
+				return err
+			}
+			v.Webhooks[0].ClientConfig.CABundle = nil
+			return c.Update(context.Background(), v)
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(webhooks(ourLabels())...)
+			m := c.manager(t)
+			ensure(t, m)
+			if err := damage(c); err != nil {
+				t.Fatal(err)
+			}
+			ensure(t, m)
+			verify(t, m, c.bundle(t), epoch)
+		})
+	}
+}
+
+func (c *cluster) mustSecret() *corev1.Secret {
+	s := &corev1.Secret{}
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-webhook-certs"}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
+	for sentence, c := range map[string]struct {
+		objects []client.Object
+		want    string
+		served  bool
+	}{
+		"a Secret with data of another":  {append(webhooks(ourLabels()), foreign), "holds data that Liqo did not put there", false},
+		"configurations without label":   {webhooks(nil), "does not carry the labels", true},
+		"configurations that are absent": {nil, "there is no webhook configuration", true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cl := newCluster(c.objects...)
+			m := cl.manager(t)
+			err := m.Ensure(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+			if err := m.Ready(nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("ready: %v", err)
+			}
+			if _, err := m.GetCertificate(nil); (err == nil) != c.served {
+				t.Errorf("served: %v", err)
+			}
+		})
+	}
+	empty := &corev1.Secret{ObjectMeta: foreign.ObjectMeta, Data: map[string][]byte{"tls.crt": {}}}
+	ensure(t, newCluster(append(webhooks(ourLabels()), empty)...).manager(t))
+}
+
+func TestAPIServerDown(t *testing.T) {
+	for _, verb := range []string{"get", "create", "patch", "update"} {
+		t.Run(verb, func(t *testing.T) {
+			c := newCluster(webhooks(ourLabels())...)
+			m := c.manager(t)
+			if verb == "update" {
+				ensure(t, m)
+				c.clock.Step(250 * 24 * time.Hour)
+			}
+			c.fail.Store(&verb)
+			if m.Ensure(t.Context()) == nil {
+				t.Error("no error")
+			}
+			if (m.Ready(nil) == nil) != (verb == "update") {
+				t.Errorf("ready: %v", m.Ready(nil))
+			}
+			c.fail.Store(nil)
+			ensure(t, m)
+			c.clock.Step(400 * 24 * time.Hour)
+			if m.Ready(nil) == nil {
+				t.Error("ready with an expired certificate")
+			}
+		})
+	}
+}
+
+func TestStart(t *testing.T) {
+	c := newCluster(webhooks(ourLabels())...)
+	m := c.manager(t)
+	down := "get"
+	c.fail.Store(&down)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Start(ctx) }()
+	wait := func(what string, reached func() bool) {
+		t.Helper()
+		deadline := time.After(10 * time.Second)
+		for !reached() {
+			select {
+			case <-deadline:
+				t.Fatalf("waited for %s", what)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	wait("the first failure", c.clock.HasWaiters)
+	c.fail.Store(nil)
+	c.clock.Step(firstBackOff)
+	wait("readiness", func() bool { return m.Ready(nil) == nil })
+	first, _ := m.GetCertificate(nil)
+	wait("the next look", c.clock.HasWaiters)
+	c.clock.Step(250 * 24 * time.Hour)
+	wait("a renewed certificate", func() bool {
+		now, _ := m.GetCertificate(nil)
+		return now != first && now.Leaf.NotAfter.After(first.Leaf.NotAfter)
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	cl := newCluster()
+	for sentence, change := range map[string]func(*Options){
+		"no client":        func(o *Options) { o.Client = nil },
+		"no namespace":     func(o *Options) { o.Namespace = "" },
+		"no Secret":        func(o *Options) { o.SecretName = "" },
+		"no names":         func(o *Options) { o.DNSNames = nil },
+		"an empty name":    func(o *Options) { o.DNSNames = []string{""} },
+		"an empty webhook": func(o *Options) { o.WebhookConfigurations = []string{""} },
+	} {
+		o := Options{Client: cl, Namespace: "liqo", SecretName: "s", DNSNames: names}
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: accepted", sentence)
+		}
+	}
+	m, err := New(Options{Client: cl, Namespace: "liqo", SecretName: "s", DNSNames: names})
+	if err != nil || m.options.Interval != DefaultInterval || m.options.Clock == nil {
+		t.Errorf("defaults: %v", err)
+	}
+}

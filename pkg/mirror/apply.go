@@ -1,0 +1,195 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// sighted brings an object in step whose remote side can be read; cached is what the view shows.
+func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
+	now := t.options().Clock.Now()
+	live, believed := t.state.newest(cached, now)
+	d := t.decide(live)
+	if d.action == leave {
+		if believed > 0 {
+			t.enqueueAfter(t.name, believed)
+		}
+		if t.local == nil && live == nil {
+			t.forget(t.name)
+		}
+		return nil
+	}
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	return t.act(ctx, c, d, live, true)
+}
+
+func (t *task) decide(live reflection.Object) decision {
+	return decide(t.kind(), t.options().Home, t.options().Remote, t.wanted, live)
+}
+
+// act does what was decided about the live object. look lets it look at the remote object if that turns out to be
+// another than it seemed.
+func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live reflection.Object, look bool) error {
+	switch d.action {
+	case leave, await:
+		return nil
+	case conflict:
+		return t.conflict()
+	case remove:
+		if err := t.confirm(ctx); err != nil {
+			return err
+		}
+		if err := t.delete(ctx, c, live); err != nil {
+			return err
+		}
+		t.gone()
+		return nil
+	}
+	if err := t.guard(ctx, d.why); err != nil {
+		return err
+	}
+	switch d.action {
+	case replace:
+		if err := t.confirm(ctx); err != nil {
+			return err
+		}
+		if err := t.delete(ctx, c, live); err != nil {
+			return err
+		}
+		return t.create(ctx, c, false)
+	case change:
+		return t.change(ctx, c, d, live)
+	default:
+		return t.create(ctx, c, look)
+	}
+}
+
+func (t *task) conflict() error {
+	return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
+		"%s %s/%s exists in cluster %q and was not reflected from here; it is left alone: rename or remove one of the two",
+		t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote))
+}
+
+// failed says what was being done.
+func (t *task) failed(doing string, err error) error {
+	return fmt.Errorf("%s %s %s/%s in cluster %q: %w", doing, t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote, err)
+}
+
+// create sends the object. If there is one of the name already, which the view may not show yet or never, it is looked at
+// once, if look allows it.
+func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error {
+	sent := t.wanted.DeepCopyObject().(reflection.Object)
+	call, cancel := t.call(ctx)
+	defer cancel()
+	err := c.Create(call, sent, client.FieldOwner(FieldManager))
+	switch {
+	case err == nil:
+		t.remember(sent)
+		t.wrote(resultCreated)
+		t.crossed()
+		return nil
+	case apierrors.IsAlreadyExists(err) && look:
+		live, err := t.read(ctx, c)
+		if err != nil {
+			return err
+		}
+		d := t.decide(live)
+		if d.action == leave {
+			// A create of ours whose answer was lost.
+			t.remember(live)
+			t.crossed()
+		}
+		return t.act(ctx, c, d, live, false)
+	default:
+		return t.failed("creating", err)
+	}
+}
+
+// read reads the remote object.
+func (t *task) read(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
+	call, cancel := t.call(ctx)
+	defer cancel()
+	live := t.kind().NewObject()
+	if err := c.Get(call, t.remoteKey(), live); err != nil {
+		return nil, t.failed("reading", err)
+	}
+	return live, nil
+}
+
+func (t *task) remoteKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: t.twin, Name: t.remoteName}
+}
+
+// change patches the live object.
+func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live reflection.Object) error {
+	list := append(testOwner(t.options().Home, t.options().Remote), testLive(live), testOrigin(t.wanted))
+	answer, err := t.patch(ctx, c, append(list, steps(d.changes, true)...))
+	switch {
+	case err == nil:
+		t.remember(answer)
+		t.wrote(resultUpdated)
+		return nil
+	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+		// Either the object is not what the view shows any more, or the provider really refuses it as it is.
+		fresh, readErr := t.read(ctx, c)
+		if readErr != nil {
+			return readErr
+		}
+		if fresh.GetUID() != live.GetUID() || t.decide(fresh).action != change {
+			return fmt.Errorf("%s %s/%s in cluster %q changed while it was written", t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote)
+		}
+		return t.failed("changing", err)
+	default:
+		return t.failed("changing", err)
+	}
+}
+
+// patch sends steps and returns the object that came of them.
+func (t *task) patch(ctx context.Context, c client.WithWatch, list []any, options ...client.PatchOption) (reflection.Object, error) {
+	patch, err := encode(list)
+	if err != nil {
+		return nil, err
+	}
+	call, cancel := t.call(ctx)
+	defer cancel()
+	object := t.kind().NewObject()
+	object.SetNamespace(t.twin)
+	object.SetName(t.remoteName)
+	err = c.Patch(call, object, client.RawPatch(types.JSONPatchType, patch), append(options, client.FieldOwner(FieldManager))...)
+	return object, err
+}
+
+// delete removes exactly the object that was seen, in the state that was seen.
+func (t *task) delete(ctx context.Context, c client.WithWatch, live reflection.Object) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	object := t.kind().NewObject()
+	object.SetNamespace(t.twin)
+	object.SetName(t.remoteName)
+	call, cancel := t.call(ctx)
+	defer cancel()
+	err := c.Delete(call, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return t.failed("deleting", err)
+	}
+	return nil
+}
+
+// remember takes note of the peer's answer to a write, until the view shows it.
+func (t *task) remember(answer reflection.Object) {
+	if t.kind().WriteOnly() {
+		return
+	}
+	answer.SetManagedFields(nil)
+	t.state.remember(answer, t.options().Clock.Now())
+}

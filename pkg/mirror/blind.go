@@ -1,0 +1,142 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// errForeign says that there is an object of the name which did not come from here.
+var errForeign = errors.New("the remote object did not come from here")
+
+// blind brings an object in step whose remote side can be written, but not read: the provider's ledger stands in for it.
+func (t *task) blind(ctx context.Context, l ledger) error {
+	if t.wanted == nil {
+		return t.blindRemove(ctx, l)
+	}
+	want := &entry{originUID: reflection.OriginUID(t.wanted), hash: t.kind().Hash(t.wanted)}
+	if l.shows(t.remoteName, want) {
+		t.state.confirmed()
+		return nil
+	}
+	now := t.options().Clock.Now()
+	if pending, wait := t.state.pending(want, t.remoteName, l, now); pending {
+		if wait > 0 {
+			t.enqueueAfter(t.name, wait)
+		}
+		return nil
+	}
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	if err := t.guard(ctx, "the content"); err != nil {
+		return err
+	}
+	if err := t.overwrite(ctx, c, t.state.exists(t.remoteName, l)); err != nil {
+		return err
+	}
+	t.state.sent(want, l, t.options().Clock.Now())
+	return nil
+}
+
+// overwrite makes the remote object the wanted one. Whether it tries to change or to create it first depends on whether it
+// seems to exist.
+func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) error {
+	if !exists {
+		err := t.create(ctx, c, false)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	list := append(testOwner(t.options().Home, t.options().Remote), testOrigin(t.wanted))
+	_, err := t.patch(ctx, c, append(list, steps(t.kind().Differences(nil, t.wanted), false)...))
+	switch {
+	case err == nil:
+		t.wrote(resultUpdated)
+		if !exists {
+			t.crossed() // A create of ours whose answer was lost.
+		}
+		return nil
+	case apierrors.IsNotFound(err) && exists:
+		return t.create(ctx, c, false)
+	case !apierrors.IsInvalid(err):
+		return t.failed("changing", err)
+	}
+	live, probeErr := t.probe(ctx, c)
+	switch {
+	case errors.Is(probeErr, errForeign):
+		return t.conflict()
+	case probeErr != nil:
+		return probeErr
+	}
+	d := t.decide(live)
+	switch d.action {
+	case change, leave:
+		return t.failed("changing", err) // It is as it seemed: the provider refuses the content.
+	case await:
+		return fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote)
+	}
+	return t.act(ctx, c, d, live, false)
+}
+
+// probe finds out what stands behind a name without the right to read it: a patch that only tests the owner and is a dry
+// run changes nothing, fails on objects of others, and answers with ours.
+func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
+	live, err := t.patch(ctx, c, testOwner(t.options().Home, t.options().Remote), client.DryRunAll)
+	switch {
+	case err == nil:
+		return live, nil
+	case apierrors.IsInvalid(err):
+		return nil, errForeign
+	default:
+		return nil, t.failed("looking at", err)
+	}
+}
+
+// blindRemove removes a remote object that the ledger lists, or that was written and not listed yet.
+func (t *task) blindRemove(ctx context.Context, l ledger) error {
+	now := t.options().Clock.Now()
+	unlisted := !l.published || l.partial
+	if !l.lists(t.remoteName) && !t.state.touched() && (t.local != nil || !unlisted) {
+		if t.local == nil {
+			t.forget(t.name)
+		}
+		return nil
+	}
+	if pending, wait := t.state.pending(nil, t.remoteName, l, now); pending {
+		if wait > 0 {
+			t.enqueueAfter(t.name, wait)
+		}
+		return nil
+	}
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	if err := t.confirm(ctx); err != nil {
+		return err
+	}
+	live, err := t.probe(ctx, c)
+	switch {
+	case errors.Is(err, errForeign), apierrors.IsNotFound(err):
+		t.state.sent(nil, l, t.options().Clock.Now())
+		return nil
+	case err != nil:
+		return err
+	}
+	if t.decide(live).action != remove {
+		return nil
+	}
+	if err := t.delete(ctx, c, live); err != nil {
+		return err
+	}
+	t.state.sent(nil, l, t.options().Clock.Now())
+	t.gone()
+	return nil
+}

@@ -1,0 +1,177 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// errUnready says that the remote view is not in step yet; all objects are queued again when it is.
+var errUnready = errors.New("the remote view is not in step yet")
+
+// task is one object to be brought in step.
+type task struct {
+	*pair
+	state *state
+	// name is the local name, remoteName that at the provider.
+	name, remoteName string
+	// local is the local object; nil if it is gone.
+	local reflection.Object
+	// wanted is the remote object; nil if there must be none.
+	wanted reflection.Object
+	// skip is why a local object has no remote one.
+	skip *reflection.Skip
+	// fingerprint identifies what is wanted, to notice when the same is written again and again.
+	fingerprint string
+}
+
+// converge brings one object in step.
+func (p *pair) converge(ctx context.Context, name string) error {
+	t := &task{pair: p, name: name, remoteName: p.kind().Remote(p.options().Home, name)}
+	if p.kind().Local(p.options().Home, t.remoteName) != name {
+		// Another local object owns this remote name.
+		if local := p.objects.get(name); local != nil {
+			return reconcile.Terminate(offloadingv1beta1.ReasonNotReflectable,
+				fmt.Errorf("the name %q is reserved in the remote namespace; rename the object to have it reflected", name))
+		}
+		return nil
+	}
+	t.state = p.state(name)
+	t.local = p.objects.get(name)
+	if err := t.translate(ctx); err != nil {
+		return err
+	}
+	if t.wanted != nil {
+		p.open()
+	}
+	if t.skip != nil && t.skip.Keep {
+		return reconcile.Terminate(t.skip.Reason, errors.New(t.skip.Message))
+	}
+	view := p.ready()
+	switch {
+	case view == nil && t.wanted == nil && !p.isOpen():
+		return nil
+	case view == nil:
+		return p.unready()
+	case p.kind().WriteOnly():
+		return t.blind(ctx, ledgerOf(view, p.kind().Ledger))
+	default:
+		return t.sighted(ctx, view.get(t.remoteName))
+	}
+}
+
+func (p *pair) isOpen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.view != nil
+}
+
+// translate fills in what is wanted.
+func (t *task) translate(ctx context.Context) error {
+	t.wanted, t.skip = nil, nil
+	if t.local == nil {
+		return nil
+	}
+	annotations, _, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, 0)
+	if err != nil {
+		return err
+	}
+	not, generation := t.runner.engine.settings()
+	result := t.kind().Translate(reflection.Input{
+		Local: t.local, NamespaceAnnotations: annotations, Home: t.options().Home, Remote: t.options().Remote,
+		RemoteNamespace: t.twin, Policy: t.runner.policy(), NotReflected: not,
+	})
+	t.wanted, t.skip = result.Apply, result.Skip
+	if result.Apply == nil && result.Skip == nil {
+		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
+	}
+	t.fingerprint = fmt.Sprintf("%s/%s/%d", t.local.GetUID(), t.local.GetResourceVersion(), generation)
+	return nil
+}
+
+// guard is asked before anything is sent: whether the namespace still lets it, and whether it was not sent too often
+// already. why names the reason for the write.
+func (t *task) guard(ctx context.Context, why string) error {
+	if wait := t.state.mayWrite(t.fingerprint, t.options().Clock.Now()); wait > 0 {
+		return reconcile.Wait(offloadingv1beta1.ReasonContended, fmt.Sprintf(
+			"somebody in cluster %q keeps undoing what is reflected (%s of %s/%s); it is set right again once a minute",
+			t.options().Remote, why, t.twin, t.remoteName), wait)
+	}
+	_, changed, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, namespaceFresh)
+	if err != nil {
+		return err
+	}
+	if changed {
+		t.runner.engine.each(func(r *runner) { r.reconsider(t.namespace) })
+		return errUnready
+	}
+	return nil
+}
+
+// wrote takes note of a successful write.
+func (t *task) wrote(what string) {
+	t.state.wrote(t.fingerprint, t.options().Clock.Now())
+	t.runner.engine.reporter.done(t.kind().Name, t.namespace, what)
+}
+
+// crossed tells the user, once, that the object crossed.
+func (t *task) crossed() {
+	if t.state.announce(t.local.GetUID()) {
+		t.runner.engine.reporter.event(t.local, corev1.EventTypeNormal, offloadingv1beta1.ReasonSuccessfulReflection,
+			fmt.Sprintf("Reflected to cluster %q as %s/%s", t.options().Remote, t.twin, t.remoteName))
+	}
+}
+
+// confirm reads the local object live before something is deleted because of it: a cache may lag, or may even have gone
+// back in time. It returns an error if the live object is not what the cache says.
+func (t *task) confirm(ctx context.Context) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	live := t.kind().NewObject()
+	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, live)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", t.kind().Name, t.namespace, t.name, err)
+	case err != nil && t.wanted == nil:
+		return nil // It is gone, whatever the cache says of it.
+	case err == nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
+		return nil // The policy decided, on the object as it is.
+	case err == nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
+		return nil // It takes the place of another one.
+	default:
+		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", t.kind().Name, t.namespace, t.name)
+	}
+}
+
+// gone tells that a remote object was removed because the user's policy turned, and forgets objects that are gone on both
+// sides.
+func (t *task) gone() {
+	t.runner.engine.reporter.done(t.kind().Name, t.namespace, resultDeleted)
+	if t.local != nil && t.skip != nil {
+		t.runner.engine.reporter.event(t.local, corev1.EventTypeNormal, t.skip.Reason,
+			fmt.Sprintf("Removed from cluster %q: %s", t.options().Remote, t.skip.Message))
+	}
+}
+
+// warn tells a failure where the user looks, unless it was told lately.
+func (p *pair) warn(name string, problem Problem) {
+	object := p.objects.get(name)
+	if object == nil || !p.state(name).mayWarn(problem.Reason, p.options().Clock.Now()) {
+		return
+	}
+	reason := offloadingv1beta1.ReasonFailedReflection
+	if problem.Reason == offloadingv1beta1.ReasonNameConflict || problem.Reason == offloadingv1beta1.ReasonContended ||
+		problem.Reason == offloadingv1beta1.ReasonTooLarge {
+		reason = problem.Reason
+	}
+	p.runner.engine.reporter.event(object, corev1.EventTypeWarning, reason,
+		fmt.Sprintf("Not reflected to cluster %q: %s", p.options().Remote, problem.Message))
+}

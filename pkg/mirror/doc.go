@@ -1,0 +1,19 @@
+// Package mirror is the reflection engine: it makes the objects of offloaded namespaces exist in their twins at a provider,
+// and keeps them so. It runs any reflection.Kind and knows none.
+//
+// Contract:
+//   - For each mapped namespace and each kind with workers there is one local watch, limited to that namespace. The remote
+//     watch, limited to objects that came from here, opens only once something of the kind crosses or was found there. Kinds
+//     that may not be read at the provider are compared with the provider's ledger of them instead.
+//   - Nothing is written that is already there: a restart with everything in place makes no write.
+//   - Remote objects without our mark are never touched. Deletes carry the UID and version of what was seen, and writes to
+//     existing objects test the mark in the same request.
+//   - Something is deleted only on positive knowledge: the local watch is in step and a live read says that the object is
+//     gone, or the user's policy keeps it at home. Namespaces that leave the mapping, kinds that are turned off, lost peers
+//     and caches that are not in step delete nothing.
+//   - Same name with a new UID is a new object: the old remote one goes first.
+//   - If somebody at the provider keeps undoing what is reflected, no more than two writes a minute are made.
+//   - While the peer is not connected work is parked without polling, and resumes at once with the connection.
+//   - Failures are Events on the local object, at most one every five minutes for the same failure, metrics, and Problems.
+//   - All settings change at run time. Run returns only when everything it started has ended.
+package mirror

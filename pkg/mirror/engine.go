@@ -1,0 +1,217 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/klog/v2"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// Engine reflects objects to one provider. Make it with New; all methods may be called at any time from anywhere.
+type Engine struct {
+	options    Options
+	runners    map[string]*runner
+	namespaces *namespaces
+	reporter   *reporter
+	wake       chan struct{}
+	// following keeps the latest mapping the last one that is followed.
+	following sync.Mutex
+
+	mu           sync.RWMutex
+	started      bool
+	mapping      map[string]string
+	notReflected reflection.NotReflected
+	// generation counts the changes of settings that Translate depends on.
+	generation int64
+}
+
+// New checks the options and registers the metrics. Nothing happens before Run.
+func New(o Options) (*Engine, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	reporter, err := newReporter(o)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		options:      o,
+		runners:      map[string]*runner{},
+		reporter:     reporter,
+		wake:         make(chan struct{}, 1),
+		mapping:      map[string]string{},
+		notReflected: o.NotReflected,
+	}
+	e.namespaces = newNamespaces(o)
+	for _, kind := range o.Kinds {
+		if _, twice := e.runners[kind.Name]; twice {
+			return nil, fmt.Errorf("making a reflection engine: kind %q is given twice", kind.Name)
+		}
+		config, configured := o.Config[kind.Name]
+		if !configured {
+			config = offloadingv1beta1.ReflectorConfig{NumWorkers: kind.DefaultWorkers, Type: kind.DefaultPolicy}
+		}
+		e.runners[kind.Name] = newRunner(e, kind, config)
+	}
+	return e, nil
+}
+
+// Run reflects until ctx ends, and returns when everything that it started has ended. It runs once.
+func (e *Engine) Run(ctx context.Context) error {
+	e.mu.Lock()
+	if e.started {
+		e.mu.Unlock()
+		return errors.New("running the reflection engine: it ran before; make a new one")
+	}
+	e.started = true
+	e.mu.Unlock()
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", e.options.Remote))
+	_, epoch := e.options.Peer.State()
+	cancel := e.options.Peer.Subscribe(e.poke)
+	defer cancel()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, r := range e.runners {
+		r.start(ctx)
+		group.Go(r.run)
+	}
+	e.follow()
+	e.loop(ctx, epoch)
+	return nil
+}
+
+// loop follows the peer and refreshes what is known of namespaces.
+func (e *Engine) loop(ctx context.Context, epoch int64) {
+	ticker := e.options.Clock.NewTicker(namespaceRefresh)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			for namespace := range e.snapshot() {
+				if e.namespaces.refresh(ctx, namespace) {
+					e.each(func(r *runner) { r.reconsider(namespace) })
+				}
+			}
+		case <-e.wake:
+			connected, now := e.options.Peer.State()
+			if now != epoch {
+				epoch = now
+				e.each((*runner).reopen)
+			}
+			// Several changes may have come as one: whoever is connected now may have been cut off in between.
+			if connected {
+				e.each((*runner).resume)
+			}
+		}
+	}
+}
+
+// poke makes the loop look at the peer.
+func (e *Engine) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// SetMapping says which local namespaces are reflected into which remote ones. Namespaces that leave the mapping are left
+// alone: nothing in their twins is deleted.
+func (e *Engine) SetMapping(mapping map[string]string) {
+	e.mu.Lock()
+	removed := map[string]string{}
+	for namespace, twin := range e.mapping {
+		if mapping[namespace] != twin {
+			removed[namespace] = twin
+		}
+	}
+	e.mapping = maps.Clone(mapping)
+	if e.mapping == nil {
+		e.mapping = map[string]string{}
+	}
+	e.mu.Unlock()
+	for namespace := range removed {
+		e.namespaces.forget(namespace)
+		e.reporter.forget(namespace)
+	}
+	e.follow()
+}
+
+// SetConfig changes workers and policy of a kind. Zero workers turn it off; what was reflected stays at the provider.
+func (e *Engine) SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error {
+	r, ok := e.runners[kind]
+	if !ok {
+		return fmt.Errorf("configuring the reflection of %q: there is no such kind; kinds are %s",
+			kind, strings.Join(slices.Sorted(maps.Keys(e.runners)), ", "))
+	}
+	if r.configure(config) {
+		e.bump()
+		e.follow()
+		r.reconsider("")
+	}
+	return nil
+}
+
+// SetNotReflected changes which labels and annotations stay at home.
+func (e *Engine) SetNotReflected(not reflection.NotReflected) {
+	e.mu.Lock()
+	same := slices.Equal(e.notReflected.Labels, not.Labels) && slices.Equal(e.notReflected.Annotations, not.Annotations)
+	e.notReflected = not
+	e.mu.Unlock()
+	if !same {
+		e.bump()
+		e.each(func(r *runner) { r.reconsider("") })
+	}
+}
+
+// Problems lists the objects that could not be brought in step so far, in order of kind, namespace and name.
+func (e *Engine) Problems() []Problem {
+	var problems []Problem
+	e.each(func(r *runner) { problems = append(problems, r.problems()...) })
+	slices.SortFunc(problems, func(a, b Problem) int {
+		return strings.Compare(a.Kind+"/"+a.Namespace+"/"+a.Name, b.Kind+"/"+b.Namespace+"/"+b.Name)
+	})
+	return problems
+}
+
+func (e *Engine) each(f func(*runner)) {
+	for _, r := range e.runners {
+		f(r)
+	}
+}
+
+// follow brings the watches in step with the mapping, once the engine runs.
+func (e *Engine) follow() {
+	e.following.Lock()
+	defer e.following.Unlock()
+	mapping := e.snapshot()
+	e.each(func(r *runner) { r.follow(mapping) })
+}
+
+func (e *Engine) snapshot() map[string]string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return maps.Clone(e.mapping)
+}
+
+func (e *Engine) bump() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.generation++
+}
+
+// settings returns what Translate depends on, and its generation.
+func (e *Engine) settings() (reflection.NotReflected, int64) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.notReflected, e.generation
+}

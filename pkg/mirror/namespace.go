@@ -1,0 +1,94 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// namespaces knows the annotations of local namespaces. They are read one by one, because the right to watch namespaces
+// cannot be limited to some.
+type namespaces struct {
+	local   client.Reader
+	clock   clock.PassiveClock
+	timeout time.Duration
+
+	mu      sync.Mutex
+	known   map[string]namespace
+	reading map[string]*sync.Mutex
+}
+
+type namespace struct {
+	annotations map[string]string
+	read        time.Time
+}
+
+func newNamespaces(o Options) *namespaces {
+	return &namespaces{local: o.Local, clock: o.Clock, timeout: o.RequestTimeout, known: map[string]namespace{}, reading: map[string]*sync.Mutex{}}
+}
+
+// annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
+// what is known, however old. changed tells whether a read showed something else than was known before.
+func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.Duration) (annotations map[string]string, changed bool, err error) {
+	if known, there := n.lookup(name, maxAge); there {
+		return known.annotations, false, nil
+	}
+	// One read at a time: whoever waited finds what the other read.
+	reading := n.reader(name)
+	reading.Lock()
+	defer reading.Unlock()
+	if known, there := n.lookup(name, maxAge); there {
+		return known.annotations, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+	defer cancel()
+	var object corev1.Namespace
+	if err := n.local.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+		return nil, false, fmt.Errorf("reading namespace %q, whose annotations may keep objects at home: %w", name, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known, there := n.known[name]
+	n.known[name] = namespace{annotations: object.Annotations, read: n.clock.Now()}
+	return object.Annotations, there && !maps.Equal(known.annotations, object.Annotations), nil
+}
+
+func (n *namespaces) reader(name string) *sync.Mutex {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.reading[name] == nil {
+		n.reading[name] = &sync.Mutex{}
+	}
+	return n.reading[name]
+}
+
+// lookup returns what is known of a namespace if it is not older than maxAge.
+func (n *namespaces) lookup(name string, maxAge time.Duration) (known namespace, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known, ok = n.known[name]
+	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
+}
+
+// refresh reads a namespace again and tells whether it changed; a failure leaves what was known.
+func (n *namespaces) refresh(ctx context.Context, name string) (changed bool) {
+	_, changed, err := n.annotations(ctx, name, time.Nanosecond)
+	if err != nil {
+		klog.FromContext(ctx).V(1).Info("Could not refresh a namespace; its last known annotations stay in force", "namespace", name, "err", err)
+	}
+	return changed
+}
+
+func (n *namespaces) forget(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.known, name)
+	delete(n.reading, name)
+}

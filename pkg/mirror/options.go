@@ -1,0 +1,109 @@
+package mirror
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// FieldManager owns the fields that the engine writes at providers.
+const FieldManager = "reflection.liqo.io"
+
+// Peer is the connection to the provider, as far as the engine needs it.
+type Peer interface {
+	// Client returns the current client; it fails as long as there are no credentials.
+	Client() (client.WithWatch, error)
+	// State tells whether the provider answers; epoch changes with the credentials.
+	State() (connected bool, epoch int64)
+	// Subscribe has f called after each change of State; f does not block. No call starts after cancel returned.
+	Subscribe(f func()) (cancel func())
+}
+
+// Recorder writes Events about local objects.
+type Recorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// Options of an Engine.
+type Options struct {
+	// Home is this cluster's ID.
+	Home string
+	// Remote is the provider's cluster ID.
+	Remote string
+	// NodeName is the virtual node, for metrics.
+	NodeName string
+	// Kinds to reflect; nil means all of reflection.Kinds.
+	Kinds []reflection.Kind
+	// Config of kinds by name; a kind without uses its own defaults. SetConfig changes it later.
+	Config map[string]offloadingv1beta1.ReflectorConfig
+	// NotReflected is what stays at home of every object. SetNotReflected changes it later.
+	NotReflected reflection.NotReflected
+	// Local is the reflection account's client of this cluster; it reads live.
+	Local client.WithWatch
+	// Peer is the connection to the provider.
+	Peer Peer
+	// Recorder of Events; nil records none.
+	Recorder Recorder
+	// Registerer of metrics; nil registers none.
+	Registerer prometheus.Registerer
+	// Clock tells the time; nil means the real one.
+	Clock clock.WithTickerAndDelayedExecution
+	// RequestTimeout bounds every call (default 30 s).
+	RequestTimeout time.Duration
+	// MaxRemoteObjects of a kind are accepted from the provider in one namespace (default 10000).
+	MaxRemoteObjects int
+}
+
+// The defaults of Options.
+const (
+	DefaultRequestTimeout   = 30 * time.Second
+	DefaultMaxRemoteObjects = 10000
+)
+
+// The times by which the engine works.
+const (
+	// minBackOff and maxBackOff bound the wait after failures.
+	minBackOff = 50 * time.Millisecond
+	maxBackOff = 60 * time.Second
+	// namespaceFresh is how old a namespace's annotations may be when something new crosses.
+	namespaceFresh = time.Minute
+	// namespaceRefresh is how often they are read anyway.
+	namespaceRefresh = 10 * time.Minute
+	// overlayLife is how long a write's answer is believed against an older cache.
+	overlayLife = 10 * time.Second
+	// ledgerGrace is how long the provider may take to enter a write into its ledger.
+	ledgerGrace = 5 * time.Second
+	// warnEvery is how often the same failure is told again.
+	warnEvery = 5 * time.Minute
+	// warnAfter is how often a passing failure must repeat before it is told.
+	warnAfter = 5
+)
+
+func (o *Options) complete() error {
+	switch {
+	case o.Home == "" || o.Remote == "":
+		return errors.New("making a reflection engine: both cluster IDs must be given")
+	case o.Local == nil || o.Peer == nil:
+		return errors.New("making a reflection engine: the local client and the peer must be given")
+	}
+	if o.Kinds == nil {
+		o.Kinds = reflection.Kinds()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = DefaultRequestTimeout
+	}
+	if o.MaxRemoteObjects <= 0 {
+		o.MaxRemoteObjects = DefaultMaxRemoteObjects
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package mirror
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// The bound on writing the same thing again because somebody undid it.
+const (
+	maxSameWrites = 2
+	sameWrites    = time.Minute
+)
+
+// state is what is remembered of one object beyond the caches. Losing it costs at most a request.
+type state struct {
+	mu sync.Mutex
+	// written is what was written last, and when the same was written before.
+	written string
+	times   []time.Time
+	// answer is what the peer answered to the last write, believed until the cache caught up or until expires.
+	answer  reflection.Object
+	expires time.Time
+	// entry is what the ledger will show of the last write, made at the time when the ledger was at version; empty for a
+	// removal.
+	entry   *entry
+	at      time.Time
+	version string
+	// announced is the UID of the local object whose crossing was told.
+	announced types.UID
+	// warned is the last failure that was told.
+	warned   string
+	warnedAt time.Time
+}
+
+// state returns the memory of a local object.
+func (p *pair) state(name string) *state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.states[name] == nil {
+		p.states[name] = &state{}
+	}
+	return p.states[name]
+}
+
+// forget drops the memory of an object that is gone on both sides.
+func (p *pair) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.states, name)
+}
+
+// remember takes note of the peer's answer to a write.
+func (s *state) remember(answer reflection.Object, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.expires = answer, now.Add(overlayLife)
+}
+
+// vanished takes note of a deletion that the cache saw.
+func (s *state) vanished(object reflection.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer != nil && s.answer.GetUID() == object.GetUID() {
+		s.answer = nil
+	}
+}
+
+// newest returns the cached object or, while the cache lags behind it, the answer to the last write; wait is how long the
+// answer will be believed at most.
+func (s *state) newest(cached reflection.Object, now time.Time) (live reflection.Object, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer == nil {
+		return cached, 0
+	}
+	if !now.Before(s.expires) || cached != nil && !older(cached, s.answer) {
+		s.answer = nil
+		return cached, 0
+	}
+	return s.answer, s.expires.Sub(now)
+}
+
+func older(a, b reflection.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// mayWrite tells how long to wait before the same may be written again; zero lets it be written now.
+func (s *state) mayWrite(what string, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written != what {
+		return 0
+	}
+	for len(s.times) > 0 && now.Sub(s.times[0]) >= sameWrites {
+		s.times = s.times[1:]
+	}
+	if len(s.times) < maxSameWrites {
+		return 0
+	}
+	return s.times[0].Add(sameWrites).Sub(now)
+}
+
+// wrote takes note of a successful write.
+func (s *state) wrote(what string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written != what {
+		s.written, s.times = what, nil
+	}
+	s.times = append(s.times, now)
+}
+
+// announce tells once for each local object that it crossed.
+func (s *state) announce(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.announced != uid
+	s.announced = uid
+	return first
+}
+
+// mayWarn tells whether a failure is to be told now.
+func (s *state) mayWarn(what string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.warned == what && now.Sub(s.warnedAt) < warnEvery {
+		return false
+	}
+	s.warned, s.warnedAt = what, now
+	return true
+}

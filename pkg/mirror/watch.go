@@ -1,0 +1,253 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// pageSize bounds how much of a list the peer sends at a time.
+const pageSize = 100
+
+// scope says which objects are watched, and by whom.
+type scope struct {
+	client    func() (client.WithWatch, error)
+	newObject func() reflection.Object
+	newList   func() reflection.ObjectList
+	namespace string
+	// name limits the watch to one object, labels to those that carry them.
+	name   string
+	labels labels.Selector
+	// limit is how many objects are accepted; zero sets none and lets the server stream the first list.
+	limit int
+	// overLimit is called when there are more.
+	overLimit func()
+	// event is called for each event, one after the other, before the first list is in and after.
+	event func(object reflection.Object, deleted bool)
+	// synced is called once the first list is in.
+	synced func()
+	// failed is called with each failure to list or watch, and with nil once that is over.
+	failed func(err error)
+}
+
+// watched is a cache of objects kept by a watch.
+type watched struct {
+	scope
+	store  cache.Store
+	ctrl   cache.Controller
+	ctx    context.Context
+	cancel context.CancelFunc
+	// finished is closed when everything that the watch started has ended.
+	finished chan struct{}
+	// failure is why the last list or watch failed.
+	failure atomic.Pointer[string]
+	count   atomic.Int64
+}
+
+// newWatched makes a cache whose watch has not started yet: its events may need the very value that is returned here.
+func newWatched(ctx context.Context, s scope) *watched {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watched{scope: s, ctx: ctx, cancel: cancel, finished: make(chan struct{})}
+	logger := klog.FromContext(ctx)
+	w.store, w.ctrl = cache.NewInformerWithOptions(cache.InformerOptions{
+		Logger:        &logger,
+		ListerWatcher: w.listerWatcher(),
+		ObjectType:    s.newObject(),
+		Transform:     strip,
+		Handler:       (*handler)(w),
+	})
+	return w
+}
+
+// start starts the watch; it ends with its context or with cancel.
+func (w *watched) start() {
+	var group sync.WaitGroup
+	group.Go(func() { w.ctrl.RunWithContext(w.ctx) })
+	group.Go(func() {
+		select {
+		case <-w.ctx.Done():
+		case <-w.ctrl.HasSyncedChecker().Done():
+			w.synced()
+		}
+	})
+	go func() {
+		group.Wait()
+		close(w.finished)
+	}()
+}
+
+// unstreamed lists page by page instead of having the server stream the first list.
+type unstreamed struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells client-go so.
+func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (w *watched) listerWatcher() cache.ListerWatcher {
+	lw := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch, DisableChunking: w.limit > 0}
+	if w.limit > 0 {
+		return unstreamed{lw}
+	}
+	c, err := w.client()
+	if err != nil {
+		return unstreamed{lw}
+	}
+	return cache.ToListWatcherWithWatchListSemantics(lw, c)
+}
+
+func (w *watched) listOptions(raw metav1.ListOptions) *client.ListOptions {
+	options := &client.ListOptions{Namespace: w.namespace, LabelSelector: w.labels, Raw: &raw, Limit: raw.Limit, Continue: raw.Continue}
+	if w.name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.name)
+	}
+	return options
+}
+
+// list reads all objects; from a peer in pages, from its storage rather than a cache that may lag, and not too many.
+func (w *watched) list(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+	list, err := w.pages(ctx, raw)
+	w.note(err)
+	return list, err
+}
+
+func (w *watched) pages(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+	c, err := w.client()
+	if err != nil {
+		return nil, err
+	}
+	all := w.newList()
+	if w.limit == 0 {
+		return all, c.List(ctx, all, w.listOptions(raw))
+	}
+	raw.ResourceVersion, raw.ResourceVersionMatch = "", ""
+	var items []runtime.Object
+	for {
+		page := w.newList()
+		raw.Limit = pageSize
+		if err := c.List(ctx, page, w.listOptions(raw)); err != nil {
+			return nil, err
+		}
+		more, err := meta.ExtractList(page)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, more...)
+		if len(items) > w.limit {
+			w.overLimit()
+			return nil, fmt.Errorf("listing %T in remote namespace %q: there are more than the %d accepted", w.newObject(), w.namespace, w.limit)
+		}
+		all.SetResourceVersion(page.GetResourceVersion())
+		if raw.Continue = page.GetContinue(); raw.Continue == "" {
+			return all, meta.SetList(all, items)
+		}
+	}
+}
+
+func (w *watched) watch(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+	c, err := w.client()
+	if err != nil {
+		w.note(err)
+		return nil, err
+	}
+	result, err := c.Watch(ctx, w.newList(), w.listOptions(raw))
+	w.note(err)
+	return result, err
+}
+
+// note keeps the last failure, and tells of it.
+func (w *watched) note(err error) {
+	if err == nil {
+		if w.failure.Swap(nil) != nil {
+			w.failed(nil)
+		}
+		return
+	}
+	if w.ctx.Err() != nil {
+		return
+	}
+	message := err.Error()
+	w.failure.Store(&message)
+	w.failed(err)
+}
+
+// ready tells whether the first list is in.
+func (w *watched) ready() bool { return w.ctrl.HasSynced() }
+
+// get returns a cached object, which must not be changed; nil if there is none.
+func (w *watched) get(name string) reflection.Object {
+	object, there, err := w.store.GetByKey(w.namespace + "/" + name)
+	if err != nil || !there {
+		return nil
+	}
+	return object.(reflection.Object)
+}
+
+func (w *watched) names() []string {
+	var names []string
+	for _, object := range w.store.List() {
+		names = append(names, object.(reflection.Object).GetName())
+	}
+	return names
+}
+
+// wait returns when a cancelled watch has ended.
+func (w *watched) wait() { <-w.finished }
+
+func (w *watched) ended() bool {
+	select {
+	case <-w.finished:
+		return true
+	default:
+		return false
+	}
+}
+
+// handler is the watch's face towards client-go.
+type handler watched
+
+// OnAdd implements cache.ResourceEventHandler.
+func (h *handler) OnAdd(object any, _ bool) {
+	h.event(object.(reflection.Object), false)
+	if count := h.count.Add(1); h.limit > 0 && count > int64(h.limit) {
+		h.overLimit()
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (h *handler) OnUpdate(_, object any) { h.event(object.(reflection.Object), false) }
+
+// OnDelete implements cache.ResourceEventHandler. A deletion that was missed comes as a tombstone.
+func (h *handler) OnDelete(object any) {
+	h.count.Add(-1)
+	if tombstone, missed := object.(cache.DeletedFinalStateUnknown); missed {
+		object = tombstone.Obj
+	}
+	if object, ok := object.(reflection.Object); ok {
+		h.event(object, true)
+	}
+}
+
+// strip drops what is never compared nor reflected, to save memory.
+func strip(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+		if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+			delete(annotations, corev1.LastAppliedConfigAnnotation)
+			o.SetAnnotations(annotations)
+		}
+	}
+	return object, nil
+}

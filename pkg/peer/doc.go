@@ -1,0 +1,14 @@
+// Package peer holds one live connection to one other cluster: its credentials, clients and state.
+//
+// Contract:
+//   - The credentials come from a Source, usually one watched Secret. A kubeconfig is hostile input: no programs, no files, no
+//     plain http, no unverified TLS are taken from it, and addresses are checked again when they are dialled, after names
+//     were resolved. Bad credentials leave the last good ones in place and are reported in the State.
+//   - New credentials need no restart: each change counts Epoch up and makes new clients; old ones end with their own calls.
+//   - Every call has a deadline, but watches and streams, which end with their context. Redirects are never followed.
+//     The bodies of ordinary answers are bounded.
+//   - "Not connected" is a value, not a time-out: Config and Clients return ErrNotConnected only before the first usable
+//     credentials; afterwards State tells whether the peer answers. It is lost after several probes in a row without an
+//     answer and regained with the first answer, so that one lost packet changes nothing.
+//   - Subscribers are called, one after the other, on each change of Connected, Reason or Epoch; they must not block.
+package peer

@@ -1,0 +1,272 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/identity"
+)
+
+// ErrNotConnected says that there are no usable credentials for the peer yet.
+var ErrNotConnected = errors.New("not connected: there are no usable credentials for the peer yet")
+
+// The defaults of Options.
+const (
+	DefaultProbeInterval  = 10 * time.Second
+	DefaultProbeTimeout   = 5 * time.Second
+	DefaultRequestTimeout = 30 * time.Second
+)
+
+// Options say which peer, and how it is watched over.
+type Options struct {
+	// ClusterID of the peer, for messages.
+	ClusterID string
+	// Kubeconfig is where the credentials come from.
+	Kubeconfig Source
+	// Scheme of Clients.Client; nil means Kubernetes' own kinds.
+	Scheme *runtime.Scheme
+	// Mapper of Clients.Client; nil means that it is discovered at the peer.
+	Mapper meta.RESTMapper
+	// Endpoints says where the peer may be. The zero value refuses loopback and link-local addresses.
+	Endpoints identity.EndpointPolicy
+	// ProbeInterval between two probes (default 10 s).
+	ProbeInterval time.Duration
+	// ProbeTimeout of one probe (default 5 s).
+	ProbeTimeout time.Duration
+	// RequestTimeout of every request but watches and streams (default 30 s).
+	RequestTimeout time.Duration
+	// UserAgent shown to the peer.
+	UserAgent string
+	// Clock times the probes; nil means the real one.
+	Clock clock.WithTicker
+	// Log of the connection.
+	Log logr.Logger
+}
+
+// State is what is known about the connection.
+type State struct {
+	// Connected says that the peer answered lately.
+	Connected bool
+	// Reason is one of the reasons of this package.
+	Reason string
+	// Message says in words what was last observed.
+	Message string
+	// Since is when Connected last changed.
+	Since time.Time
+	// ServerVersion of the peer, such as v1.36.3; empty before the first answer.
+	ServerVersion string
+	// Epoch counts the changes of credentials; zero means none yet.
+	Epoch int64
+}
+
+// Clients of the peer. They are the same values until the credentials change.
+type Clients struct {
+	// Kube is for Kubernetes' own kinds.
+	Kube kubernetes.Interface
+	// Dynamic is for kinds that are named at run time.
+	Dynamic dynamic.Interface
+	// Client is for the kinds in Options.Scheme; it reads from the peer, not from a cache.
+	Client client.WithWatch
+}
+
+// Peer is one live connection to one peer. Make it with New; all methods may be called at any time from anywhere.
+type Peer struct {
+	options Options
+	wake    chan struct{}
+
+	mu          sync.Mutex
+	state       State
+	config      *rest.Config
+	clients     Clients
+	raw         string
+	failures    int
+	subscribers map[int]func(State)
+	next        int
+	// notify keeps subscribers' calls in order.
+	notify sync.Mutex
+}
+
+// New checks the options. Nothing happens before Run.
+func New(o Options) (*Peer, error) {
+	if o.ClusterID == "" || o.Kubeconfig == nil {
+		return nil, errors.New("making a peer: the cluster ID and the source of its kubeconfig must be given")
+	}
+	if o.Scheme == nil {
+		o.Scheme = scheme.Scheme
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.ProbeInterval = defaulted(o.ProbeInterval, DefaultProbeInterval)
+	o.ProbeTimeout = defaulted(o.ProbeTimeout, DefaultProbeTimeout)
+	o.RequestTimeout = defaulted(o.RequestTimeout, DefaultRequestTimeout)
+	return &Peer{
+		options:     o,
+		wake:        make(chan struct{}, 1),
+		subscribers: map[int]func(State){},
+		state:       State{Reason: ReasonNoCredentials, Message: ErrNotConnected.Error(), Since: o.Clock.Now()},
+	}, nil
+}
+
+func defaulted(value, fallback time.Duration) time.Duration {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// Config returns the current configuration, as a copy; ErrNotConnected before the first credentials. Clients made from it
+// have the deadlines and bounds of this package, and end to be current with the next Epoch.
+func (p *Peer) Config() (*rest.Config, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.config == nil {
+		return nil, fmt.Errorf("cluster %q: %w", p.options.ClusterID, ErrNotConnected)
+	}
+	return rest.CopyConfig(p.config), nil
+}
+
+// Clients returns the current clients; ErrNotConnected before the first credentials.
+func (p *Peer) Clients() (Clients, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.config == nil {
+		return Clients{}, fmt.Errorf("cluster %q: %w", p.options.ClusterID, ErrNotConnected)
+	}
+	return p.clients, nil
+}
+
+// State returns what is known now.
+func (p *Peer) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// Subscribe has f called on each change of Connected, Reason or Epoch, not for the present state. Calls come one at a time
+// and must not block. No call starts after cancel returned, except from within f itself.
+func (p *Peer) Subscribe(f func(State)) (cancel func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.next
+	p.next++
+	p.subscribers[id] = f
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.subscribers, id)
+	}
+}
+
+// change updates the state and tells the subscribers if it matters to them.
+func (p *Peer) change(update func(*State)) {
+	p.notify.Lock()
+	defer p.notify.Unlock()
+	p.mu.Lock()
+	before := p.state
+	update(&p.state)
+	if p.state.Connected != before.Connected {
+		p.state.Since = p.options.Clock.Now()
+	}
+	now := p.state
+	var calls []func(State)
+	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch {
+		for _, f := range p.subscribers {
+			calls = append(calls, f)
+		}
+	}
+	p.mu.Unlock()
+	for _, f := range calls {
+		f(now)
+	}
+}
+
+// Run loads the credentials and probes the peer until ctx ends.
+func (p *Peer) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		for {
+			if err := p.options.Kubeconfig.Run(ctx, p.load); err != nil {
+				p.options.Log.Error(err, "The source of a peer's kubeconfig failed", "clusterID", p.options.ClusterID)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.options.Clock.After(sourceRetry):
+			}
+		}
+	})
+	return p.probeLoop(ctx)
+}
+
+// load takes new credentials; bad ones leave the last good ones in place.
+func (p *Peer) load(kubeconfig []byte) {
+	p.mu.Lock()
+	same := p.raw == string(kubeconfig) && p.config != nil
+	p.mu.Unlock()
+	if same {
+		return
+	}
+	config, clients, err := p.build(kubeconfig)
+	if err != nil {
+		p.options.Log.Error(err, "A peer's kubeconfig is not usable", "clusterID", p.options.ClusterID)
+		p.change(func(s *State) { s.Reason, s.Message = ReasonInvalidKubeconfig, err.Error() })
+		return
+	}
+	p.change(func(s *State) {
+		p.config, p.clients, p.raw, p.failures = config, clients, string(kubeconfig), 0
+		s.Epoch++
+		if !s.Connected {
+			s.Reason, s.Message = ReasonProbing, "waiting for the first answer of the peer"
+		}
+	})
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
+	config, err := ParseKubeconfig(kubeconfig, p.options.Endpoints)
+	if err != nil {
+		return nil, Clients{}, err
+	}
+	config.UserAgent = p.options.UserAgent
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	config.Wrap(p.wrap)
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		// The words may quote the credentials.
+		return nil, Clients{}, errors.New("the kubeconfig's certificate, key and CA do not make a usable TLS configuration")
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType, protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	var clients Clients
+	if clients.Kube, err = kubernetes.NewForConfigAndClient(protobuf, httpClient); err != nil {
+		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
+	}
+	if clients.Dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
+	}
+	clients.Client, err = client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: p.options.Scheme, Mapper: p.options.Mapper})
+	if err != nil {
+		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
+	}
+	return config, clients, nil
+}

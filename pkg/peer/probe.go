@@ -1,0 +1,133 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// Reasons of a State.
+const (
+	// ReasonConnected: the last probe was answered.
+	ReasonConnected = "Connected"
+	// ReasonNoCredentials: there was no usable kubeconfig yet.
+	ReasonNoCredentials = "NoCredentials"
+	// ReasonInvalidKubeconfig: the newest kubeconfig is not acceptable; the one before stays in use.
+	ReasonInvalidKubeconfig = "InvalidKubeconfig"
+	// ReasonProbing: the first answer is awaited.
+	ReasonProbing = "Probing"
+	// ReasonUnreachable: the peer did not answer several probes in a row.
+	ReasonUnreachable = "Unreachable"
+	// ReasonUnauthorized: the peer answers, but does not accept the credentials.
+	ReasonUnauthorized = "Unauthorized"
+)
+
+const (
+	// failuresToLose is how many probes in a row must fail before the peer counts as lost.
+	failuresToLose = 2
+	minBackOff     = time.Second
+	maxBackOff     = 60 * time.Second
+	maxVersion     = 64 << 10
+	maxText        = 256
+)
+
+// probeLoop probes at once after new credentials, else after each delay.
+func (p *Peer) probeLoop(ctx context.Context) error {
+	for {
+		p.probe(ctx)
+		timer := p.options.Clock.NewTimer(p.delay())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-p.wake:
+			timer.Stop()
+		case <-timer.C():
+		}
+	}
+}
+
+// delay is the time to the next probe: the interval while all is well, short after a first failure, then growing.
+func (p *Peer) delay() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.config == nil || p.failures == 0 {
+		return p.options.ProbeInterval
+	}
+	return BackOff(p.failures, minBackOff, min(p.options.ProbeInterval, maxBackOff), rand.Float64())
+}
+
+// BackOff is the delay after so many failures in a row (at least one): base, doubled with each, at most limit, and shortened
+// by up to a fifth by random, a number from 0 to 1, so that many callers do not come back together.
+func BackOff(failures int, base, limit time.Duration, random float64) time.Duration {
+	delay := base << min(max(failures-1, 0), 20)
+	if delay > limit || delay <= 0 {
+		delay = limit
+	}
+	return delay - time.Duration(random*float64(delay)/5)
+}
+
+func (p *Peer) probe(ctx context.Context) {
+	clients, err := p.Clients()
+	if err != nil {
+		return
+	}
+	epoch := p.State().Epoch
+	serverVersion, err := p.ask(ctx, clients)
+	if ctx.Err() != nil {
+		return
+	}
+	p.change(func(s *State) {
+		if s.Epoch != epoch {
+			return // the answer is about credentials that were replaced meanwhile
+		}
+		if err == nil {
+			p.failures = 0
+			s.Connected, s.ServerVersion = true, serverVersion
+			s.Reason, s.Message = ReasonConnected, "the peer's API server answers"
+			return
+		}
+		p.failures++
+		unauthorized := apierrors.IsUnauthorized(err)
+		if !unauthorized && p.failures < failuresToLose {
+			return
+		}
+		s.Connected = false
+		s.Reason, s.Message = ReasonUnreachable, cut(fmt.Sprintf("the peer's API server does not answer: %s", err))
+		if unauthorized {
+			s.Reason, s.Message = ReasonUnauthorized, "the peer's API server does not accept our certificate: it expired or was revoked; peer again"
+		}
+	})
+}
+
+// ask gets the peer's version: the cheapest question that every authenticated user may ask and that checks the credentials.
+func (p *Peer) ask(ctx context.Context, clients Clients) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.options.ProbeTimeout)
+	defer cancel()
+	body, err := clients.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var info version.Info
+	if len(body) > maxVersion || json.Unmarshal(body, &info) != nil {
+		return "", fmt.Errorf("the answer is not that of a Kubernetes API server")
+	}
+	return cut(info.GitVersion), nil
+}
+
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return text[:maxText] + "..."
+}
+
+func (p *Peer) wrap(next http.RoundTripper) http.RoundTripper {
+	return &boundedTransport{next: next, timeout: p.options.RequestTimeout}
+}

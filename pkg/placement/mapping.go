@@ -1,0 +1,19 @@
+package placement
+
+import (
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// EffectiveMapping returns the mapping from local namespaces to twins that is in force: what this cluster wants and the
+// provider has accepted under the very same name. Whatever else the provider reports is ignored, so it can neither make this
+// cluster reflect a namespace that is not offloaded nor redirect one that is.
+func EffectiveMapping(desired map[string]string, current map[string]offloadingv1beta1.RemoteNamespaceStatus) map[string]string {
+	effective := map[string]string{}
+	for local, twin := range desired {
+		answer, answered := current[local]
+		if answered && answer.Phase == offloadingv1beta1.MappingAccepted && answer.RemoteNamespace == twin && twin != "" {
+			effective[local] = twin
+		}
+	}
+	return effective
+}

@@ -1,0 +1,152 @@
+package reflection
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// Object is any Kubernetes object with metadata.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// ObjectList is any list of Kubernetes objects.
+type ObjectList interface {
+	metav1.ListInterface
+	runtime.Object
+}
+
+// Kind says how one kind of object crosses. Everything in it is a pure function or a constant, so that whoever wants to know
+// what would happen to an object (an engine, explain, a test) asks here.
+type Kind struct {
+	// Name is the lower-case name by which users configure the kind, such as configmap.
+	Name string
+	// GVR is the resource, the same in both clusters.
+	GVR schema.GroupVersionResource
+	// GVK is the kind, the same in both clusters.
+	GVK schema.GroupVersionKind
+	// Ledger names the ConfigMap in the twin namespace that stands in for reading a kind that may only be written. Empty
+	// for kinds that may be read.
+	Ledger string
+	// DefaultPolicy applies where the user configured none.
+	DefaultPolicy offloadingv1beta1.ReflectionType
+	// DefaultWorkers is how many objects are handled at a time where the user configured nothing.
+	DefaultWorkers int32
+	// NewObject makes an empty object.
+	NewObject func() Object
+	// NewList makes an empty list.
+	NewList func() ObjectList
+	// Translate says what the remote object must look like, or why there must be none.
+	Translate func(Input) Result
+	// Changes lists what, beyond labels and annotations, must change in the live object. A nil live object stands for one
+	// that cannot be read: then everything is listed.
+	Changes func(live, wanted Object) []Change
+	// MustRecreate names the immutable field that keeps the live object from being changed into the wanted one; empty if
+	// nothing does. Nil means that no field of the kind is immutable.
+	MustRecreate func(live, wanted Object) string
+	// Hash identifies the content of an object as the Ledger shows it. Nil for kinds without Ledger.
+	Hash func(Object) string
+	// RemoteName is the name of the remote object. Nil means the local name.
+	RemoteName func(home, name string) string
+	// LocalName undoes RemoteName.
+	LocalName func(home, name string) string
+}
+
+// WriteOnly tells whether the remote objects can be written, but not read.
+func (k Kind) WriteOnly() bool { return k.Ledger != "" }
+
+// Remote returns the name at the provider of the local object with the given name.
+func (k Kind) Remote(home, name string) string {
+	if k.RemoteName == nil {
+		return name
+	}
+	return k.RemoteName(home, name)
+}
+
+// Local returns the name of the local object that the remote object with the given name stands for.
+func (k Kind) Local(home, name string) string {
+	if k.LocalName == nil {
+		return name
+	}
+	return k.LocalName(home, name)
+}
+
+// Differences lists all that must change in the live object so that it holds what is wanted, metadata included. Nothing to
+// change means that nothing has to be written. A nil live object stands for one that cannot be read.
+func (k Kind) Differences(live, wanted Object) []Change {
+	return append(metadataChanges(live, wanted), k.Changes(live, wanted)...)
+}
+
+// Contains tells whether the live object already holds what is wanted.
+func (k Kind) Contains(live, wanted Object) bool { return len(k.Differences(live, wanted)) == 0 }
+
+// Immutable names the field that keeps the live object from being changed into the wanted one; empty if nothing does.
+func (k Kind) Immutable(live, wanted Object) string {
+	if k.MustRecreate == nil {
+		return ""
+	}
+	return k.MustRecreate(live, wanted)
+}
+
+// Input is all that Translate may depend on.
+type Input struct {
+	// Local is the local object; it is not changed.
+	Local Object
+	// NamespaceAnnotations are the annotations of the local object's namespace.
+	NamespaceAnnotations map[string]string
+	// Home is this cluster's ID.
+	Home string
+	// Remote is the provider's cluster ID.
+	Remote string
+	// RemoteNamespace is the twin of the local object's namespace.
+	RemoteNamespace string
+	// Policy is the configured policy; empty means the kind's default.
+	Policy offloadingv1beta1.ReflectionType
+	// NotReflected is what stays at home of every object.
+	NotReflected NotReflected
+}
+
+// Result is what Translate decided: either Apply or Skip is set.
+type Result struct {
+	// Apply is the remote object that is wanted.
+	Apply Object
+	// Skip says why there is none.
+	Skip *Skip
+}
+
+// Skip says why an object stays at home.
+type Skip struct {
+	// Reason for machines, one of the exported reasons of the offloading group.
+	Reason string
+	// Message for people, with the way out.
+	Message string
+	// Keep leaves a remote object from better times as it is, where false removes it.
+	Keep bool
+}
+
+// Change is one field of a remote object that has to be set or removed.
+type Change struct {
+	// Path are the names of the fields that lead to the changed one.
+	Path []string
+	// Value is what the field must be; nil means that it must not be there.
+	Value any
+}
+
+// Kinds returns the table of all reflected kinds.
+func Kinds() []Kind { return []Kind{configMapKind(), secretKind()} }
+
+// Lookup finds a kind by the name that users configure it with.
+func Lookup(name string) (Kind, bool) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}

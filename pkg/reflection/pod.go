@@ -1,0 +1,144 @@
+package reflection
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// PodInput is what besides the pod decides what its ShadowPod looks like.
+type PodInput struct {
+	// Home and Remote are the IDs of the consumer and the provider.
+	Home, Remote string
+	// Node is the virtual node that the pod is bound to.
+	Node string
+	// Namespace is the twin namespace.
+	Namespace string
+	// Patch of the virtual node; may be nil.
+	Patch *offloadingv1beta1.OffloadingPatch
+	// NotReflected stays at home, besides what the patch names.
+	NotReflected NotReflected
+}
+
+// Refusal says why an object does not cross.
+type Refusal struct {
+	// Reason is machine-readable.
+	Reason string
+	// Message is a sentence for the user.
+	Message string
+}
+
+// ShadowPod returns the ShadowPod of a local pod, or why the pod cannot be offloaded. The pod is not changed.
+func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *Refusal) {
+	if why := whyNotOffloadable(&local.Spec); len(why) > 0 {
+		return nil, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")}
+	}
+	mode, refusal := accessOf(local)
+	if refusal != nil {
+		return nil, refusal
+	}
+	spec := copiedSpec(local.Spec.DeepCopy())
+	mode.apply(&spec, local, in)
+	applyPatch(&spec, in.Patch)
+	if refusal := applyAntiAffinity(&spec, local); refusal != nil {
+		return nil, refusal
+	}
+	spec.RuntimeClassName = remoteRuntimeClass(local, in.Patch)
+	return &offloadingv1beta1.ShadowPod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
+		ObjectMeta: podMeta(local, in),
+		Spec:       offloadingv1beta1.ShadowPodSpec{Pod: spec},
+	}, nil
+}
+
+// copiedSpec keeps what the table of fields calls copied, and the mapped fields that others take over from here.
+func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
+	return corev1.PodSpec{
+		Volumes: s.Volumes, InitContainers: s.InitContainers, Containers: s.Containers,
+		RestartPolicy: s.RestartPolicy, TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
+		ActiveDeadlineSeconds: s.ActiveDeadlineSeconds, DNSPolicy: s.DNSPolicy, DNSConfig: s.DNSConfig,
+		ShareProcessNamespace: s.ShareProcessNamespace, SecurityContext: s.SecurityContext,
+		ImagePullSecrets: s.ImagePullSecrets, Hostname: s.Hostname, Subdomain: s.Subdomain, HostAliases: s.HostAliases,
+		EnableServiceLinks: s.EnableServiceLinks, TopologySpreadConstraints: s.TopologySpreadConstraints,
+		SetHostnameAsFQDN: s.SetHostnameAsFQDN, HostUsers: s.HostUsers, Resources: s.Resources,
+		HostnameOverride: s.HostnameOverride,
+		Tolerations: slices.DeleteFunc(s.Tolerations, func(t corev1.Toleration) bool {
+			return t.Key == offloadingv1beta1.VirtualNodeTaint
+		}),
+	}
+}
+
+// podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
+func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+	not := in.NotReflected
+	if in.Patch != nil {
+		not.Labels = slices.Concat(not.Labels, in.Patch.LabelsNotReflected)
+		not.Annotations = slices.Concat(not.Annotations, in.Patch.AnnotationsNotReflected)
+	}
+	meta := metav1.ObjectMeta{
+		Name: local.Name, Namespace: in.Namespace,
+		Labels: RemoteLabels(local, in.Home, in.Remote, not), Annotations: RemoteAnnotations(local, not),
+	}
+	meta.Labels[offloadingv1beta1.NodeNameLabel] = in.Node
+	recordKeys(&meta)
+	return meta
+}
+
+// remoteRuntimeClass is the one that the pod's annotation names, else the pod's own, else the patch's.
+func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPatch) *string {
+	if name := local.Annotations[offloadingv1beta1.RemoteRuntimeClassAnnotation]; name != "" {
+		return &name
+	}
+	if name := ptr.Deref(local.Spec.RuntimeClassName, ""); name != "" && name != offloadingv1beta1.DefaultRuntimeClass {
+		return &name
+	}
+	if patch != nil && ptr.Deref(patch.RuntimeClassName, "") != "" {
+		return ptr.To(*patch.RuntimeClassName)
+	}
+	return nil
+}
+
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
+// tolerations that were added. Nothing else of a running pod may change; what the provider added stays.
+func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
+	changes := metadataChanges(live, wanted)
+	have, want := &live.Spec.Pod, &wanted.Spec.Pod
+	if images, changed := withImages(have.Containers, want.Containers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "containers"}, Value: images})
+	}
+	if images, changed := withImages(have.InitContainers, want.InitContainers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "initContainers"}, Value: images})
+	}
+	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
+	}
+	tolerations := slices.Clone(have.Tolerations)
+	for _, t := range want.Tolerations {
+		if !slices.ContainsFunc(tolerations, func(has corev1.Toleration) bool { return apiequality.Semantic.DeepEqual(has, t) }) {
+			tolerations = append(tolerations, t)
+		}
+	}
+	if len(tolerations) != len(have.Tolerations) {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "tolerations"}, Value: tolerations})
+	}
+	return changes
+}
+
+// withImages returns the live containers with the wanted images, and whether any differs.
+func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
+	live, changed := slices.Clone(live), false
+	for i := range live {
+		for j := range wanted {
+			if live[i].Name == wanted[j].Name && live[i].Image != wanted[j].Image {
+				live[i].Image, changed = wanted[j].Image, true
+			}
+		}
+	}
+	return live, changed
+}

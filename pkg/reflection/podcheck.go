@@ -1,0 +1,215 @@
+package reflection
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// Rules are what a provider lets pods of other clusters do. The zero value refuses everything that could endanger the
+// provider, and lets ordinary pods pass; each field opens one thing.
+type Rules struct {
+	// ServiceAccounts of the twin namespace that a pod may run as ("*" for any). A pod that names one may mount its token.
+	ServiceAccounts []string
+	// RuntimeClasses that a pod may ask for ("*" for any).
+	RuntimeClasses []string
+	// VolumeSources are further kinds of volumes, by their JSON name (hostPath, nfs).
+	VolumeSources []string
+	// Capabilities are Linux capabilities that may be added besides those of Pod Security's baseline.
+	Capabilities []string
+	// Sysctls that may be set besides those of Pod Security's baseline.
+	Sysctls []string
+	// Privileged lets containers be privileged, with any capability, proc mount, seccomp, AppArmor and SELinux setting.
+	Privileged bool
+	// HostPorts lets containers take ports of the provider's nodes.
+	HostPorts bool
+	// ControlPlane lets pods tolerate the taints of control plane nodes.
+	ControlPlane bool
+}
+
+// The lists of Pod Security's baseline level.
+var (
+	baselineCapabilities = []corev1.Capability{"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
+		"NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"}
+	baselineSysctls = []string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start",
+		"net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time",
+		"net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem",
+		"net.ipv4.tcp_wmem"}
+	baselineSELinuxTypes = []string{"container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
+	controlPlaneTaints   = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+		"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane"}
+)
+
+// Messages of refusals; tools and tests rely on them.
+const (
+	msgNotListed      = "is not on the list of fields that a pod from another cluster may set"
+	msgServiceAccount = "the provider does not let pods from other clusters run as a ServiceAccount of its own"
+	msgAutomount      = "must be false: the provider gives no ServiceAccount token to pods from other clusters"
+	msgRuntimeClass   = "the provider does not offer this RuntimeClass to pods from other clusters"
+	msgVolume         = "the provider does not let pods from other clusters use volumes of this kind"
+	msgPrivileged     = "the provider does not run privileged containers of other clusters"
+	msgCapability     = "the provider does not let pods from other clusters add this capability"
+	msgSysctl         = "the provider does not let pods from other clusters set this sysctl"
+	msgHostPort       = "the provider does not let pods from other clusters take ports of its nodes"
+	msgProbeHost      = "must be empty: a probe of another cluster's pod may only reach the pod itself"
+	msgControlPlane   = "the provider does not let pods from other clusters tolerate the taints of its control plane"
+	msgUnconfined     = "the provider does not run unconfined containers of other clusters"
+)
+
+// CheckShadowPod tells what of a pod the provider refuses; an empty list means that it may run. At most 16 errors are
+// returned. Every field that is not known to be harmless is refused, one that a newer Kubernetes added among them.
+func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
+	var errs field.ErrorList
+	root := field.NewPath("spec", "pod")
+	walkPod(root, reflect.ValueOf(spec), func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
+		if len(errs) >= maxPodErrors {
+			return false
+		}
+		switch f.treatment {
+		case Copied:
+			return true
+		case Mapped:
+			if check := podRules[owner.Name()+"."+f.name]; check != nil {
+				if message := check(rules, value); message != "" {
+					errs = append(errs, field.Forbidden(path, message))
+					return false
+				}
+			}
+			return true
+		default:
+			errs = append(errs, field.Forbidden(path, msgNotListed))
+			return false
+		}
+	})
+	if !rules.mayMountToken(spec) && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
+		errs = append(errs, field.Forbidden(root.Child("automountServiceAccountToken"), msgAutomount))
+	}
+	return append(errs, rules.checkTokens(root, spec)...)
+}
+
+// podRules are the rules of mapped fields: the value is set, the answer is what is wrong with it. A mapped field that is
+// not listed is changed by the consumer only and harmless at the provider.
+var podRules = map[string]func(Rules, reflect.Value) string{
+	"PodSpec.serviceAccountName": func(r Rules, v reflect.Value) string {
+		return unless(listed(r.ServiceAccounts, v.String()), msgServiceAccount)
+	},
+	"PodSpec.serviceAccount": func(r Rules, v reflect.Value) string {
+		return unless(listed(r.ServiceAccounts, v.String()), msgServiceAccount)
+	},
+	"PodSpec.runtimeClassName": func(r Rules, v reflect.Value) string {
+		return unless(listed(r.RuntimeClasses, v.Elem().String()), msgRuntimeClass)
+	},
+	"PodSpec.tolerations": func(r Rules, v reflect.Value) string {
+		return unless(r.ControlPlane || !slices.ContainsFunc(v.Interface().([]corev1.Toleration), toleratesControlPlane), msgControlPlane)
+	},
+	"ContainerPort.hostPort": func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
+	"ContainerPort.hostIP":   func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
+	"HTTPGetAction.host":     func(Rules, reflect.Value) string { return msgProbeHost },
+	"TCPSocketAction.host":   func(Rules, reflect.Value) string { return msgProbeHost },
+	"VolumeSource.hostPath": func(r Rules, _ reflect.Value) string {
+		return unless(slices.Contains(r.VolumeSources, "hostPath"), msgVolume)
+	},
+	"VolumeSource.nfs": func(r Rules, _ reflect.Value) string {
+		return unless(slices.Contains(r.VolumeSources, "nfs"), msgVolume)
+	},
+	"SecurityContext.privileged": func(r Rules, v reflect.Value) string { return unless(r.Privileged || !v.Elem().Bool(), msgPrivileged) },
+	"SecurityContext.procMount": func(r Rules, v reflect.Value) string {
+		return unless(r.Privileged || v.Elem().String() == string(corev1.DefaultProcMount), msgUnconfined)
+	},
+	"Capabilities.add":    func(r Rules, v reflect.Value) string { return r.checkCapabilities(v.Interface().([]corev1.Capability)) },
+	"SELinuxOptions.user": func(r Rules, _ reflect.Value) string { return unless(r.Privileged, msgUnconfined) },
+	"SELinuxOptions.role": func(r Rules, _ reflect.Value) string { return unless(r.Privileged, msgUnconfined) },
+	"SELinuxOptions.type": func(r Rules, v reflect.Value) string {
+		return unless(r.Privileged || slices.Contains(baselineSELinuxTypes, v.String()), msgUnconfined)
+	},
+	"SeccompProfile.type":  unconfined,
+	"AppArmorProfile.type": unconfined,
+	"Sysctl.name": func(r Rules, v reflect.Value) string {
+		return unless(slices.Contains(baselineSysctls, v.String()) || slices.Contains(r.Sysctls, v.String()), msgSysctl)
+	},
+	"WindowsSecurityContextOptions.hostProcess": func(r Rules, v reflect.Value) string { return unless(!v.Elem().Bool(), msgPrivileged) },
+	// A gMSA specification is an identity in the provider's Active Directory.
+	"WindowsSecurityContextOptions.gmsaCredentialSpecName": func(Rules, reflect.Value) string { return msgNotListed },
+	"WindowsSecurityContextOptions.gmsaCredentialSpec":     func(Rules, reflect.Value) string { return msgNotListed },
+}
+
+func unless(ok bool, message string) string {
+	if ok {
+		return ""
+	}
+	return message
+}
+
+func listed(list []string, name string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, name)
+}
+
+func unconfined(r Rules, v reflect.Value) string {
+	return unless(r.Privileged || v.String() != string(corev1.SeccompProfileTypeUnconfined), msgUnconfined)
+}
+
+func (r Rules) checkCapabilities(added []corev1.Capability) string {
+	for _, c := range added {
+		c = corev1.Capability(strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_"))
+		if !r.Privileged && !slices.Contains(baselineCapabilities, c) && !slices.Contains(r.Capabilities, string(c)) {
+			return msgCapability
+		}
+	}
+	return ""
+}
+
+// toleratesControlPlane also holds for the toleration of everything.
+func toleratesControlPlane(t corev1.Toleration) bool {
+	return t.Key == "" && t.Operator == corev1.TolerationOpExists && t.Effect != corev1.TaintEffectPreferNoSchedule ||
+		slices.Contains(controlPlaneTaints, t.Key)
+}
+
+// mayMountToken says whether the pod may have a token of the account that it runs as.
+func (r Rules) mayMountToken(spec *corev1.PodSpec) bool {
+	name := spec.ServiceAccountName
+	if name == "" {
+		name = "default"
+	}
+	return listed(r.ServiceAccounts, name)
+}
+
+// checkTokens refuses projected tokens of an account that the pod may not run as.
+func (r Rules) checkTokens(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	if r.mayMountToken(spec) {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range spec.Volumes {
+		for j, source := range ptr.Deref(spec.Volumes[i].Projected, corev1.ProjectedVolumeSource{}).Sources {
+			if source.ServiceAccountToken != nil && len(errs) < maxPodErrors {
+				errs = append(errs, field.Forbidden(root.Child("volumes").Index(i).Child("projected", "sources").Index(j).
+					Child("serviceAccountToken"), msgServiceAccount))
+			}
+		}
+	}
+	return errs
+}
+
+// whyNotOffloadable lists the fields of a local pod that cannot be honoured at any provider.
+func whyNotOffloadable(spec *corev1.PodSpec) []string {
+	var why []string
+	walkPod(field.NewPath("spec"), reflect.ValueOf(spec), func(path *field.Path, _ reflect.Type, f podField, _ reflect.Value) bool {
+		switch f.treatment {
+		case Copied, Mapped:
+			return true
+		case Local:
+			return false
+		default:
+			if len(why) < maxPodErrors {
+				why = append(why, fmt.Sprintf("%s cannot be offloaded", path))
+			}
+			return false
+		}
+	})
+	return why
+}

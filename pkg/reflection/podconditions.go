@@ -1,0 +1,116 @@
+package reflection
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+func (t *translation) conditions() {
+	for _, conditionType := range remoteConditions {
+		remote := condition(t.remote.Status.Conditions, conditionType)
+		if remote == nil {
+			continue
+		}
+		c := corev1.PodCondition{
+			Type: conditionType, Status: remote.Status, Reason: bounded(remote.Reason), Message: bounded(remote.Message),
+			LastTransitionTime: remote.LastTransitionTime,
+		}
+		switch c.Status {
+		case corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown:
+		default:
+			t.refuse("conditions", "%q is no status of a condition", bounded(string(c.Status)))
+			c.Status = corev1.ConditionUnknown
+		}
+		t.judge(&c)
+		t.set(c)
+	}
+	t.set(corev1.PodCondition{
+		Type: offloadingv1beta1.RemotePodCondition, Status: corev1.ConditionTrue,
+		Reason: offloadingv1beta1.ReasonRemotePodExists, Message: remotePodMessage(t.remote, t.restarts),
+		LastTransitionTime: t.now,
+	})
+	t.report()
+}
+
+// judge takes away readiness that the provider cannot decide about, or that cannot be believed.
+func (t *translation) judge(c *corev1.PodCondition) {
+	if c.Type != corev1.PodReady && c.Type != corev1.ContainersReady || c.Status != corev1.ConditionTrue {
+		return
+	}
+	not := func(reason, message string) { c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason, message }
+	switch {
+	case Terminal(t.remote.Status.Phase) && !t.finished:
+		not(offloadingv1beta1.ReasonRemotePodMissing, "the remote pod was evicted and is made again")
+	case c.Type != corev1.PodReady:
+	case t.lie:
+		not(offloadingv1beta1.ReasonInvalidRemoteStatus, "the provider's report about the pod cannot be true")
+	case t.local.Labels[offloadingv1beta1.RemoteUnavailableLabel] == "true":
+		not(offloadingv1beta1.ReasonRemoteUnavailable, "the provider cluster does not answer")
+	case len(t.openGates()) > 0:
+		not(offloadingv1beta1.ReasonReadinessGatesNotReady, bounded("waiting for readiness gates: "+strings.Join(t.openGates(), ", ")))
+	}
+}
+
+// openGates lists the readiness gates that are not met. Controllers of this cluster set them, on the local pod.
+func (t *translation) openGates() []string {
+	var open []string
+	for _, gate := range t.local.Spec.ReadinessGates {
+		if c := condition(t.local.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+			open = append(open, string(gate.ConditionType))
+		}
+	}
+	return open
+}
+
+// report shows what was refused, as a condition of its own.
+func (t *translation) report() {
+	if len(t.refused) == 0 {
+		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == offloadingv1beta1.InvalidRemoteStatusCondition
+		})
+		return
+	}
+	parts := make([]string, len(t.refused))
+	for i, r := range t.refused {
+		parts[i] = r.Field + ": " + r.Message
+	}
+	t.set(corev1.PodCondition{
+		Type: offloadingv1beta1.InvalidRemoteStatusCondition, Status: corev1.ConditionTrue,
+		Reason: offloadingv1beta1.ReasonInvalidRemoteStatus, Message: bounded(strings.Join(parts, "; ")),
+		LastTransitionTime: t.now,
+	})
+}
+
+// set puts a condition in its place. Its transition time counts only when the status changes.
+func (t *translation) set(c corev1.PodCondition) {
+	old := condition(t.out.Conditions, c.Type)
+	if old == nil {
+		c.LastTransitionTime = t.clamped(c.LastTransitionTime, metav1.Time{})
+		t.out.Conditions = append(t.out.Conditions, c)
+		return
+	}
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	} else {
+		c.LastTransitionTime = t.clamped(c.LastTransitionTime, metav1.Time{})
+	}
+	// What others know about the condition stays.
+	c.ObservedGeneration = old.ObservedGeneration
+	*old = c
+}
+
+// setAll puts a condition's status and reason on the given types where they are True, as a virtual kubelet does by itself.
+func setAllFalse(status *corev1.PodStatus, now metav1.Time, reason, message string, types ...corev1.PodConditionType) {
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		if slices.Contains(types, c.Type) && c.Status == corev1.ConditionTrue {
+			c.Status, c.Reason, c.Message, c.LastTransitionTime = corev1.ConditionFalse, reason, conditions.Bound(message), now
+		}
+	}
+}

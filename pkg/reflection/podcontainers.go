@@ -1,0 +1,168 @@
+package reflection
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+// maxRestarts bounds restart counts, so that adding them up cannot overflow.
+const maxRestarts = 1 << 24
+
+func (t *translation) containers() {
+	t.out.ContainerStatuses = t.list("containerStatuses", names(t.local.Spec.Containers),
+		t.local.Status.ContainerStatuses, t.remote.Status.ContainerStatuses)
+	t.out.InitContainerStatuses = t.list("initContainerStatuses", names(t.local.Spec.InitContainers),
+		t.local.Status.InitContainerStatuses, t.remote.Status.InitContainerStatuses)
+}
+
+func names(containers []corev1.Container) []string {
+	list := make([]string, len(containers))
+	for i := range containers {
+		list[i] = containers[i].Name
+	}
+	return list
+}
+
+// list returns one status per known container that has one, in the order of the specification.
+func (t *translation) list(field string, known []string, local, remote []corev1.ContainerStatus) []corev1.ContainerStatus {
+	byName := make(map[string]*corev1.ContainerStatus, len(remote))
+	for i := range remote {
+		if _, twice := byName[remote[i].Name]; twice {
+			t.refuse(field, "container %q is listed twice", bounded(remote[i].Name))
+			continue
+		}
+		byName[remote[i].Name] = &remote[i]
+	}
+	var out []corev1.ContainerStatus
+	for _, name := range known {
+		before := containerStatus(local, name)
+		now := byName[name]
+		delete(byName, name)
+		switch {
+		case now != nil && !t.stays(before, now):
+			out = append(out, t.container(field, before, now))
+		case before != nil:
+			kept := *before.DeepCopy()
+			kept.Ready = false
+			out = append(out, kept)
+		}
+	}
+	if len(byName) > 0 {
+		t.refuse(field, "%d containers are not the pod's", len(byName))
+	}
+	return out
+}
+
+func containerStatus(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// stays tells whether the local status of a container is kept. That is so while the provider has to make an evicted pod
+// again, and for containers that ended for good: Kubernetes does not let them run again in the same pod.
+func (t *translation) stays(before, now *corev1.ContainerStatus) bool {
+	if Terminal(t.remote.Status.Phase) && !t.finished {
+		return before != nil
+	}
+	if before == nil || before.State.Terminated == nil || now.State.Terminated != nil {
+		return false
+	}
+	switch t.local.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return true
+	case corev1.RestartPolicyOnFailure:
+		return before.State.Terminated.ExitCode == 0
+	default:
+		return false
+	}
+}
+
+func (t *translation) container(field string, before, now *corev1.ContainerStatus) corev1.ContainerStatus {
+	if before == nil {
+		before = &corev1.ContainerStatus{}
+	}
+	if now.RestartCount < 0 || now.RestartCount > maxRestarts {
+		t.refuse(field, "the restart count of container %q is out of bounds", now.Name)
+	}
+	out := corev1.ContainerStatus{
+		Name: now.Name, Ready: now.Ready, Started: now.Started,
+		RestartCount: min(max(now.RestartCount, 0), maxRestarts) + min(t.restarts[now.Name], maxRestarts),
+		Image:        bounded(now.Image), ImageID: bounded(now.ImageID), ContainerID: bounded(now.ContainerID),
+		State:                t.state(field, now.Name, &before.State, &now.State),
+		LastTerminationState: t.state(field, now.Name, &before.LastTerminationState, &now.LastTerminationState),
+	}
+	if out.State.Running == nil {
+		out.Ready = false
+	}
+	return out
+}
+
+// state takes the first of a container's states; there may be only one.
+func (t *translation) state(field, name string, before, now *corev1.ContainerState) corev1.ContainerState {
+	set := 0
+	for _, is := range []bool{now.Waiting != nil, now.Running != nil, now.Terminated != nil} {
+		if is {
+			set++
+		}
+	}
+	if set > 1 {
+		t.refuse(field, "container %q is in several states at once", name)
+	}
+	switch {
+	case now.Terminated != nil:
+		old := before.Terminated
+		if old == nil {
+			old = &corev1.ContainerStateTerminated{}
+		}
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: now.Terminated.ExitCode, Signal: now.Terminated.Signal,
+			Reason: bounded(now.Terminated.Reason), Message: bounded(now.Terminated.Message),
+			StartedAt:   t.clamped(now.Terminated.StartedAt, old.StartedAt),
+			FinishedAt:  t.clamped(now.Terminated.FinishedAt, old.FinishedAt),
+			ContainerID: bounded(now.Terminated.ContainerID),
+		}}
+	case now.Running != nil:
+		known := metav1.Time{}
+		if before.Running != nil {
+			known = before.Running.StartedAt
+		}
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: t.clamped(now.Running.StartedAt, known)}}
+	case now.Waiting != nil:
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: bounded(now.Waiting.Reason), Message: bounded(now.Waiting.Message)}}
+	default:
+		return corev1.ContainerState{}
+	}
+}
+
+// bounded makes a text of the provider fit to be shown: valid UTF-8 of at most 1 KiB without control characters, which
+// could command the terminal of who reads it.
+func bounded(text string) string {
+	// Cut first: the text may be megabytes long.
+	if len(text) > 2*conditions.MaxMessage {
+		text = text[:2*conditions.MaxMessage]
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
+		text = strings.Map(func(r rune) rune {
+			if unprintable(r) {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(text, ""))
+	}
+	return conditions.Bound(text)
+}
+
+func unprintable(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}

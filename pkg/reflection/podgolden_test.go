@@ -1,0 +1,170 @@
+package reflection
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+func init() {
+	// The flag is shared by all golden tests of the package.
+	if flag.Lookup("update") == nil {
+		flag.Bool("update", false, "write golden files")
+	}
+}
+
+func updating() bool { return flag.Lookup("update").Value.String() == "true" }
+
+// golden compares a value, as YAML, with a file of testdata.
+func goldenPod(t *testing.T, file string, value any) {
+	t.Helper()
+	got, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if updating() {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func readPod(t *testing.T, file string) *corev1.Pod {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict(raw, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// inputs of golden files by name; others get the plain one.
+var podInputs = map[string]PodInput{
+	"patched": {
+		Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome",
+		Patch: &offloadingv1beta1.OffloadingPatch{
+			NodeSelector: map[string]string{"pool": "guests"},
+			Tolerations:  []corev1.Toleration{{Key: "guests", Operator: corev1.TolerationOpExists}},
+			Affinity: &offloadingv1beta1.Affinity{NodeAffinity: &offloadingv1beta1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}}}}}},
+			LabelsNotReflected: []string{"team"}, AnnotationsNotReflected: []string{"secret-note"},
+			RuntimeClassName: ptr.To("gvisor"),
+		},
+		NotReflected: NotReflected{Labels: []string{"cost"}},
+	},
+}
+
+// TestShadowPodGolden shows what becomes of pods: NAME.yaml is the local pod, NAME.shadow.yaml its ShadowPod or refusal.
+func TestShadowPodGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/pod/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := 0
+	for _, file := range files {
+		name, isInput := strings.CutSuffix(filepath.Base(file), ".yaml")
+		if !isInput || strings.HasSuffix(name, ".shadow") {
+			continue
+		}
+		tested++
+		t.Run(name, func(t *testing.T) {
+			in, special := podInputs[name]
+			if !special {
+				in = PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
+			}
+			local := readPod(t, file)
+			before := local.DeepCopy()
+			shadow, refusal := ShadowPod(local, in)
+			if diff := cmp.Diff(before, local); diff != "" {
+				t.Errorf("the local pod was changed:\n%s", diff)
+			}
+			out := strings.TrimSuffix(file, ".yaml") + ".shadow.yaml"
+			if refusal != nil {
+				goldenPod(t, out, map[string]any{"refused": refusal})
+				return
+			}
+			goldenPod(t, out, shadow)
+			if changes := ShadowPodChanges(shadow, shadow); len(changes) != 0 {
+				t.Errorf("an unchanged ShadowPod has changes: %v", changes)
+			}
+		})
+	}
+	if tested == 0 {
+		t.Fatal("there are no golden pods")
+	}
+}
+
+// TestOrdinaryShadowPodsAreAccepted: what an honest consumer makes of ordinary pods, the strictest provider takes.
+func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
+	for _, name := range []string{"deployment", "antiaffinity", "propagate", "job"} {
+		shadow, refusal := ShadowPod(readPod(t, "testdata/pod/"+name+".yaml"), PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"})
+		if refusal != nil {
+			t.Errorf("%s: %s", name, refusal.Message)
+			continue
+		}
+		if errs := CheckShadowPod(&shadow.Spec.Pod, Rules{}); len(errs) > 0 {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+}
+
+func TestShadowPodChanges(t *testing.T) {
+	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   []string
+	}{
+		"nothing":                      {func(*corev1.Pod) {}, nil},
+		"a label":                      {func(p *corev1.Pod) { p.Labels["new"] = "x" }, []string{"metadata.labels.new", "metadata.annotations.offloading.liqo.io/reflected-keys"}},
+		"a label's value":              {func(p *corev1.Pod) { p.Labels["app"] = "x" }, []string{"metadata.labels.app"}},
+		"an image":                     {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, []string{"spec.pod.containers"}},
+		"an init image":                {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, []string{"spec.pod.initContainers"}},
+		"a deadline":                   {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }, []string{"spec.pod.activeDeadlineSeconds"}},
+		"an added toleration":          {func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "x"}) }, []string{"spec.pod.tolerations"}},
+		"a field that may not change":  {func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"x"} }, nil},
+		"a label of this cluster only": {func(p *corev1.Pod) { p.Labels[offloadingv1beta1.RemoteUnavailableLabel] = "true" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := readPod(t, "testdata/pod/deployment.yaml")
+			live, refusal := ShadowPod(local, in)
+			if refusal != nil {
+				t.Fatal(refusal.Message)
+			}
+			live.Labels[offloadingv1beta1.CreatorUserLabel] = "provider"
+			tc.change(local)
+			wanted, refusal := ShadowPod(local, in)
+			if refusal != nil {
+				t.Fatal(refusal.Message)
+			}
+			var got []string
+			for _, c := range ShadowPodChanges(live, wanted) {
+				got = append(got, strings.Join(c.Path, "."))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,320 @@
+package reflection
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// StatusInput is what besides the two pods decides what is shown of the remote one.
+type StatusInput struct {
+	// NodeIP is the address of the virtual node, which pods show as their host's unless they show one already.
+	NodeIP string
+	// PodPrefixes are the ranges that the provider's pods must lie in; empty if the provider announced none.
+	PodPrefixes []netip.Prefix
+	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
+	OwnPrefixes []netip.Prefix
+	// Now bounds timestamps from the provider.
+	Now time.Time
+}
+
+// Refused is one thing of a remote status that was not believed.
+type Refused struct {
+	// Field of the status.
+	Field string
+	// Message says what is wrong with it.
+	Message string
+}
+
+// remoteConditions are the conditions that a kubelet sets. All others belong to controllers of this cluster.
+var remoteConditions = []corev1.PodConditionType{
+	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+}
+
+// LocalStatus returns the status that the local pod shows, given the remote one, and what of it was not believed. It is
+// idempotent: with the result in place the same input gives the same result. A finished pod keeps its status.
+func LocalStatus(local, remote *corev1.Pod, in StatusInput) (corev1.PodStatus, []Refused) {
+	if Terminal(local.Status.Phase) {
+		return *local.Status.DeepCopy(), nil
+	}
+	t := newTranslation(local, remote, in)
+	t.phase()
+	t.reason()
+	t.addresses()
+	t.startTime()
+	t.containers()
+	t.conditions()
+	return t.out, t.refused
+}
+
+// Terminal tells whether a phase is the last one of a pod.
+func Terminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// Started tells whether a container of the pod ever ran, as far as its status shows.
+func Started(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+}
+
+// Finished tells whether a pod ended by itself. One that was evicted, preempted, lost with its node, refused by it or deleted
+// before its end did not, and the provider makes it again; so it does with one that is to be restarted always.
+func Finished(pod *corev1.Pod) bool {
+	if !Terminal(pod.Status.Phase) || disrupted(pod) {
+		return false
+	}
+	deadline := pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded"
+	if always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""; always && !deadline {
+		return false
+	}
+	ended := lastEnd(pod)
+	if pod.DeletionTimestamp == nil {
+		return deadline || !ended.IsZero()
+	}
+	requested := pod.DeletionTimestamp.Time
+	if pod.DeletionGracePeriodSeconds != nil {
+		requested = requested.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return !ended.IsZero() && ended.Before(requested)
+}
+
+// disrupted tells whether the pod was ended by its node or by the cluster.
+func disrupted(pod *corev1.Pod) bool {
+	switch pod.Status.Reason {
+	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Shutdown", "Terminated":
+		return true
+	}
+	c := condition(pod.Status.Conditions, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// lastEnd is when the last container ended; zero if none did.
+func lastEnd(pod *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.State.Terminated != nil && c.State.Terminated.FinishedAt.After(last) {
+			last = c.State.Terminated.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// translation is one call of LocalStatus: each method fills one part of out.
+type translation struct {
+	local, remote *corev1.Pod
+	in            StatusInput
+	now           metav1.Time
+	finished      bool
+	replaced      bool
+	lie           bool
+	restarts      map[string]int32
+	out           corev1.PodStatus
+	refused       []Refused
+}
+
+func newTranslation(local, remote *corev1.Pod, in StatusInput) *translation {
+	t := &translation{
+		local: local, remote: remote, in: in, out: *local.Status.DeepCopy(),
+		now: metav1.NewTime(in.Now.Truncate(time.Second)), finished: Finished(remote) || local.DeletionTimestamp != nil && Terminal(remote.Status.Phase),
+	}
+	uid, restarts := remotePodOf(&local.Status)
+	t.restarts = restarts
+	if uid != "" && uid != string(remote.UID) {
+		t.replaced = true
+		for i := range local.Status.ContainerStatuses {
+			t.restarts[local.Status.ContainerStatuses[i].Name] = local.Status.ContainerStatuses[i].RestartCount + 1
+		}
+		for i := range local.Status.InitContainerStatuses {
+			t.restarts[local.Status.InitContainerStatuses[i].Name] = local.Status.InitContainerStatuses[i].RestartCount
+		}
+	}
+	return t
+}
+
+func (t *translation) refuse(field, format string, args ...any) {
+	if len(t.refused) < maxPodErrors {
+		t.refused = append(t.refused, Refused{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// rank orders the phases: a pod never goes back.
+func rank(phase corev1.PodPhase) int {
+	switch phase {
+	case corev1.PodRunning:
+		return 1
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return 2
+	default:
+		return 0
+	}
+}
+
+func (t *translation) phase() {
+	phase := t.remote.Status.Phase
+	switch phase {
+	case corev1.PodPending, corev1.PodRunning:
+	case corev1.PodSucceeded, corev1.PodFailed:
+		if !t.finished {
+			phase = t.out.Phase
+		}
+	case "", corev1.PodUnknown:
+		phase = t.out.Phase
+	default:
+		t.refuse("phase", "%q is no phase", bounded(string(phase)))
+		phase = t.out.Phase
+	}
+	if rank(phase) < rank(t.out.Phase) || phase == "" {
+		phase = t.out.Phase
+	}
+	if phase == "" {
+		phase = corev1.PodPending
+	}
+	t.out.Phase = phase
+}
+
+func (t *translation) reason() {
+	t.out.Reason, t.out.Message = bounded(t.remote.Status.Reason), bounded(t.remote.Status.Message)
+	if t.out.Phase != corev1.PodPending || t.out.Reason != "" {
+		return
+	}
+	// What keeps the provider's scheduler from placing the pod is what the user wants to know.
+	if c := condition(t.remote.Status.Conditions, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		t.out.Reason, t.out.Message = bounded(c.Reason), bounded(c.Message)
+	}
+}
+
+func (t *translation) addresses() {
+	if t.out.HostIP == "" && t.in.NodeIP != "" && t.remote.Status.HostIP != "" {
+		t.out.HostIP, t.out.HostIPs = t.in.NodeIP, []corev1.HostIP{{IP: t.in.NodeIP}}
+	}
+	t.out.PodIP, t.out.PodIPs = "", nil
+	claimed := make([]string, 0, len(t.remote.Status.PodIPs)+1)
+	if t.remote.Status.PodIP != "" {
+		claimed = append(claimed, t.remote.Status.PodIP)
+	}
+	for _, ip := range t.remote.Status.PodIPs {
+		if ip.IP != t.remote.Status.PodIP {
+			claimed = append(claimed, ip.IP)
+		}
+	}
+	families := map[bool]bool{}
+	for _, claim := range claimed {
+		address, err := netip.ParseAddr(claim)
+		if why := t.whyNotAddress(address, err); why != "" {
+			t.refuse("podIPs", "%s", why)
+			continue
+		}
+		if families[address.Is4()] {
+			t.refuse("podIPs", "there are several addresses of one family")
+			break
+		}
+		families[address.Is4()] = true
+		t.out.PodIPs = append(t.out.PodIPs, corev1.PodIP{IP: address.String()})
+	}
+	if len(t.out.PodIPs) > 0 {
+		t.out.PodIP = t.out.PodIPs[0].IP
+	}
+}
+
+// whyNotAddress tells why an address cannot be a remote pod's. Showing it would send this cluster's traffic there.
+func (t *translation) whyNotAddress(address netip.Addr, err error) string {
+	holds := func(p netip.Prefix) bool { return p.Contains(address) }
+	switch {
+	case err != nil || address.Zone() != "" || address.Is4In6():
+		t.lie = true
+		return "a pod IP is not an IP address"
+	case !address.IsGlobalUnicast():
+		t.lie = true
+		return fmt.Sprintf("pod IP %s cannot be a pod's", address)
+	case slices.ContainsFunc(t.in.OwnPrefixes, holds):
+		// Not a lie for certain: ranges of clusters may overlap where no network connects them.
+		return fmt.Sprintf("pod IP %s lies in a range of this cluster, so it is not shown", address)
+	case len(t.in.PodPrefixes) > 0 && !slices.ContainsFunc(t.in.PodPrefixes, holds):
+		t.lie = true
+		return fmt.Sprintf("pod IP %s lies outside of the ranges that the provider announced", address)
+	default:
+		return ""
+	}
+}
+
+func (t *translation) startTime() {
+	if t.out.StartTime == nil && t.remote.Status.StartTime != nil {
+		start := t.clamped(*t.remote.Status.StartTime, metav1.Time{})
+		t.out.StartTime = &start
+	}
+}
+
+// clamped returns a timestamp of the provider, but not one in the future: then the known one, or now.
+func (t *translation) clamped(remote, known metav1.Time) metav1.Time {
+	switch {
+	case remote.IsZero() || !remote.After(t.now.Time):
+		return remote
+	case !known.IsZero():
+		return known
+	default:
+		return t.now
+	}
+}
+
+// Marks of the RemotePod condition's message, which is the memory of restarts that earlier remote pods had.
+const (
+	markUID      = "UID "
+	markRestarts = "; restarts before it: "
+)
+
+// remotePodMessage says which remote pod the local one runs as, and how often its containers were restarted before it.
+func remotePodMessage(remote *corev1.Pod, restarts map[string]int32) string {
+	message := fmt.Sprintf("runs as pod %s/%s, %s%s", remote.Namespace, remote.Name, markUID, bounded(string(remote.UID)))
+	if len(restarts) == 0 {
+		return message
+	}
+	parts := make([]string, 0, len(restarts))
+	for _, name := range slices.Sorted(maps.Keys(restarts)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, restarts[name]))
+	}
+	return message + markRestarts + strings.Join(parts, ",")
+}
+
+// remotePodOf reads what remotePodMessage wrote.
+func remotePodOf(status *corev1.PodStatus) (uid string, restarts map[string]int32) {
+	restarts = map[string]int32{}
+	c := condition(status.Conditions, offloadingv1beta1.RemotePodCondition)
+	if c == nil {
+		return "", restarts
+	}
+	_, rest, ok := strings.Cut(c.Message, markUID)
+	if !ok {
+		return "", restarts
+	}
+	uid, list, _ := strings.Cut(rest, markRestarts)
+	for part := range strings.SplitSeq(list, ",") {
+		name, count, ok := strings.Cut(part, "=")
+		if n, err := strconv.ParseInt(count, 10, 32); ok && err == nil && n >= 0 {
+			restarts[name] = int32(n)
+		}
+	}
+	return uid, restarts
+}
+
+func condition(list []corev1.PodCondition, conditionType corev1.PodConditionType) *corev1.PodCondition {
+	for i := range list {
+		if list[i].Type == conditionType {
+			return &list[i]
+		}
+	}
+	return nil
+}

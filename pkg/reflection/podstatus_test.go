@@ -1,0 +1,359 @@
+package reflection
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+var (
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	ago  = func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+)
+
+func localPod(status corev1.PodStatus, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", UID: "local"},
+		Spec: corev1.PodSpec{
+			RestartPolicy:  corev1.RestartPolicyAlways,
+			Containers:     []corev1.Container{{Name: "app", Image: "app"}},
+			InitContainers: []corev1.Container{{Name: "init"}},
+		},
+		Status: status,
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	return pod
+}
+
+func remotePod(status corev1.PodStatus, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := localPod(status, change...)
+	pod.Namespace, pod.UID = "shop-rome", "remote"
+	for _, f := range change {
+		f(pod)
+	}
+	return pod
+}
+
+func running(ip string, restarts int32) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase: corev1.PodRunning, HostIP: "192.0.2.1", PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, StartTime: new(ago(time.Minute)),
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Second)},
+			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Second)},
+		},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: true, RestartCount: restarts, Started: new(true),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(time.Minute)}}}},
+	}
+}
+
+var plainInput = StatusInput{NodeIP: "10.9.9.9", PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")},
+	OwnPrefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Now: noon}
+
+const remoteMessage = "runs as pod shop-rome/p, UID remote"
+
+func TestLocalStatusOfARunningPod(t *testing.T) {
+	local := localPod(corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)}}})
+	got, refused := LocalStatus(local, remotePod(running("10.1.0.7", 2)), plainInput)
+	want := corev1.PodStatus{
+		Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, HostIP: "10.9.9.9", HostIPs: []corev1.HostIP{{IP: "10.9.9.9"}},
+		PodIP: "10.1.0.7", PodIPs: []corev1.PodIP{{IP: "10.1.0.7"}}, StartTime: new(ago(time.Minute)),
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Second)},
+			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Second)},
+			{Type: offloadingv1beta1.RemotePodCondition, Status: corev1.ConditionTrue, Reason: offloadingv1beta1.ReasonRemotePodExists,
+				Message: remoteMessage, LastTransitionTime: metav1.NewTime(noon)},
+		},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: true, RestartCount: 2, Started: new(true),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(time.Minute)}}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(refused) != 0 {
+		t.Errorf("refused %v", refused)
+	}
+}
+
+func ready(s corev1.PodStatus) corev1.ConditionStatus {
+	if c := condition(s.Conditions, corev1.PodReady); c != nil {
+		return c.Status
+	}
+	return "missing"
+}
+
+func TestLocalStatusRules(t *testing.T) {
+	type result struct {
+		Phase    corev1.PodPhase
+		Ready    corev1.ConditionStatus
+		IPs      int
+		Restarts int32
+		Reason   string
+		Refused  int
+	}
+	ok := result{corev1.PodRunning, corev1.ConditionTrue, 1, 0, "", 0}
+	with := func(change func(*result)) result { r := ok; change(&r); return r }
+	seen := func(uid string, restarts int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status = running("10.1.0.7", restarts)
+			other := remotePod(corev1.PodStatus{})
+			other.UID = types.UID(uid)
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: offloadingv1beta1.RemotePodCondition,
+				Status: corev1.ConditionTrue, Message: remotePodMessage(other, nil)})
+		}
+	}
+	for name, tc := range map[string]struct {
+		local, remote func(*corev1.Pod)
+		want          result
+	}{
+		"all is well":                        {nil, nil, ok},
+		"an address in this cluster's range": {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "10.0.0.7", nil }, with(func(r *result) { r.IPs, r.Refused = 0, 1 })},
+		"an address outside of the provider's ranges": {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "8.8.8.8", nil },
+			with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
+		"no address at all":    {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "bogus", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
+		"a loopback address":   {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "127.0.0.1", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
+		"a mapped address":     {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "::ffff:10.1.0.7", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
+		"two families":         {nil, func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "fd00::7"}) }, with(func(r *result) { r.IPs = 2 })},
+		"twice the family":     {nil, func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "10.1.0.8"}) }, with(func(r *result) { r.Refused = 1 })},
+		"an unknown container": {nil, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Name = "miner" }, with(func(r *result) { r.Refused, r.Restarts = 1, -1 })},
+		"a container listed twice": {nil, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, p.Status.ContainerStatuses[0])
+		}, with(func(r *result) { r.Refused = 1 })},
+		"a container in two states": {nil, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{}
+		}, with(func(r *result) { r.Refused = 1 })},
+		"an absurd restart count": {nil, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = -5 }, with(func(r *result) { r.Refused = 1 })},
+		"an invented phase":       {nil, func(p *corev1.Pod) { p.Status.Phase = "Mining" }, with(func(r *result) { r.Refused, r.Phase = 1, corev1.PodPending })},
+		"an invented condition status": {nil, func(p *corev1.Pod) { p.Status.Conditions[1].Status = "Maybe" },
+			with(func(r *result) { r.Refused, r.Ready = 1, corev1.ConditionUnknown })},
+		"a pod that starts over stays Running": {seen("remote", 0), func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodPending
+			p.Status.Conditions[1].Status = corev1.ConditionFalse
+		}, with(func(r *result) { r.Ready = corev1.ConditionFalse })},
+		"the first restart count is the remote one":       {nil, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 }, with(func(r *result) { r.Restarts = 3 })},
+		"a replaced remote pod counts as a restart":       {seen("earlier", 3), nil, with(func(r *result) { r.Restarts = 4 })},
+		"the same remote pod does not":                    {seen("remote", 3), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 }, with(func(r *result) { r.Restarts = 3 })},
+		"an evicted pod is made again, so it is not over": {seen("remote", 0), func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }, with(func(r *result) { r.Ready, r.Reason = corev1.ConditionFalse, "Evicted" })},
+		"a label says that the provider is away":          {func(p *corev1.Pod) { p.Labels = map[string]string{offloadingv1beta1.RemoteUnavailableLabel: "true"} }, nil, with(func(r *result) { r.Ready = corev1.ConditionFalse })},
+		"an open readiness gate": {func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "g"}} }, nil,
+			with(func(r *result) { r.Ready = corev1.ConditionFalse })},
+		"a met readiness gate": {func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "g"}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: "g", Status: corev1.ConditionTrue}}
+		}, nil, ok},
+		"the provider cannot meet a gate": {func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "g"}} },
+			func(p *corev1.Pod) {
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "g", Status: corev1.ConditionTrue})
+			}, with(func(r *result) { r.Ready = corev1.ConditionFalse })},
+		"a pod that the provider cannot place": {nil, func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes"}}}
+		}, result{corev1.PodPending, "missing", 0, -1, "Unschedulable", 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local, remote := localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running("10.1.0.7", 0))
+			if tc.local != nil {
+				tc.local(local)
+			}
+			if tc.remote != nil {
+				tc.remote(remote)
+			}
+			status, refused := LocalStatus(local, remote, plainInput)
+			got := result{Phase: status.Phase, Ready: ready(status), IPs: len(status.PodIPs), Restarts: -1, Reason: status.Reason, Refused: len(refused)}
+			if len(status.ContainerStatuses) > 0 {
+				got.Restarts = status.ContainerStatuses[0].RestartCount
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, refused)
+			}
+			if c := condition(status.Conditions, offloadingv1beta1.InvalidRemoteStatusCondition); (c != nil) != (len(refused) > 0) {
+				t.Errorf("condition InvalidRemoteStatus is %v", c)
+			}
+			checkIdempotent(t, local, remote, status, plainInput)
+		})
+	}
+}
+
+// checkIdempotent: with the result in place there is nothing more to write, now and a minute later.
+func checkIdempotent(t *testing.T, local, remote *corev1.Pod, status corev1.PodStatus, in StatusInput) {
+	t.Helper()
+	next := local.DeepCopy()
+	// What is stored has gone through JSON.
+	raw, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Status = corev1.PodStatus{}
+	if err := json.Unmarshal(raw, &next.Status); err != nil {
+		t.Fatal(err)
+	}
+	in.Now = in.Now.Add(time.Minute + 345*time.Millisecond)
+	again, _ := LocalStatus(next, remote, in)
+	if !apiequality.Semantic.DeepEqual(next.Status, again) {
+		t.Errorf("a second look changes the status:\n%s", cmp.Diff(next.Status, again))
+	}
+}
+
+func TestRestartsOfEarlierRemotePodsAreKept(t *testing.T) {
+	local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+	for step, tc := range []struct {
+		uid      types.UID
+		restarts int32
+		want     int32
+	}{{"a", 0, 0}, {"a", 2, 2}, {"b", 0, 3}, {"b", 1, 4}, {"c", 0, 5}, {"c", 0, 5}, {"d", 7, 13}} {
+		remote := remotePod(running("10.1.0.7", tc.restarts))
+		remote.UID = tc.uid
+		local.Status, _ = LocalStatus(local, remote, plainInput)
+		if got := local.Status.ContainerStatuses[0].RestartCount; got != tc.want {
+			t.Errorf("step %d: restart count %d, want %d", step, got, tc.want)
+		}
+	}
+}
+
+func TestTimestampsFromTheFutureAreClampedOnce(t *testing.T) {
+	remote := remotePod(running("10.1.0.7", 0))
+	future := metav1.NewTime(noon.Add(time.Hour))
+	remote.Status.StartTime = &future
+	remote.Status.Conditions[1].LastTransitionTime = future
+	remote.Status.ContainerStatuses[0].State.Running.StartedAt = future
+	local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+	status, _ := LocalStatus(local, remote, plainInput)
+	for what, at := range map[string]metav1.Time{
+		"start": *status.StartTime, "condition": condition(status.Conditions, corev1.PodReady).LastTransitionTime,
+		"container": status.ContainerStatuses[0].State.Running.StartedAt,
+	} {
+		if !at.Time.Equal(noon) {
+			t.Errorf("%s at %s", what, at)
+		}
+	}
+	checkIdempotent(t, local, remote, status, plainInput)
+}
+
+func TestEndedContainersStayEnded(t *testing.T) {
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, FinishedAt: ago(time.Minute), StartedAt: ago(time.Hour)}}
+	for name, tc := range map[string]struct {
+		policy corev1.RestartPolicy
+		stays  bool
+	}{
+		"Never": {corev1.RestartPolicyNever, true}, "OnFailure, and it succeeded": {corev1.RestartPolicyOnFailure, true}, "Always": {corev1.RestartPolicyAlways, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := localPod(corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: ended}}},
+				func(p *corev1.Pod) { p.Spec.RestartPolicy = tc.policy })
+			status, _ := LocalStatus(local, remotePod(running("10.1.0.7", 0)), plainInput)
+			if stays := status.ContainerStatuses[0].State.Terminated != nil; stays != tc.stays {
+				t.Errorf("stays = %v", stays)
+			}
+		})
+	}
+}
+
+func TestBoundedTexts(t *testing.T) {
+	for _, text := range []string{strings.Repeat("é", 1<<20), "\x1b[2Jcleared", "a\xffb", "\u202eevil", "line\nline\ttab"} {
+		got := bounded(text)
+		if len(got) > 1024 || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\u202e") {
+			t.Errorf("%.20q became %.40q (%d bytes)", text, got, len(got))
+		}
+	}
+	if bounded("line\nline\ttab") != "line\nline\ttab" {
+		t.Error("harmless white space was changed")
+	}
+}
+
+func TestFinished(t *testing.T) {
+	end := func(at metav1.Time) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at}}}}
+	}
+	deletion := func(at metav1.Time, grace int64) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace }
+	}
+	never := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"a running pod":                          {remotePod(corev1.PodStatus{Phase: corev1.PodRunning}, never), false},
+		"a pod that succeeded":                   {remotePod(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: end(ago(time.Hour))}, never), true},
+		"a pod that failed":                      {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour))}, never), true},
+		"a pod that always restarts":             {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour))}), false},
+		"its deadline ended it":                  {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}), true},
+		"it was evicted":                         {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: end(ago(time.Hour))}, never), false},
+		"it was disrupted":                       {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour)), Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}, never), false},
+		"its node refused it":                    {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, never), false},
+		"it was deleted after its end":           {remotePod(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: end(ago(time.Hour))}, never, deletion(ago(0), 30)), true},
+		"its end came from its deletion":         {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(10 * time.Second))}, never, deletion(ago(0), 30)), false},
+		"its deletion says nothing of its grace": {remotePod(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: end(ago(10 * time.Second))}, never, func(p *corev1.Pod) { p.DeletionTimestamp = new(ago(0)) }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Finished(tc.pod); got != tc.want {
+				t.Errorf("Finished = %v", got)
+			}
+		})
+	}
+}
+
+func TestRemotePodMessageRoundTrip(t *testing.T) {
+	restarts := map[string]int32{"app": 3, "side": 0}
+	status := corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: offloadingv1beta1.RemotePodCondition,
+		Message: remotePodMessage(remotePod(corev1.PodStatus{}), restarts)}}}
+	uid, got := remotePodOf(&status)
+	if uid != "remote" || cmp.Diff(restarts, got) != "" {
+		t.Errorf("read back %q, %v", uid, got)
+	}
+	for _, message := range []string{"", "nonsense", "UID x; restarts before it: a=b,c,=1,d=-4"} {
+		status.Conditions[0].Message = message
+		if _, restarts := remotePodOf(&status); restarts["d"] != 0 || restarts["a"] != 0 {
+			t.Errorf("%q gives %v", message, restarts)
+		}
+	}
+}
+
+// FuzzLocalStatus: whatever a hostile provider reports, the result is bounded, about known containers only, idempotent, and
+// shows no address outside of the announced ranges.
+func FuzzLocalStatus(f *testing.F) {
+	for _, status := range []corev1.PodStatus{running("10.1.0.7", 1), {Phase: corev1.PodFailed, Reason: "Evicted"}, {Phase: "x", PodIP: "fe80::1%eth0"}} {
+		pod := corev1.Pod{Status: status}
+		raw, err := pod.Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		remote := &corev1.Pod{}
+		if remote.Unmarshal(raw) != nil {
+			return
+		}
+		local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+		status, _ := LocalStatus(local, remote, plainInput)
+		for _, ip := range status.PodIPs {
+			address := netip.MustParseAddr(ip.IP)
+			if !plainInput.PodPrefixes[0].Contains(address) && !plainInput.PodPrefixes[1].Contains(address) {
+				t.Errorf("address %s is shown", ip.IP)
+			}
+		}
+		if len(status.ContainerStatuses) > 1 || len(status.InitContainerStatuses) > 1 || len(status.Conditions) > 6 {
+			t.Errorf("the status is not bounded: %v", status)
+		}
+		text, err := json.Marshal(status)
+		if err != nil || len(text) > 64<<10 {
+			t.Errorf("the status has %d bytes (%v)", len(text), err)
+		}
+		checkIdempotent(t, local, remote, status, plainInput)
+	})
+}

@@ -1,0 +1,113 @@
+package reflection
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// readiness are the conditions that a pod loses when nothing is known to run.
+var readiness = []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady}
+
+// WaitingStatus is the status of a pod that has not started and may not: Pending, with the reason and what to do about it.
+func WaitingStatus(local *corev1.Pod, reason, message string, now time.Time) corev1.PodStatus {
+	status := *local.Status.DeepCopy()
+	status.Phase, status.Reason, status.Message = corev1.PodPending, reason, bounded(message)
+	setAllFalse(&status, seconds(now), reason, bounded(message), readiness...)
+	return status
+}
+
+// AbortedStatus is the status of a pod that ran when its namespace stopped to be offloaded: Failed, so that controllers
+// replace it.
+func AbortedStatus(local *corev1.Pod, message string, now time.Time) corev1.PodStatus {
+	status := *local.Status.DeepCopy()
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, offloadingv1beta1.ReasonOffloadingAborted, bounded(message)
+	endContainers(&status, 137, offloadingv1beta1.ReasonOffloadingAborted, seconds(now))
+	setAllFalse(&status, seconds(now), offloadingv1beta1.ReasonOffloadingAborted, bounded(message),
+		append([]corev1.PodConditionType{corev1.PodReadyToStartContainers}, readiness...)...)
+	return status
+}
+
+// MissingStatus is the status of a pod whose remote pod is gone and has to be made again by the provider.
+func MissingStatus(local *corev1.Pod, message string, now time.Time) corev1.PodStatus {
+	status := *local.Status.DeepCopy()
+	for i := range status.ContainerStatuses {
+		status.ContainerStatuses[i].Ready = false
+	}
+	setAllFalse(&status, seconds(now), offloadingv1beta1.ReasonRemotePodMissing, bounded(message), readiness...)
+	return status
+}
+
+// FinishedStatus is the status of a pod that the provider recorded as finished. The remote pod may be gone (nil); what is
+// not recorded of its containers is made up from the phase.
+func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowPodStatus, in StatusInput) (corev1.PodStatus, []Refused) {
+	if Terminal(local.Status.Phase) || !Terminal(record.Phase) {
+		return *local.Status.DeepCopy(), nil
+	}
+	if remote != nil && Finished(remote) && remote.Status.Phase == record.Phase {
+		return LocalStatus(local, remote, in)
+	}
+	known := local.DeepCopy()
+	t := newTranslation(known, &corev1.Pod{Status: corev1.PodStatus{Phase: record.Phase, ContainerStatuses: record.ContainerStatuses}}, in)
+	t.finished, t.restarts = true, map[string]int32{}
+	if _, restarts := remotePodOf(&local.Status); restarts != nil {
+		t.restarts = restarts
+	}
+	t.phase()
+	t.containers()
+	exitCode := int32(0)
+	if record.Phase == corev1.PodFailed {
+		exitCode = 1
+	}
+	if len(t.out.ContainerStatuses) == 0 {
+		t.out.ContainerStatuses = unknownContainers(local)
+	}
+	if endContainers(&t.out, exitCode, offloadingv1beta1.ReasonRemotePodTerminated, t.now) {
+		t.out.Reason = offloadingv1beta1.ReasonRemotePodTerminated
+		t.out.Message = "the remote pod is gone; how its containers ended is not known beyond its phase"
+	}
+	reason := "PodCompleted"
+	if record.Phase == corev1.PodFailed {
+		reason = "PodFailed"
+	}
+	setAllFalse(&t.out, t.now, reason, "", readiness...)
+	return t.out, t.refused
+}
+
+func unknownContainers(local *corev1.Pod) []corev1.ContainerStatus {
+	list := make([]corev1.ContainerStatus, len(local.Spec.Containers))
+	for i := range local.Spec.Containers {
+		list[i] = corev1.ContainerStatus{Name: local.Spec.Containers[i].Name, Image: local.Spec.Containers[i].Image}
+	}
+	return list
+}
+
+// endContainers gives containers that did not end an end, and tells whether there were any.
+func endContainers(status *corev1.PodStatus, exitCode int32, reason string, now metav1.Time) bool {
+	any := false
+	for i := range status.ContainerStatuses {
+		c := &status.ContainerStatuses[i]
+		c.Ready = false
+		if c.State.Terminated != nil {
+			continue
+		}
+		end := &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, FinishedAt: now, StartedAt: now, ContainerID: c.ContainerID}
+		if c.State.Running != nil {
+			end.StartedAt = c.State.Running.StartedAt
+		}
+		c.State, any = corev1.ContainerState{Terminated: end}, true
+	}
+	return any
+}
+
+func seconds(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
+
+// NotOffloadedMessage tells the user why a pod of a namespace that is not offloaded does not run on a virtual node.
+func NotOffloadedMessage(namespace, cluster string) string {
+	return fmt.Sprintf("namespace %q is not offloaded to cluster %q: run `liqoctl offload namespace %s`, or keep the pod off virtual nodes",
+		namespace, cluster, namespace)
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+var (
+	// ErrNotFound is returned by a Remote for a pod that is not on this node, or whose namespace is not offloaded;
+	// the caller gets 404.
+	ErrNotFound = errors.New("pod not found on this node")
+	// ErrNotConnected is returned by a Remote while the provider cannot be reached; the caller gets 503.
+	ErrNotConnected = errors.New("the provider cluster is not connected")
+)
+
+// Remote finds the twin of a local pod.
+type Remote interface {
+	// Twin returns where the twin of the local pod runs. The uid is empty when the caller did not name one; otherwise
+	// a pod with another uid is ErrNotFound. Errors match ErrNotFound or ErrNotConnected where these are the cause.
+	// It answers from memory: it is called once per request and must not block on the provider.
+	Twin(ctx context.Context, namespace, pod, uid string) (Target, error)
+}
+
+// Target is one pod at the provider.
+type Target struct {
+	// Config connects to the provider's API server; it is copied before use.
+	Config *rest.Config
+	// Namespace and Pod name the twin at the provider.
+	Namespace, Pod string
+	// Containers are all containers of the pod, init and ephemeral ones included; nil means that they are not known
+	// here and the provider decides.
+	Containers []string
+}
+
+// Limits bound what one peer can cost.
+type Limits struct {
+	// Streams is how many logs, exec, attach and port-forward streams may run at once; each forwarded connection
+	// counts as one. Default 100.
+	Streams int
+	// DialTimeout is how long the provider may take to accept a stream. Default 30 s.
+	DialTimeout time.Duration
+	// IdleTimeout ends a stream that carried no data for so long. Default 4 h, as a kubelet.
+	IdleTimeout time.Duration
+}
+
+// Options are what a Server needs. Without a default: Remote, LocalClient, NodeName and GetCertificate.
+type Options struct {
+	// Remote finds the twins.
+	Remote Remote
+	// LocalClient sends TokenReviews and SubjectAccessReviews to the local API server.
+	LocalClient kubernetes.Interface
+	// ClientCA verifies client certificates; nil means that only tokens are accepted. Run keeps it up to date when it
+	// is a dynamiccertificates.ControllerRunner. See ClientCA for the usual one.
+	ClientCA dynamiccertificates.CAContentProvider
+	// GetCertificate returns the serving certificate of the node.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Address is the host:port to listen on. Default ":10250".
+	Address string
+	// Listener is used instead of Address when set; Run closes it.
+	Listener net.Listener
+	// NodeName is the virtual node that authorization is asked for.
+	NodeName string
+	// Gatherer is what /metrics shows. Default prometheus.DefaultGatherer.
+	Gatherer prometheus.Gatherer
+	// Registerer takes this package's own metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+	// Limits bound the streams; zero fields take their defaults.
+	Limits Limits
+	// Pods lists the local pods of this node, for /pods and /runningpods. Default: none.
+	Pods func() []*corev1.Pod
+	// Clock measures dial and idle timeouts. Default: the real one.
+	Clock clock.WithDelayedExecution
+}
+
+const (
+	defaultAddress     = ":10250"
+	defaultStreams     = 100
+	defaultDialTimeout = 30 * time.Second
+	defaultIdleTimeout = 4 * time.Hour
+)
+
+// complete fills defaults and reports what is missing.
+func (o *Options) complete() error {
+	var missing []error
+	for name, absent := range map[string]bool{
+		"Remote": o.Remote == nil, "LocalClient": o.LocalClient == nil,
+		"GetCertificate": o.GetCertificate == nil, "NodeName": o.NodeName == "",
+	} {
+		if absent {
+			missing = append(missing, errors.New("the kubelet endpoint needs the option "+name))
+		}
+	}
+	if o.Limits.Streams < 0 || o.Limits.DialTimeout < 0 || o.Limits.IdleTimeout < 0 {
+		missing = append(missing, errors.New("the limits of the kubelet endpoint must not be negative"))
+	}
+	o.Address = orDefault(o.Address, defaultAddress)
+	o.Limits.Streams = orDefault(o.Limits.Streams, defaultStreams)
+	o.Limits.DialTimeout = orDefault(o.Limits.DialTimeout, defaultDialTimeout)
+	o.Limits.IdleTimeout = orDefault(o.Limits.IdleTimeout, defaultIdleTimeout)
+	if o.Gatherer == nil {
+		o.Gatherer = prometheus.DefaultGatherer
+	}
+	if o.Pods == nil {
+		o.Pods = func() []*corev1.Pod { return nil }
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return errors.Join(missing...)
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/klog/v2"
+)
+
+const (
+	readHeaderTimeout = 30 * time.Second
+	keepAliveTimeout  = 90 * time.Second
+	maxHeaderBytes    = 256 << 10
+	shutdownTimeout   = 10 * time.Second
+)
+
+// Server is the kubelet endpoint of one virtual node.
+type Server struct {
+	options Options
+	auth    *guardian
+	metrics *metrics
+	slots   slots
+	handler http.Handler
+
+	// streams counts handlers whose connection was hijacked, which http.Server.Shutdown does not wait for.
+	streams sync.WaitGroup
+}
+
+// New returns a Server that is ready to Run. It fails when an option is missing or its metrics are registered already.
+func New(options Options) (*Server, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	auth, err := newGuardian(&options)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: options, auth: auth, slots: make(slots, options.Limits.Streams)}
+	if s.metrics, err = newMetrics(options.Registerer, s.slots); err != nil {
+		return nil, err
+	}
+	s.handler = auth.authenticated(s.routes())
+	return s, nil
+}
+
+// Handler returns the whole endpoint, authentication included. Client certificates are taken from the request's TLS
+// state, so the server around it must ask for them.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	handle := func(pattern, route string, needs access, handler http.HandlerFunc) {
+		mux.Handle(pattern, s.metrics.counted(route, s.auth.authorized(needs, handler)))
+	}
+	handle("GET /healthz", "healthz", access{subresources: []string{"healthz", "proxy"}}, serveHealthz)
+	handle("GET /metrics", "metrics", access{subresources: []string{"metrics"}},
+		promhttp.HandlerFor(s.options.Gatherer, promhttp.HandlerOpts{}).ServeHTTP)
+	handle("GET /pods", "pods", access{subresources: []string{"pods", "proxy"}}, s.servePods)
+	handle("GET /runningpods", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
+	handle("GET /runningpods/{$}", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
+	handle("GET /containerLogs/{namespace}/{pod}/{container}", "containerLogs", access{subresources: []string{"proxy"}}, s.serveLogs)
+
+	runs := access{verb: "create", subresources: []string{"proxy"}}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
+			handle(method+" /exec"+path, "exec", runs, s.serveExec)
+			handle(method+" /attach"+path, "attach", runs, s.serveAttach)
+		}
+		for _, path := range []string{"/{namespace}/{pod}", "/{namespace}/{pod}/{uid}"} {
+			handle(method+" /portForward"+path, "portForward", runs, s.servePortForward)
+		}
+	}
+	// The subtrees of a kubelet that are not offered here keep a kubelet's permission, so that 403 comes before 404.
+	handle("/run/", "other", runs, http.NotFound)
+	handle("/stats/", "other", access{subresources: []string{"stats"}}, http.NotFound)
+	handle("/metrics/", "other", access{subresources: []string{"metrics"}}, http.NotFound)
+	handle("/logs/", "other", access{subresources: []string{"log"}}, http.NotFound)
+	handle("/", "other", access{subresources: []string{"proxy"}}, http.NotFound)
+	return mux
+}
+
+// Run serves until the context ends, then ends all streams and returns once they are gone (or after 10 s). The error
+// is nil after a regular stop.
+func (s *Server) Run(ctx context.Context) error {
+	listener := s.options.Listener
+	if listener == nil {
+		var err error
+		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.Address); err != nil {
+			return fmt.Errorf("listening for the kubelet API: %w", err)
+		}
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if runner, ok := s.options.ClientCA.(dynamiccertificates.ControllerRunner); ok {
+		background.Go(func() { runner.Run(ctx, 1) })
+	}
+
+	server := &http.Server{
+		Handler:           s.handler,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       keepAliveTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx).V(2)), slog.LevelInfo),
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: s.options.GetCertificate,
+			// Asked for, not required: whoever comes with a token is as welcome; the guardian verifies both.
+			ClientAuth: tls.RequestClientCert,
+		},
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(listener, "", "") }()
+	klog.FromContext(ctx).Info("Serving the kubelet API", "address", listener.Addr().String())
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving the kubelet API: %w", err)
+	case <-ctx.Done():
+	}
+	return s.shutdown(context.WithoutCancel(ctx), server, served)
+}
+
+func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("stopping the kubelet API: %w", err), server.Close())
+	}
+	<-served
+	ended := make(chan struct{})
+	go func() {
+		s.streams.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = errors.Join(err, errors.New("stopping the kubelet API: some streams did not end in time"))
+	}
+	return err
+}

@@ -1,0 +1,237 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Options of a Reporter. Client, Node and Address must be given.
+type Options struct {
+	// Client of this cluster, as the node.
+	Client kubernetes.Interface
+	// Node is the virtual node.
+	Node string
+	// Address of the node.
+	Address string
+	// Port of the kubelet endpoint.
+	Port int32
+	// Cluster is the provider's ID.
+	Cluster string
+	// LeaseDuration after which a silent node counts as lost (default 40 s).
+	LeaseDuration time.Duration
+	// Interval between two renewals of the Lease (default 10 s).
+	Interval time.Duration
+	// Clock tells the time; nil means the real one.
+	Clock clock.WithTicker
+}
+
+const (
+	defaultLease    = 40 * time.Second
+	defaultInterval = 10 * time.Second
+	callTimeout     = 10 * time.Second
+	retryAfter      = 2 * time.Second
+)
+
+// Reporter reports one node. Make it with New.
+type Reporter struct {
+	options  Options
+	informer cache.SharedIndexInformer
+	changed  chan struct{}
+	lease    heartbeat
+
+	// patched is the version of the Node that the last patch was made from: until the cache moves on, it shows the past.
+	patched *corev1.Node
+
+	mu    sync.Mutex
+	facts Facts
+	known bool
+	beat  time.Time
+}
+
+// New checks the options. Nothing happens before Run.
+func New(o Options) (*Reporter, error) {
+	if o.Client == nil || o.Node == "" || o.Address == "" {
+		return nil, errors.New("reporting a node: client, node and address must be given")
+	}
+	if o.LeaseDuration <= 0 {
+		o.LeaseDuration = defaultLease
+	}
+	if o.Interval <= 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &Reporter{
+		options: o, changed: make(chan struct{}, 1), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
+		facts: Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster},
+	}
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node).String()
+	r.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return o.Client.CoreV1().Nodes().List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return o.Client.CoreV1().Nodes().Watch(ctx, options)
+		},
+	}, o.Client), &corev1.Node{}, 0, nil)
+	return r, nil
+}
+
+// SetCapacity takes what the VirtualNode says. Nothing is reported before.
+func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.ContainerImage) {
+	r.update(func(f *Facts) {
+		f.Capacity, f.Images = capacity, images
+		r.known = true
+	})
+}
+
+// SetConnection takes what is known of the provider. An empty version or platform leaves the last known one.
+func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
+	r.update(func(f *Facts) {
+		f.Connected, f.Reason, f.Message = connected, reason, message
+		if version != "" {
+			f.Version = version
+		}
+		if platform != "" {
+			f.Platform = platform
+		}
+	})
+}
+
+func (r *Reporter) update(change func(*Facts)) {
+	r.mu.Lock()
+	change(&r.facts)
+	r.mu.Unlock()
+	r.wake()
+}
+
+func (r *Reporter) wake() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Alive tells whether the loop went round since the given time.
+func (r *Reporter) Alive(since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.beat.After(since)
+}
+
+// Run reports until the context ends.
+func (r *Reporter) Run(ctx context.Context) error {
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.wake() }, UpdateFunc: func(_, _ any) { r.wake() }, DeleteFunc: func(any) { r.wake() },
+	}
+	if _, err := r.informer.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("watching node %q: %w", r.options.Node, err)
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { r.informer.RunWithContext(ctx) })
+	ticker := r.options.Clock.NewTicker(r.options.Interval)
+	defer ticker.Stop()
+	var retry <-chan time.Time
+	for {
+		renew := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+		case <-retry:
+		case <-ticker.C():
+			renew = true
+		}
+		retry = nil
+		if err := r.report(ctx, renew); err != nil {
+			klog.FromContext(ctx).Error(err, "The node could not be reported")
+			retry = r.options.Clock.After(retryAfter)
+		}
+	}
+}
+
+// report writes the status if it differs, and renews the Lease when it is time or the node has just come back.
+func (r *Reporter) report(ctx context.Context, renew bool) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	r.mu.Lock()
+	facts, known := r.facts, r.known
+	r.beat = r.options.Clock.Now()
+	r.mu.Unlock()
+	node := r.node()
+	if node == nil || !known {
+		return nil
+	}
+	if facts.Connected && (renew || r.lease.last == nil) {
+		if err := r.lease.renew(ctx, node, r.options.Clock.Now()); err != nil {
+			return err
+		}
+	}
+	if node == r.patched {
+		return nil // the answer to the last patch is an event
+	}
+	status, differs := Status(&node.Status, facts, r.options.Clock.Now())
+	if !differs {
+		return nil
+	}
+	if err := r.patch(ctx, node, status); err != nil {
+		return err
+	}
+	r.patched = node
+	return nil
+}
+
+func (r *Reporter) node() *corev1.Node {
+	object, ok, err := r.informer.GetStore().GetByKey(r.options.Node)
+	if err != nil || !ok {
+		return nil
+	}
+	node, _ := object.(*corev1.Node)
+	return node
+}
+
+func (r *Reporter) patch(ctx context.Context, node *corev1.Node, status *corev1.NodeStatus) error {
+	before, err := json.Marshal(corev1.Node{Status: node.Status})
+	if err != nil {
+		return fmt.Errorf("encoding the status of node %q: %w", node.Name, err)
+	}
+	after, err := json.Marshal(corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion}, Status: *status,
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the status of node %q: %w", node.Name, err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
+	if err != nil {
+		return fmt.Errorf("comparing the status of node %q: %w", node.Name, err)
+	}
+	_, err = r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // what happened to it is an event
+	}
+	if err != nil {
+		return fmt.Errorf("updating the status of node %q: %w", node.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type bench struct {
+	t      *testing.T
+	client *fake.Clientset
+	clock  *clocktesting.FakeClock
+	r      *Reporter
+}
+
+func newBench(t *testing.T, objects ...runtime.Object) *bench {
+	t.Helper()
+	b := &bench{t: t, client: fake.NewClientset(objects...), clock: clocktesting.NewFakeClock(noon)}
+	var err error
+	b.r, err = New(Options{Client: b.client, Node: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Clock: b.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bench) eventually(what string, ok func() bool) {
+	b.t.Helper()
+	if err := wait.PollUntilContextTimeout(context.Background(), 2*time.Millisecond, 8*time.Second, true,
+		func(context.Context) (bool, error) { return ok(), nil }); err != nil {
+		b.t.Fatalf("waited in vain: %s; actions: %v", what, b.client.Actions())
+	}
+}
+
+func (b *bench) ready() corev1.ConditionStatus {
+	node, err := b.client.CoreV1().Nodes().Get(context.Background(), "milan", metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func (b *bench) writes(verb, resource string) int {
+	n := 0
+	for _, a := range b.client.Actions() {
+		if a.Matches(verb, resource) {
+			n++
+		}
+	}
+	return n
+}
+
+func node() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "milan", UID: "n"}} }
+
+func TestTheNodeFollowsTheProvider(t *testing.T) {
+	b := newBench(t, node())
+	b.r.SetCapacity(facts().Capacity, nil)
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
+	b.eventually("there is a lease", func() bool { return b.writes("create", "leases") == 1 })
+	b.r.SetConnection(false, "Unreachable", "no answer", "", "")
+	b.eventually("the node is not ready", func() bool { return b.ready() == corev1.ConditionFalse })
+	renewals := b.writes("update", "leases")
+	for range 5 {
+		b.clock.Step(defaultInterval)
+		b.eventually("the loop went round", func() bool { return b.r.Alive(b.clock.Now().Add(-time.Second)) })
+	}
+	if n := b.writes("update", "leases"); n != renewals {
+		t.Errorf("the lease was renewed %d times while the provider was silent", n-renewals)
+	}
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "")
+	b.eventually("the node is ready again", func() bool { return b.ready() == corev1.ConditionTrue })
+}
+
+func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
+	b := newBench(t, node())
+	b.r.SetCapacity(facts().Capacity, nil)
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
+	patches, gets := b.writes("patch", "nodes"), b.writes("get", "leases")
+	for i := 1; i <= 5; i++ {
+		b.clock.Step(defaultInterval)
+		b.eventually("the lease is renewed", func() bool { return b.writes("update", "leases") == i })
+	}
+	if n := b.writes("patch", "nodes"); n != patches {
+		t.Errorf("%d status writes at rest", n-patches)
+	}
+	if n := b.writes("get", "leases"); n != gets {
+		t.Errorf("%d reads at rest", n-gets)
+	}
+}
+
+func TestTheNodeIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	b.r.SetCapacity(facts().Capacity, nil)
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.eventually("the loop went round", func() bool { return b.r.Alive(noon.Add(-time.Second)) })
+	if n := b.writes("create", "nodes"); n != 0 {
+		t.Error("the node was made by its own kubelet")
+	}
+	if err := b.client.Tracker().Add(node()); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
+}
+
+func TestAFailedRenewalIsTriedAgain(t *testing.T) {
+	b := newBench(t, node())
+	failed := make(chan struct{})
+	first := true
+	b.client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if first {
+			first = false
+			close(failed)
+			return true, nil, errors.New("connection refused")
+		}
+		return false, nil, nil
+	})
+	b.r.SetCapacity(facts().Capacity, nil)
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	<-failed
+	b.eventually("the loop waits to try again", func() bool { return b.clock.HasWaiters() })
+	b.eventually("the node is ready", func() bool { b.clock.Step(retryAfter); return b.ready() == corev1.ConditionTrue })
+}
+
+func TestMissingOptions(t *testing.T) {
+	if _, err := New(Options{}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+// Reasons of the node's conditions.
+const (
+	// ReasonReady: the provider answers and offers resources.
+	ReasonReady = "VirtualKubeletReady"
+	// ReasonInsufficientResources: the provider grants no CPU or no memory.
+	ReasonInsufficientResources = "InsufficientResources"
+	// ReasonSufficientResources: the provider grants CPU and memory.
+	ReasonSufficientResources = "SufficientResources"
+	// ReasonNetworkNotManaged: the virtual kubelet does not watch over the network between the clusters.
+	ReasonNetworkNotManaged = "NetworkNotManaged"
+)
+
+// Facts are what the status of a virtual node is made of.
+type Facts struct {
+	// Capacity of the node, all of it allocatable.
+	Capacity corev1.ResourceList
+	// Images that the provider holds.
+	Images []corev1.ContainerImage
+	// Hostname and Address of the node. The address is that of the virtual kubelet's pod.
+	Hostname, Address string
+	// Port of the kubelet endpoint.
+	Port int32
+	// Cluster is the provider's ID.
+	Cluster string
+	// Version and Platform (os/arch) of the provider's API server; empty if not known yet.
+	Version, Platform string
+	// Connected says that the provider answers; otherwise Reason and Message say why not.
+	Connected       bool
+	Reason, Message string
+}
+
+// Status returns the status of the node, and whether it differs from the old one. Fields of others stay.
+func Status(old *corev1.NodeStatus, f Facts, now time.Time) (*corev1.NodeStatus, bool) {
+	status := old.DeepCopy()
+	status.Capacity, status.Allocatable = maps.Clone(f.Capacity), maps.Clone(f.Capacity)
+	if len(status.Capacity) == 0 {
+		status.Capacity, status.Allocatable = nil, nil
+	}
+	status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: f.Address}, {Type: corev1.NodeHostName, Address: f.Hostname},
+	}
+	status.DaemonEndpoints.KubeletEndpoint.Port = f.Port
+	status.Images = slices.Clone(f.Images)
+	info(&status.NodeInfo, f)
+	for _, c := range wanted(f) {
+		setCondition(status, c, metav1.NewTime(now.Truncate(time.Second)))
+	}
+	return status, !apiequality.Semantic.DeepEqual(old, status)
+}
+
+// info keeps what is known while the provider is away.
+func info(info *corev1.NodeSystemInfo, f Facts) {
+	if f.Version != "" {
+		info.KubeletVersion = f.Version
+	}
+	if os, arch, ok := strings.Cut(f.Platform, "/"); ok {
+		info.OperatingSystem, info.Architecture = os, arch
+	}
+	info.OSImage = "cluster " + f.Cluster
+	info.ContainerRuntimeVersion = "liqo://" + f.Cluster
+}
+
+func wanted(f Facts) []corev1.NodeCondition {
+	sufficient := !f.Capacity.Cpu().IsZero() && !f.Capacity.Memory().IsZero()
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: ReasonReady,
+		Message: "the provider's API server answers"}
+	pressure := corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: ReasonSufficientResources,
+		Message: "the provider grants resources"}
+	if !sufficient {
+		pressure = corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: ReasonInsufficientResources,
+			Message: "the provider grants no CPU or no memory"}
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, pressure.Reason, pressure.Message
+	}
+	if !f.Connected {
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, f.Reason, conditions.Bound(f.Message)
+	}
+	list := []corev1.NodeCondition{ready}
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		pressure.Type = t
+		list = append(list, pressure)
+	}
+	return append(list, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+		Reason: ReasonNetworkNotManaged, Message: "the network between the clusters is not watched over"})
+}
+
+// setCondition writes a condition; its times move only with it, because the Lease is the heartbeat.
+func setCondition(status *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) {
+	c.LastHeartbeatTime, c.LastTransitionTime = now, now
+	for i := range status.Conditions {
+		old := &status.Conditions[i]
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == c.Reason && old.Message == c.Message {
+				c.LastHeartbeatTime = old.LastHeartbeatTime
+			}
+		}
+		*old = c
+		return
+	}
+	status.Conditions = append(status.Conditions, c)
+}

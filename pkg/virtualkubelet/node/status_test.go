@@ -1,0 +1,89 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func facts(change ...func(*Facts)) Facts {
+	f := Facts{
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")},
+		Hostname: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Version: "v1.36.3", Platform: "linux/arm64", Connected: true,
+	}
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+func TestStatus(t *testing.T) {
+	got, changed := Status(&corev1.NodeStatus{}, facts(), noon)
+	at := metav1.NewTime(noon)
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at}
+	}
+	want := &corev1.NodeStatus{
+		Capacity: facts().Capacity, Allocatable: facts().Capacity,
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}, {Type: corev1.NodeHostName, Address: "milan"}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "arm64",
+			OSImage: "cluster milan", ContainerRuntimeVersion: "liqo://milan"},
+		Conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, ReasonReady, "the provider's API server answers"),
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, ReasonSufficientResources, "the provider grants resources"),
+			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, ReasonSufficientResources, "the provider grants resources"),
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, ReasonSufficientResources, "the provider grants resources"),
+			condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, ReasonNetworkNotManaged, "the network between the clusters is not watched over"),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !changed {
+		t.Errorf("changed = %v: %s", changed, diff)
+	}
+	if _, changed := Status(got, facts(), noon.Add(time.Hour)); changed {
+		t.Error("the same facts change the status")
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	for name, tc := range map[string]struct {
+		facts  Facts
+		status corev1.ConditionStatus
+		reason string
+	}{
+		"all is well":            {facts(), corev1.ConditionTrue, ReasonReady},
+		"the provider is silent": {facts(func(f *Facts) { f.Connected, f.Reason = false, "Unreachable" }), corev1.ConditionFalse, "Unreachable"},
+		"nothing is granted":     {facts(func(f *Facts) { f.Capacity = nil }), corev1.ConditionFalse, ReasonInsufficientResources},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := Status(&corev1.NodeStatus{}, tc.facts, noon)
+			if c := got.Conditions[0]; c.Status != tc.status || c.Reason != tc.reason {
+				t.Errorf("Ready is %v", c)
+			}
+		})
+	}
+}
+
+func TestWhatOthersSetStays(t *testing.T) {
+	old := &corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", MachineID: "m"},
+		Conditions:      []corev1.NodeCondition{{Type: "Mine", Status: corev1.ConditionTrue}},
+		VolumesAttached: []corev1.AttachedVolume{{Name: "v"}}}
+	got, _ := Status(old, facts(func(f *Facts) { f.Version, f.Platform = "", "" }), noon)
+	if got.Conditions[0].Type != "Mine" || got.NodeInfo.MachineID != "m" || got.NodeInfo.KubeletVersion != "v1.36.3" || len(got.VolumesAttached) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTimesMoveOnlyWithTheCondition(t *testing.T) {
+	first, _ := Status(&corev1.NodeStatus{}, facts(), noon)
+	later, _ := Status(first, facts(func(f *Facts) { f.Connected, f.Reason = false, "Unreachable" }), noon.Add(time.Hour))
+	if !later.Conditions[0].LastTransitionTime.Time.Equal(noon.Add(time.Hour)) || !later.Conditions[1].LastTransitionTime.Time.Equal(noon) {
+		t.Errorf("got %v", later.Conditions)
+	}
+}

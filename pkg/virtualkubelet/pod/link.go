@@ -1,0 +1,114 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/klog/v2"
+
+	"liqo.io/liqo/pkg/peer"
+)
+
+// link is one period of connection to the provider. After a loss, or with new credentials, all caches are filled afresh:
+// what an old one says may be long past.
+type link struct {
+	epoch   int64
+	clients peer.Clients
+	ctx     context.Context
+	cancel  context.CancelFunc
+	group   *sync.WaitGroup
+	// twins by local namespace.
+	twins map[string]*twin
+}
+
+func (r *Reconciler) wakeLink() {
+	select {
+	case r.reconnect <- struct{}{}:
+	default:
+	}
+}
+
+// keepLink opens and closes the link and its twins as the state of the peer and the mapping say.
+func (r *Reconciler) keepLink(ctx context.Context) {
+	defer r.closeLink()
+	for {
+		r.alignLink(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.reconnect:
+		}
+	}
+}
+
+func (r *Reconciler) alignLink(ctx context.Context) {
+	state := r.options.Peer.State()
+	r.mu.Lock()
+	current := r.link
+	r.mu.Unlock()
+	if current != nil && (!state.Connected || current.epoch != state.Epoch) {
+		r.closeLink()
+		current = nil
+	}
+	if !state.Connected {
+		return
+	}
+	if current == nil {
+		clients, err := r.options.Peer.Clients()
+		if err != nil {
+			if !errors.Is(err, peer.ErrNotConnected) {
+				klog.FromContext(ctx).Error(err, "The provider's clients cannot be had")
+			}
+			return
+		}
+		current = &link{epoch: state.Epoch, clients: clients, group: &sync.WaitGroup{}, twins: map[string]*twin{}}
+		current.ctx, current.cancel = context.WithCancel(ctx)
+		r.mu.Lock()
+		r.link = current
+		// The caches are filled after this, so they hold whatever was made before.
+		clear(r.memory.created)
+		clear(r.memory.removed)
+		r.mu.Unlock()
+	}
+	r.alignTwins(current)
+}
+
+func (r *Reconciler) closeLink() {
+	r.mu.Lock()
+	current := r.link
+	r.link = nil
+	r.mu.Unlock()
+	if current != nil {
+		current.cancel()
+		current.group.Wait()
+	}
+}
+
+// alignTwins watches exactly the twins of the effective mapping.
+func (r *Reconciler) alignTwins(l *link) {
+	r.mu.Lock()
+	wanted := r.mapping.Effective
+	var ended []*twin
+	for namespace, t := range l.twins {
+		if wanted[namespace] != t.remote {
+			ended = append(ended, t)
+			delete(l.twins, namespace)
+		}
+	}
+	var opened []*twin
+	for namespace, remote := range wanted {
+		if l.twins[namespace] == nil {
+			t := newTwin(l, namespace, remote, r)
+			l.twins[namespace] = t
+			opened = append(opened, t)
+		}
+	}
+	r.mu.Unlock()
+	for _, t := range ended {
+		t.cancel()
+	}
+	for _, t := range opened {
+		l.group.Go(func() { t.run(r) })
+	}
+}

@@ -1,0 +1,91 @@
+package pod
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+const nodeNameField = "spec.nodeName"
+
+// newLocalInformer watches the pods that are bound to the node: all that a node may see.
+func newLocalInformer(client kubernetes.Interface, node string) cache.SharedIndexInformer {
+	selector := fields.OneTermEqualSelector(nodeNameField, node).String()
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return pods.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return pods.Watch(ctx, options)
+		},
+	}
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, 0, nil)
+	// The transform cannot fail to be set before the informer runs.
+	_ = informer.SetTransform(slim)
+	return informer
+}
+
+// slim drops what nobody here reads.
+func slim(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+	}
+	return object, nil
+}
+
+func (r *Reconciler) localHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			if pod, ok := object.(*corev1.Pod); ok {
+				r.enqueue(keyOf(pod), false)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, new := before.(*corev1.Pod), after.(*corev1.Pod)
+			if old.UID != new.UID {
+				r.forget(old)
+			}
+			if old.UID != new.UID || old.Generation != new.Generation || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
+				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
+				old.Status.Phase != new.Status.Phase || len(old.Finalizers) != len(new.Finalizers) {
+				r.work.Add(keyOf(new))
+			}
+			r.status.Add(keyOf(new))
+		},
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				r.forget(pod)
+				r.work.Add(keyOf(pod))
+			}
+		},
+	}
+}
+
+func (r *Reconciler) forget(pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.memory.forget(pod.UID)
+}
+
+// local returns the pod of the cache, or nil.
+func (r *Reconciler) local(k key) *corev1.Pod {
+	object, ok, err := r.locals.GetStore().GetByKey(k.String())
+	if err != nil || !ok {
+		return nil
+	}
+	pod, _ := object.(*corev1.Pod)
+	return pod
+}

@@ -1,0 +1,65 @@
+package pod
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
+// keyed by are those of local pods. Its owner locks.
+type memory struct {
+	// created are ShadowPods that were made and have not shown up in the cache yet.
+	created map[types.UID]creation
+	// removed are ShadowPods, by their own UID, whose deletion was asked for and has not shown up in the cache yet.
+	removed map[types.UID]time.Time
+	// gone are the pods whose remote pod was seen to go.
+	gone map[types.UID]bool
+	// refused are the pods that the provider, or we, refuse to run.
+	refused map[types.UID]refusal
+	// doubted is what was last reported as not believable of a remote status.
+	doubted map[types.UID]string
+}
+
+type creation struct {
+	shadow types.UID
+	until  time.Time
+}
+
+type refusal struct{ reason, message string }
+
+func newMemory() memory {
+	return memory{
+		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
+		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
+	}
+}
+
+func (m *memory) forget(uid types.UID) {
+	delete(m.created, uid)
+	delete(m.gone, uid)
+	delete(m.refused, uid)
+	delete(m.doubted, uid)
+}
+
+// pending tells whether a creation has to show up first, and how long that may still take.
+func (m *memory) pending(uid types.UID, now time.Time) (time.Duration, bool) {
+	c, ok := m.created[uid]
+	if !ok {
+		return 0, false
+	}
+	if left := c.until.Sub(now); left > 0 {
+		return left, true
+	}
+	delete(m.created, uid)
+	return 0, false
+}
+
+// refuse records a refusal and tells whether it is news.
+func (m *memory) refuse(uid types.UID, r refusal) bool {
+	if m.refused[uid] == r {
+		return false
+	}
+	m.refused[uid] = r
+	return true
+}

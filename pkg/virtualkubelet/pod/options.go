@@ -1,0 +1,107 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// Peer is the connection to the provider.
+type Peer interface {
+	// Clients returns the current clients; it fails as long as there are no credentials.
+	Clients() (peer.Clients, error)
+	// Config returns the current configuration, for streams.
+	Config() (*rest.Config, error)
+	// State tells whether the provider answers.
+	State() peer.State
+	// Subscribe has f called after changes of the state; f does not block.
+	Subscribe(f func(peer.State)) (cancel func())
+}
+
+// Recorder writes Events about local pods.
+type Recorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// Options of a Reconciler. Home, Remote, Node, Local and Peer must be given.
+type Options struct {
+	// Home and Remote are the IDs of this cluster and of the provider.
+	Home, Remote string
+	// Node is the virtual node.
+	Node string
+	// NodeIP is the node's address, which its pods show as their host's.
+	NodeIP string
+	// Local is this cluster, with the node's own identity.
+	Local kubernetes.Interface
+	// Peer is the provider.
+	Peer Peer
+	// Recorder of Events; nil records none.
+	Recorder Recorder
+	// Confirm asks, past all caches, whether the namespace is still to be offloaded to the provider. It is called before a
+	// pod is given up, because a cache may show the past. Nil means that the Mapping is trusted.
+	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
+	// Workers of each of the two queues (default 10).
+	Workers int
+	// Clock tells the time; nil means the real one.
+	Clock clock.WithTicker
+}
+
+// Settings come from the VirtualNode and may change at any time.
+type Settings struct {
+	// Patch of the virtual node; may be nil.
+	Patch *offloadingv1beta1.OffloadingPatch
+	// NotReflected stays at home.
+	NotReflected reflection.NotReflected
+	// PodPrefixes are the ranges that the provider's pods lie in; empty if not known.
+	PodPrefixes []netip.Prefix
+	// OwnPrefixes are ranges of this cluster.
+	OwnPrefixes []netip.Prefix
+}
+
+// Mapping is what is known about the offloaded namespaces. The zero value knows nothing.
+type Mapping struct {
+	// Known says that the NamespaceMap was read. Without it no namespace counts as not offloaded.
+	Known bool
+	// Desired maps local namespaces to the twins that this cluster wants.
+	Desired map[string]string
+	// Effective is the part of Desired that the provider accepted.
+	Effective map[string]string
+}
+
+const (
+	defaultWorkers = 10
+	// minBackOff and maxBackOff bound the wait after failures.
+	minBackOff = 50 * time.Millisecond
+	maxBackOff = 60 * time.Second
+	// creationSeen is how long a creation may take to show up in the cache.
+	creationSeen = 30 * time.Second
+	// statusCalm collects changes of a pod that has not started yet into one write.
+	statusCalm = time.Second
+	// localTimeout bounds each call to this cluster.
+	localTimeout = 30 * time.Second
+	// pulse is how often the queues show that they are alive.
+	pulse = 10 * time.Second
+)
+
+func (o *Options) complete() error {
+	if o.Home == "" || o.Remote == "" || o.Node == "" || o.Local == nil || o.Peer == nil {
+		return errors.New("reflecting pods: both cluster IDs, the node, the local client and the peer must be given")
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/peer"
+)
+
+// key names a local pod; its twin has the same name in another namespace.
+type key = types.NamespacedName
+
+// pulseKey is no pod: a queue that handles it is alive.
+var pulseKey = key{}
+
+type queue = workqueue.TypedRateLimitingInterface[key]
+
+// Reconciler runs the pods of one virtual node. Make it with New.
+type Reconciler struct {
+	options Options
+	locals  cache.SharedIndexInformer
+	work    queue
+	status  queue
+	// reconnect wakes the loop that keeps the link.
+	reconnect chan struct{}
+
+	mu       sync.Mutex
+	mapping  Mapping
+	settings Settings
+	link     *link
+	memory   memory
+	beats    map[string]time.Time
+}
+
+// New checks the options. Nothing happens before Run.
+func New(o Options) (*Reconciler, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	r := &Reconciler{
+		options:   o,
+		work:      newQueue("pods"),
+		status:    newQueue("podstatus"),
+		reconnect: make(chan struct{}, 1),
+		memory:    newMemory(),
+		beats:     map[string]time.Time{},
+	}
+	r.locals = newLocalInformer(o.Local, o.Node)
+	return r, nil
+}
+
+func newQueue(name string) queue {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
+		workqueue.TypedRateLimitingQueueConfig[key]{Name: name})
+}
+
+// Run reflects until the context ends and everything it started has ended.
+func (r *Reconciler) Run(ctx context.Context) error {
+	if _, err := r.locals.AddEventHandler(r.localHandler()); err != nil {
+		return fmt.Errorf("watching the pods of node %q: %w", r.options.Node, err)
+	}
+	cancel := r.options.Peer.Subscribe(func(peer.State) { r.wakeLink() })
+	defer cancel()
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer r.work.ShutDown()
+	defer r.status.ShutDown()
+	group.Go(func() { r.locals.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), r.locals.HasSynced) {
+		return nil
+	}
+	group.Go(func() { r.keepLink(ctx) })
+	group.Go(func() { r.beat(ctx) })
+	for range r.options.Workers {
+		group.Go(func() { r.drain(ctx, r.work, "pods", r.reconcileWork) })
+		group.Go(func() { r.drain(ctx, r.status, "podstatus", r.reconcileStatus) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// SetMapping tells which namespaces are offloaded.
+func (r *Reconciler) SetMapping(m Mapping) {
+	m.Desired, m.Effective = maps.Clone(m.Desired), maps.Clone(m.Effective)
+	r.mu.Lock()
+	same := r.mapping.Known == m.Known && maps.Equal(r.mapping.Desired, m.Desired) && maps.Equal(r.mapping.Effective, m.Effective)
+	r.mapping = m
+	r.mu.Unlock()
+	if same {
+		return
+	}
+	r.wakeLink()
+	r.enqueueLocals("", false)
+}
+
+// SetSettings takes what the VirtualNode says.
+func (r *Reconciler) SetSettings(s Settings) {
+	r.mu.Lock()
+	r.settings = s
+	r.mu.Unlock()
+	r.enqueueLocals("", false)
+}
+
+// Alive tells whether both queues handled something since the given time.
+func (r *Reconciler) Alive(since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
+}
+
+// Pods lists the node's pods, which must not be changed.
+func (r *Reconciler) Pods() []*corev1.Pod {
+	list := r.locals.GetStore().List()
+	pods := make([]*corev1.Pod, 0, len(list))
+	for _, object := range list {
+		if pod, ok := object.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// enqueueLocals has all local pods of a namespace looked at (of all namespaces if it is empty). Fresh starts their back-off
+// anew, because whatever failed before may work now.
+func (r *Reconciler) enqueueLocals(namespace string, fresh bool) {
+	for _, pod := range r.Pods() {
+		if namespace == "" || pod.Namespace == namespace {
+			r.enqueue(keyOf(pod), fresh)
+		}
+	}
+}
+
+func (r *Reconciler) enqueue(k key, fresh bool) {
+	if fresh {
+		r.work.Forget(k)
+		r.status.Forget(k)
+	}
+	r.work.Add(k)
+	r.status.Add(k)
+}
+
+func keyOf(pod *corev1.Pod) key { return key{Namespace: pod.Namespace, Name: pod.Name} }
+
+// beat sends a pulse through both queues.
+func (r *Reconciler) beat(ctx context.Context) {
+	ticker := r.options.Clock.NewTicker(pulse)
+	defer ticker.Stop()
+	for {
+		r.work.Add(pulseKey)
+		r.status.Add(pulseKey)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// drain handles a queue's keys until it is shut down.
+func (r *Reconciler) drain(ctx context.Context, q queue, name string, handle func(context.Context, key) error) {
+	for {
+		k, shutdown := q.Get()
+		if shutdown {
+			return
+		}
+		if k == pulseKey {
+			r.mu.Lock()
+			r.beats[name] = r.options.Clock.Now()
+			r.mu.Unlock()
+		} else {
+			r.handle(ctx, q, k, handle)
+		}
+		q.Done(k)
+	}
+}
+
+// isolated keeps one pod that breaks the program from taking all others down with it.
+func isolated(ctx context.Context, k key, handle func(context.Context, key) error) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("handling pod %s broke the program: %v\n%s", k, broken, debug.Stack())
+		}
+	}()
+	return handle(ctx, k)
+}
+
+func (r *Reconciler) handle(ctx context.Context, q queue, k key, handle func(context.Context, key) error) {
+	if ctx.Err() != nil {
+		return
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(k.Namespace, k.Name))
+	err := isolated(klog.NewContext(ctx, logger), k, handle)
+	if err == nil {
+		q.Forget(k)
+		return
+	}
+	result, retry := reconcile.Result(err)
+	switch {
+	case result.RequeueAfter > 0:
+		q.Forget(k)
+		q.AddAfter(k, result.RequeueAfter)
+	case retry != nil && reconcile.Classify(err) != reconcile.Terminal:
+		q.AddRateLimited(k)
+	default:
+		q.Forget(k)
+	}
+	if reconcile.Classify(err) != reconcile.Waiting {
+		logger.V(1).Info("A pod could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
+	}
+}

@@ -1,0 +1,429 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/api"
+)
+
+// up is a world in which pod p runs.
+func up(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.provider()
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	return w
+}
+
+func TestAPodRunsAndGoes(t *testing.T) {
+	w := up(t)
+	w.calm()
+	if diff := cmp.Diff([]string{"remote create shadowpods/", "local patch pods/status"}, w.writes); diff != "" {
+		t.Errorf("the writes until the pod runs: %s", diff)
+	}
+	w.terminate()
+	w.eventually("the pod is gone", func() bool { return w.pod("p") == nil })
+	if w.shadow("p") != nil || w.remote("p") != nil {
+		t.Error("the local pod went before the remote one")
+	}
+	w.calm()
+	if diff := cmp.Diff([]string{"remote delete shadowpods/", "local delete pods/"}, w.writes[2:]); diff != "" {
+		t.Errorf("the writes until the pod is gone: %s", diff)
+	}
+}
+
+func TestARestartWritesNothing(t *testing.T) {
+	w := up(t)
+	w.calm()
+	w.stop()
+	before := w.count()
+	w.start()
+	w.offload()
+	w.eventually("the caches are filled", func() bool { return w.r.look(key{Namespace: "shop", Name: "p"}, "uid-1").ready })
+	w.calm()
+	if n := w.count() - before; n != 0 {
+		t.Errorf("a restart made %d writes: %v", n, w.writes[before:])
+	}
+}
+
+// TestEveryCrashPoint kills the virtual kubelet before and after each of its writes, or has it lose the answer, and expects
+// the same end every time, with at most one remote pod ever.
+func TestEveryCrashPoint(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		for _, before := range []bool{true, false} {
+			for _, crash := range []bool{true, false} {
+				name := map[bool]string{true: "before", false: "after"}[before] + " write " + string(rune('0'+n)) +
+					map[bool]string{true: ", crash", false: ", lost answer"}[crash]
+				t.Run(name, func(t *testing.T) { sweep(t, n, before, crash) })
+			}
+		}
+	}
+}
+
+func sweep(t *testing.T, n int, before, crash bool) {
+	w := newWorld(t)
+	hit := make(chan struct{})
+	fired := false
+	w.fail = func(count int, isBefore bool) bool {
+		if count != n || isBefore != before || fired {
+			return false
+		}
+		fired = true
+		close(hit)
+		return true
+	}
+	w.provider()
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	restart := func() {
+		select {
+		case <-hit:
+			hit = nil
+			if crash {
+				w.stop()
+				w.start()
+				w.offload()
+			}
+		default:
+		}
+	}
+	w.eventually("the pod is ready", func() bool { restart(); return isReady(w.pod("p")) })
+	if shadow := w.shadow("p"); shadow == nil || !standsFor(shadow, w.pod("p")) {
+		t.Error("the pod is ready without its ShadowPod")
+	}
+	w.terminate()
+	w.eventually("the pod is gone", func() bool { restart(); return w.pod("p") == nil })
+	w.eventually("nothing is left at the provider", func() bool { return w.shadow("p") == nil && w.remote("p") == nil })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ran != 1 {
+		t.Errorf("the pod ran %d times: %v", w.ran, w.writes)
+	}
+}
+
+func TestANewPodOfTheSameName(t *testing.T) {
+	w := newWorld(t)
+	w.addShadow("uid-0")
+	w.provider()
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the new pod is ready", func() bool { return isReady(w.pod("p")) })
+	if !standsFor(w.shadow("p"), w.pod("p")) || !standsFor(w.remote("p"), w.pod("p")) {
+		t.Error("the pod shows another pod's remote pod")
+	}
+	if i, j := slices.Index(w.writes, "remote delete shadowpods/"), slices.Index(w.writes, "remote create shadowpods/"); i < 0 || i > j {
+		t.Errorf("the old one did not go first: %v", w.writes)
+	}
+}
+
+func TestAPodThatWasForcedAway(t *testing.T) {
+	w := up(t)
+	w.peer.set(func(s *peer.State) { s.Connected = false })
+	w.force()
+	w.calm()
+	if w.shadow("p") == nil {
+		t.Fatal("the ShadowPod went while the provider was away")
+	}
+	w.peer.set(func(s *peer.State) { s.Connected = true })
+	w.eventually("the ShadowPod is gone", func() bool { return w.shadow("p") == nil })
+}
+
+func TestAnOrphanIsKeptUntilTheLocalClusterConfirms(t *testing.T) {
+	w := up(t)
+	w.calm()
+	w.local.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &corev1.PodList{Items: []corev1.Pod{*newPod("p", "uid-1")}}, nil
+	})
+	before := w.count()
+	w.force() // only the watch tells so; a list still shows the pod
+	w.calm()
+	if w.shadow("p") == nil || w.count() != before {
+		t.Errorf("the ShadowPod went although the pod is still listed: %v", w.writes[before:])
+	}
+}
+
+func TestNothingIsDoneWithoutKnowledge(t *testing.T) {
+	for name, m := range map[string]Mapping{
+		"no NamespaceMap was read":           {},
+		"the provider does not confirm":      {Known: true, Desired: map[string]string{"shop": twinNamespace}},
+		"the provider confirms another twin": {Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := up(t)
+			w.calm()
+			before := w.count()
+			w.r.SetMapping(m)
+			w.calm()
+			w.terminate()
+			w.calm()
+			if w.count() != before || w.shadow("p") == nil {
+				t.Errorf("writes: %v", w.writes[before:])
+			}
+		})
+	}
+}
+
+func TestNamespacesThatAreNotOffloaded(t *testing.T) {
+	w := up(t)
+	w.add(newPod("q", "uid-2", func(p *corev1.Pod) { p.Namespace = "other" }))
+	w.eventually("the pod is held back", func() bool {
+		object, err := w.local.Tracker().Get(podResource, "other", "q")
+		return err == nil && object.(*corev1.Pod).Status.Reason == offloadingv1beta1.ReasonOffloadingBackOff
+	})
+	w.r.SetMapping(Mapping{Known: true})
+	w.eventually("the pod is given up", func() bool {
+		return w.pod("p").Status.Phase == corev1.PodFailed && w.pod("p").Status.Reason == offloadingv1beta1.ReasonOffloadingAborted
+	})
+	w.terminate()
+	w.eventually("the pod goes at once", func() bool { return w.pod("p") == nil })
+}
+
+func TestThePodOfAnAbortedOffloadingIsStoppedWhenTheNamespaceComesBack(t *testing.T) {
+	w := up(t)
+	w.r.SetMapping(Mapping{Known: true})
+	w.eventually("the pod is given up", func() bool { return w.pod("p").Status.Phase == corev1.PodFailed })
+	w.offload()
+	w.eventually("the ShadowPod is gone", func() bool { return w.shadow("p") == nil })
+	w.calm()
+	if w.pod("p").Status.Phase != corev1.PodFailed {
+		t.Error("a failed pod came back to life")
+	}
+}
+
+func TestARefusedPod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod     func(*corev1.Pod)
+		err     error
+		reason  string
+		message string
+	}{
+		"by quota": {nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: compute")),
+			offloadingv1beta1.ReasonQuotaExceeded, "exceeded quota: compute"},
+		"by admission": {nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("spec.pod.hostPath: not allowed")),
+			offloadingv1beta1.ReasonPodRefused, "hostPath"},
+		"as invalid": {nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "image: Required"}},
+			offloadingv1beta1.ReasonPodRefused, "image: Required"},
+		"at home": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, nil, offloadingv1beta1.ReasonPodRefused, "hostNetwork"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.err != nil {
+				w.dyn.PrependReactor("create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
+			}
+			pod := newPod("p", "uid-1")
+			if tc.pod != nil {
+				tc.pod(pod)
+			}
+			w.add(pod)
+			w.start()
+			w.offload()
+			w.eventually("the pod tells why", func() bool { return w.pod("p").Status.Reason == tc.reason })
+			if got := w.pod("p").Status; got.Phase != corev1.PodPending || !strings.Contains(got.Message, tc.message) {
+				t.Errorf("status %+v", got)
+			}
+			w.calm()
+			if events := w.events.all(); len(events) != 1 {
+				t.Errorf("events: %v", events)
+			}
+			before := w.count()
+			w.calm()
+			if w.count() != before {
+				t.Error("a refused pod causes writes at rest")
+			}
+			w.terminate()
+			w.eventually("the pod can be removed", func() bool { return w.pod("p") == nil })
+		})
+	}
+}
+
+func TestAForeignShadowPodIsNotTouched(t *testing.T) {
+	w := newWorld(t)
+	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
+		s.Labels = map[string]string{offloadingv1beta1.OriginLabel: "naples"}
+	})
+	// The label selector, which the fake does not know, hides it from the cache.
+	w.dyn.PrependReactor("list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, newShadowList(), nil
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod tells of the conflict", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonNameConflict })
+	if w.shadow("p") == nil || slices.Contains(w.writes, "remote delete shadowpods/") {
+		t.Error("somebody else's ShadowPod was touched")
+	}
+}
+
+func TestFinishedPods(t *testing.T) {
+	w := up(t)
+	w.updateRemote(func(p *corev1.Pod) {
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		p.Status.Phase = corev1.PodSucceeded
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()}}
+	})
+	w.eventually("the pod succeeded", func() bool { return w.pod("p").Status.Phase == corev1.PodSucceeded })
+	shadow := w.shadow("p")
+	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil || shadow == nil {
+		t.Fatal(err)
+	}
+	w.eventually("the remote pod is gone", func() bool { return w.remote("p") == nil })
+	w.calm()
+	if w.shadow("p") != nil || w.pod("p").Status.Phase != corev1.PodSucceeded {
+		t.Error("a finished pod runs again")
+	}
+}
+
+func TestARecordedEndOutlivesTheRemotePod(t *testing.T) {
+	w := newWorld(t)
+	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
+		s.Status.Phase = corev1.PodFailed
+		s.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}}
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod failed", func() bool { return w.pod("p").Status.Phase == corev1.PodFailed })
+	if code := w.pod("p").Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	w.calm()
+	if w.shadow("p") == nil {
+		t.Error("the ShadowPod of a finished pod went")
+	}
+}
+
+func TestARemotePodThatIsReplaced(t *testing.T) {
+	w := up(t)
+	if err := w.kube.Tracker().Delete(podResource, twinNamespace, "p"); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
+	raw, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runRemote(raw)
+	w.eventually("the pod is ready again, restarted once", func() bool {
+		return isReady(w.pod("p")) && w.pod("p").Status.ContainerStatuses[0].RestartCount == 1
+	})
+}
+
+func TestAShadowPodThatSomebodyDeletesIsMadeAgain(t *testing.T) {
+	w := up(t)
+	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("there is a new one", func() bool { return w.shadow("p") != nil })
+	w.eventually("the pod is ready again, restarted once", func() bool {
+		return isReady(w.pod("p")) && w.pod("p").Status.ContainerStatuses[0].RestartCount == 1
+	})
+}
+
+func TestLabelsOfARunningPodTravel(t *testing.T) {
+	w := up(t)
+	w.update(func(p *corev1.Pod) { p.Labels["tier"] = "front"; delete(p.Labels, "app") })
+	w.eventually("the labels are the ShadowPod's", func() bool {
+		labels := w.shadow("p").Labels
+		return labels["tier"] == "front" && labels["app"] == ""
+	})
+}
+
+func TestNewCredentialsReopenEverything(t *testing.T) {
+	w := up(t)
+	w.calm()
+	before := w.count()
+	w.peer.set(func(s *peer.State) { s.Epoch++ })
+	w.eventually("the new link is open", func() bool {
+		w.r.mu.Lock()
+		defer w.r.mu.Unlock()
+		return w.r.link != nil && w.r.link.epoch == 2 && w.r.link.twins["shop"] != nil && w.r.link.twins["shop"].synced()
+	})
+	w.calm()
+	if w.count() != before {
+		t.Errorf("new credentials made writes: %v", w.writes[before:])
+	}
+}
+
+func TestStatusesThatCannotBeTrueAreReportedOnce(t *testing.T) {
+	w := up(t)
+	w.updateRemote(func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.1" })
+	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
+	w.updateRemote(func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.2" })
+	w.eventually("the message is up to date", func() bool {
+		for _, c := range w.pod("p").Status.Conditions {
+			if c.Type == offloadingv1beta1.InvalidRemoteStatusCondition {
+				return strings.Contains(c.Message, "127.0.0.2")
+			}
+		}
+		return false
+	})
+	if events := w.events.all(); len(events) != 1 || !strings.HasPrefix(events[0], offloadingv1beta1.ReasonInvalidRemoteStatus) {
+		t.Errorf("events: %v", events)
+	}
+}
+
+func TestTwin(t *testing.T) {
+	w := up(t)
+	ctx := context.Background()
+	got, err := w.r.Twin(ctx, "shop", "p", "uid-1")
+	if err != nil || got.Namespace != twinNamespace || got.Pod != "p" || !slices.Equal(got.Containers, []string{"app"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for name, tc := range map[string]struct{ namespace, pod, uid string }{
+		"another pod": {"shop", "q", ""}, "another UID": {"shop", "p", "uid-0"}, "another namespace": {"else", "p", ""},
+	} {
+		if _, err := w.r.Twin(ctx, tc.namespace, tc.pod, tc.uid); !errors.Is(err, api.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.peer.set(func(s *peer.State) { s.Connected = false })
+	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotConnected) {
+		t.Errorf("without connection: %v", err)
+	}
+	w.r.SetMapping(Mapping{Known: true})
+	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("not offloaded: %v", err)
+	}
+	if n := len(w.r.Pods()); n != 1 {
+		t.Errorf("%d pods", n)
+	}
+}
+
+func TestAStaleNamespaceMapGivesNothingUp(t *testing.T) {
+	w := up(t)
+	w.calm()
+	w.r.options.Confirm = func(context.Context, string) (bool, error) { return true, nil }
+	before := w.count()
+	w.r.SetMapping(Mapping{Known: true})
+	w.calm()
+	w.terminate()
+	w.calm()
+	if w.count() != before || w.pod("p").Status.Phase != corev1.PodRunning {
+		t.Errorf("writes: %v", w.writes[before:])
+	}
+}
+
+func TestAPodThatBreaksTheProgramIsIsolated(t *testing.T) {
+	err := isolated(context.Background(), key{Namespace: "shop", Name: "p"}, func(context.Context, key) error { panic("poison") })
+	if err == nil || !strings.Contains(err.Error(), "poison") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,72 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// remove ends a terminating pod: first its ShadowPod goes, with it the remote pod, and only then the local one.
+func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) error {
+	switch {
+	case v.offload == notOffloaded:
+		if everRemote(local) {
+			if err := r.confirmed(ctx, local.Namespace); err != nil {
+				return err
+			}
+		}
+		// The twin namespace is being removed with all that is in it.
+		return r.deleteLocal(ctx, local)
+	case v.offload == pending && !everRemote(local) && !v.waiting:
+		return r.deleteLocal(ctx, local)
+	case !v.ready:
+		return nil
+	case v.shadow != nil && v.shadow.DeletionTimestamp != nil:
+		return nil
+	case v.shadow != nil:
+		return r.deleteShadow(ctx, v)
+	case v.waiting:
+		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", time.Second)
+	case v.remote != nil && standsFor(v.remote, local):
+		return nil // its end is an event
+	case v.gone:
+		return r.deleteLocal(ctx, local)
+	}
+	if err := confirmGone(ctx, local, v); err != nil {
+		return err
+	}
+	return r.deleteLocal(ctx, local)
+}
+
+// everRemote tells whether the status shows that there was a remote pod.
+func everRemote(local *corev1.Pod) bool {
+	for i := range local.Status.Conditions {
+		if local.Status.Conditions[i].Type == offloadingv1beta1.RemotePodCondition {
+			return true
+		}
+	}
+	return reflection.Started(local)
+}
+
+// confirmGone asks the provider itself: nobody saw the remote pod go, so the cache may not have seen it come.
+func confirmGone(ctx context.Context, local *corev1.Pod, v view) error {
+	remote, err := v.clients.Kube.CoreV1().Pods(v.namespace).Get(ctx, local.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking the provider whether pod %s/%s is gone: %w", v.namespace, local.Name, err)
+	case standsFor(remote, local):
+		return reconcile.Wait("RemotePodTerminating", "waiting for the remote pod to end", 2*time.Second)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,180 @@
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// reconcileStatus shows on the local pod what is known of the remote one.
+func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	defer cancel()
+	local := r.local(k)
+	if local == nil || reflection.Terminal(local.Status.Phase) {
+		return nil
+	}
+	v := r.look(k, local.UID)
+	if v.offload == notOffloaded && reflection.Started(local) {
+		if err := r.confirmed(ctx, k.Namespace); err != nil {
+			return err
+		}
+	}
+	wanted, doubts := r.statusOf(local, v)
+	if wanted == nil {
+		return nil
+	}
+	if local.DeletionTimestamp != nil && !reflection.Terminal(wanted.Phase) {
+		return nil // only the end of a terminating pod is of interest
+	}
+	if wanted.Phase != corev1.PodFailed && wanted.Phase != corev1.PodSucceeded {
+		wanted.ObservedGeneration = local.Generation
+	}
+	r.tellDoubts(local, doubts)
+	return r.patchStatus(ctx, local, wanted)
+}
+
+// confirmed makes sure that a namespace which is not offloaded, as far as the cache knows, really is not.
+func (r *Reconciler) confirmed(ctx context.Context, namespace string) error {
+	if r.options.Confirm == nil {
+		return nil
+	}
+	offloaded, err := r.options.Confirm(ctx, namespace)
+	if err != nil {
+		return fmt.Errorf("asking whether namespace %q is still offloaded: %w", namespace, err)
+	}
+	if offloaded {
+		return reconcile.Wait("LocalCacheBehind", "waiting for the cache to show that the namespace is offloaded", time.Second)
+	}
+	return nil
+}
+
+// statusOf decides what the pod shows; nil means that what it shows stays.
+func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []reflection.Refused) {
+	now := r.options.Clock.Now()
+	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes, Now: now}
+	started := reflection.Started(local)
+	switch {
+	case v.offload == notOffloaded && started:
+		return ptrTo(reflection.AbortedStatus(local, fmt.Sprintf(
+			"namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)), nil
+	case v.offload == notOffloaded:
+		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff,
+			reflection.NotOffloadedMessage(local.Namespace, r.options.Remote), now)), nil
+	case v.offload == pending && !started:
+		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
+			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil
+	case !v.ready:
+		return nil, nil
+	case v.shadow == nil && v.refused != (refusal{}) && !started:
+		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now)), nil
+	case v.shadow == nil || !standsFor(v.shadow, local):
+		return nil, nil
+	case reflection.Terminal(v.shadow.Status.Phase):
+		remote := v.remote
+		if remote != nil && !standsFor(remote, local) {
+			remote = nil
+		}
+		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
+		return &status, doubts
+	case v.remote != nil && standsFor(v.remote, local):
+		status, doubts := reflection.LocalStatus(local, v.remote, in)
+		return &status, doubts
+	default:
+		return r.withoutRemote(local, v, started), nil
+	}
+}
+
+// withoutRemote is the status of a pod whose ShadowPod is there, but has no pod: the provider says why.
+func (r *Reconciler) withoutRemote(local *corev1.Pod, v view, started bool) *corev1.PodStatus {
+	now := r.options.Clock.Now()
+	reason, message := offloadingv1beta1.ReasonRemotePodMissing, "waiting for the provider to make the pod again"
+	known := false
+	for i := range v.shadow.Status.Conditions {
+		if c := &v.shadow.Status.Conditions[i]; c.Type == string(corev1.PodReady) && c.Status == metav1.ConditionFalse {
+			reason, message, known = c.Reason, fmt.Sprintf("cluster %q: %s", r.options.Remote, c.Message), true
+		}
+	}
+	switch {
+	case started:
+		return ptrTo(reflection.MissingStatus(local, message, now))
+	case known:
+		return ptrTo(reflection.WaitingStatus(local, reason, message, now))
+	default:
+		return nil
+	}
+}
+
+// tellDoubts reports once what of the provider's word was not believed.
+func (r *Reconciler) tellDoubts(local *corev1.Pod, doubts []reflection.Refused) {
+	if len(doubts) == 0 {
+		return
+	}
+	parts := make([]string, len(doubts))
+	for i := range doubts {
+		parts[i] = doubts[i].Field + ": " + doubts[i].Message
+	}
+	text := strings.Join(parts, "; ")
+	r.mu.Lock()
+	_, told := r.memory.doubted[local.UID]
+	r.memory.doubted[local.UID] = text
+	r.mu.Unlock()
+	for i := range local.Status.Conditions {
+		told = told || local.Status.Conditions[i].Type == offloadingv1beta1.InvalidRemoteStatusCondition
+	}
+	if !told && r.options.Recorder != nil {
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonInvalidRemoteStatus, text)
+	}
+}
+
+// patchStatus writes the difference, if there is one, to this version of this very pod.
+func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) error {
+	if apiequality.Semantic.DeepEqual(&local.Status, wanted) {
+		return nil
+	}
+	patch, err := statusPatch(local, wanted)
+	if err != nil {
+		return err
+	}
+	_, err = r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("updating the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+}
+
+// statusPatch is the strategic merge patch between two statuses. UID and resource version make it fail on any other pod or
+// version than the one that it was computed from.
+func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(corev1.Pod{Status: local.Status})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+	}
+	after, err := json.Marshal(corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: local.UID, ResourceVersion: local.ResourceVersion}, Status: *wanted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("comparing the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+	}
+	return patch, nil
+}
+
+func ptrTo[T any](v T) *T { return &v }

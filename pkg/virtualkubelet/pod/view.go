@@ -1,0 +1,97 @@
+package pod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// offload is what is known about a namespace.
+type offload int
+
+const (
+	// unknown: the NamespaceMap was not read yet. Nothing may be concluded.
+	unknown offload = iota
+	// notOffloaded: the NamespaceMap was read and does not want the namespace.
+	notOffloaded
+	// pending: the namespace is wanted, the provider did not accept it (yet, or any more).
+	pending
+	// offloaded: both sides agree on the twin.
+	offloaded
+)
+
+// view is all that is known about one pod at one moment.
+type view struct {
+	offload offload
+	// namespace is the twin; set when offloaded.
+	namespace string
+	// ready says that the provider answers and the caches are filled: shadow and remote can be relied on, even if nil.
+	ready   bool
+	clients peer.Clients
+	shadow  *offloadingv1beta1.ShadowPod
+	remote  *corev1.Pod
+	// settings of the node.
+	settings Settings
+	// pending says that a ShadowPod was made which the cache does not show yet.
+	created creation
+	waiting bool
+	gone    bool
+	refused refusal
+}
+
+// look takes a view; uid is that of the local pod, if there is one.
+func (r *Reconciler) look(k key, uid types.UID) view {
+	connected := r.options.Peer.State().Connected
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid]}
+	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
+	if v.offload != offloaded {
+		return v
+	}
+	v.namespace = r.mapping.Effective[k.Namespace]
+	if r.link == nil || !connected {
+		return v
+	}
+	t := r.link.twins[k.Namespace]
+	if t == nil || t.remote != v.namespace || !t.synced() {
+		return v
+	}
+	v.ready, v.clients, v.shadow, v.remote = true, r.link.clients, t.shadow(k.Name), t.pod(k.Name)
+	if v.shadow != nil && !r.owned(v.shadow) {
+		// The selector keeps what is not ours out; a provider that sends it nevertheless does not make it ours.
+		v.shadow = nil
+	}
+	if v.shadow != nil && v.waiting && v.shadow.UID == r.memory.created[uid].shadow {
+		delete(r.memory.created, uid)
+		v.waiting = false
+	}
+	return v
+}
+
+func (r *Reconciler) offload(namespace string) offload {
+	switch {
+	case !r.mapping.Known:
+		return unknown
+	case r.mapping.Desired[namespace] == "":
+		return notOffloaded
+	case r.mapping.Effective[namespace] == "":
+		return pending
+	default:
+		return offloaded
+	}
+}
+
+// standsFor tells whether a remote object was made for this very pod.
+func standsFor(remote interface{ GetAnnotations() map[string]string }, local *corev1.Pod) bool {
+	return remote.GetAnnotations()[originUID] == string(local.UID)
+}
+
+// owned tells whether a ShadowPod carries all marks of this virtual node.
+func (r *Reconciler) owned(shadow *offloadingv1beta1.ShadowPod) bool {
+	return reflection.IsOurs(shadow, r.options.Home, r.options.Remote) &&
+		shadow.Labels[offloadingv1beta1.NodeNameLabel] == r.options.Node
+}

@@ -1,0 +1,229 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// reconcileWork brings the ShadowPod in step with the local pod, and removes the local pod at the end of its life.
+func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*localTimeout)
+	defer cancel()
+	local := r.local(k)
+	if local == nil {
+		return r.orphan(ctx, k, r.look(k, ""))
+	}
+	v := r.look(k, local.UID)
+	switch {
+	case local.DeletionTimestamp != nil:
+		return r.remove(ctx, local, v)
+	case !v.ready:
+		return nil // an event tells when that changes
+	case v.shadow != nil && !standsFor(v.shadow, local):
+		return r.replace(ctx, v)
+	case reflection.Terminal(local.Status.Phase):
+		return r.stopAborted(ctx, local, v)
+	case v.shadow != nil:
+		return r.update(ctx, local, v)
+	default:
+		return r.create(ctx, k, local, v)
+	}
+}
+
+// orphan removes a ShadowPod whose local pod is gone, after the local API server confirmed that.
+func (r *Reconciler) orphan(ctx context.Context, k key, v view) error {
+	if !v.ready || v.shadow == nil || v.shadow.DeletionTimestamp != nil {
+		return nil
+	}
+	// A node may not read a pod that is not bound to it, but it may list those that are, by name: an empty list is the proof.
+	list, err := r.options.Local.CoreV1().Pods(k.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.AndSelectors(
+		fields.OneTermEqualSelector(nodeNameField, r.options.Node),
+		fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name)).String()})
+	if err != nil {
+		return fmt.Errorf("asking whether pod %s still exists: %w", k, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == k.Name && standsFor(v.shadow, &list.Items[i]) {
+			return reconcile.Wait("LocalCacheBehind", "waiting for the local cache to show the pod", time.Second)
+		}
+	}
+	return r.deleteShadow(ctx, v)
+}
+
+// replace removes what is left of an earlier pod of the same name.
+func (r *Reconciler) replace(ctx context.Context, v view) error {
+	if v.shadow.DeletionTimestamp != nil {
+		return nil
+	}
+	return r.deleteShadow(ctx, v)
+}
+
+// stopAborted removes the ShadowPod of a local pod that was ended here while the remote one did not end.
+func (r *Reconciler) stopAborted(ctx context.Context, local *corev1.Pod, v view) error {
+	if v.shadow == nil || v.shadow.DeletionTimestamp != nil || reflection.Terminal(v.shadow.Status.Phase) {
+		return nil
+	}
+	if v.remote != nil && standsFor(v.remote, local) && reflection.Finished(v.remote) {
+		return nil
+	}
+	return r.deleteShadow(ctx, v)
+}
+
+// update changes what may change of a running pod.
+func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) error {
+	if v.shadow.DeletionTimestamp != nil {
+		return nil
+	}
+	r.accept(local)
+	wanted, refused := reflection.ShadowPod(local, r.input(v))
+	if refused != nil {
+		// It runs already; what changed since cannot be taken over.
+		return nil
+	}
+	changes := reflection.ShadowPodChanges(v.shadow, wanted)
+	if len(changes) == 0 {
+		return nil
+	}
+	return patchShadow(ctx, v.clients, v.shadow, changes)
+}
+
+func (r *Reconciler) input(v view) reflection.PodInput {
+	return reflection.PodInput{
+		Home: r.options.Home, Remote: r.options.Remote, Node: r.options.Node, Namespace: v.namespace,
+		Patch: v.settings.Patch, NotReflected: v.settings.NotReflected,
+	}
+}
+
+// create makes the ShadowPod, unless something of an earlier pod of that name is still there.
+func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v view) error {
+	if v.waiting {
+		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", creationSeen/4)
+	}
+	if v.remote != nil && !standsFor(v.remote, local) {
+		return nil // the end of the earlier remote pod is an event
+	}
+	wanted, refused := reflection.ShadowPod(local, r.input(v))
+	if refused != nil {
+		r.refuse(local, refusal{refused.Reason, refused.Message})
+		return nil // until the pod changes
+	}
+	uid, err := createShadow(ctx, v.clients, wanted)
+	switch {
+	case err == nil:
+		r.accept(local)
+		r.expect(local, uid)
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return r.adopt(ctx, local, v)
+	case apierrors.IsNotFound(err):
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the provider to make the namespace", 10*time.Second)
+	}
+	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
+		r.refuse(local, refusalOf(err, r.options.Remote))
+		// What the provider finds wrong today it may accept tomorrow: its rules change without us being told.
+		return reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
+	}
+	return err
+}
+
+// adopt finds out what stands in the way of a creation: our own earlier attempt, a remnant, or somebody else's object.
+func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error {
+	shadow, err := getShadow(ctx, v.clients, v.namespace, local.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return err // it has just gone: try again
+	case err != nil:
+		return err
+	case !r.owned(shadow):
+		r.refuse(local, refusal{offloadingv1beta1.ReasonNameConflict, fmt.Sprintf(
+			"cluster %q has a ShadowPod of that name in namespace %q that does not belong to this node; rename the pod or have it removed",
+			r.options.Remote, v.namespace)})
+		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, errors.New("the ShadowPod exists and is not ours"))
+	case standsFor(shadow, local):
+		r.accept(local)
+		r.expect(local, shadow.UID)
+		return nil
+	default:
+		v.shadow = shadow
+		if err := r.replace(ctx, v); err != nil {
+			return err
+		}
+		return reconcile.Wait("EarlierPod", "waiting for the earlier pod of that name to go", time.Second)
+	}
+}
+
+// expect keeps the pod from being made again before the cache shows it.
+func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
+	k := keyOf(local)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.link != nil {
+		if t := r.link.twins[k.Namespace]; t != nil {
+			if shadow := t.shadow(k.Name); shadow != nil && shadow.UID == c {
+				return
+			}
+		}
+	}
+	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
+}
+
+// refuse remembers why the pod cannot run, shows it, and tells it once.
+func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
+	r.mu.Lock()
+	news := r.memory.refuse(local.UID, why)
+	r.mu.Unlock()
+	if !news {
+		return
+	}
+	r.status.Add(keyOf(local))
+	if r.options.Recorder != nil && local.Status.Reason != why.reason {
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
+	}
+}
+
+func (r *Reconciler) accept(local *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memory.refused, local.UID)
+}
+
+// refusalOf tells the user what the provider said.
+func refusalOf(err error, cluster string) refusal {
+	message := err.Error()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		message = status.Status().Message
+	}
+	reason := offloadingv1beta1.ReasonPodRefused
+	if strings.Contains(strings.ToLower(message), "quota") {
+		reason = offloadingv1beta1.ReasonQuotaExceeded
+	}
+	return refusal{reason, fmt.Sprintf("cluster %q refused the pod: %s", cluster, message)}
+}
+
+// deleteLocal removes the local pod for good, as a kubelet does when its containers are gone.
+func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
+	if ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 && len(local.Finalizers) > 0 {
+		return nil // done already; somebody else's finalizer holds it
+	}
+	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
+	})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("removing pod %s/%s: %w", local.Namespace, local.Name, err)
+}

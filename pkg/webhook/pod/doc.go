@@ -1,0 +1,4 @@
+// Package pod is the admission of new pods in offloaded namespaces: it lets the scheduler put them where the namespace's
+// NamespaceOffloading says. The decision is placement.MutatePod; this package only looks up what it needs. A pod whose
+// namespace has no NamespaceOffloading (any more) is admitted as it is, with a warning: it must not be lost over that.
+package pod

@@ -1,0 +1,64 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/placement"
+	"liqo.io/liqo/pkg/webhook/patch"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespaceoffloadings,verbs=get;list;watch
+
+// Path that the webhook is served at.
+const Path = "/mutate/pod"
+
+// Options configure the webhook.
+type Options struct {
+	// RuntimeClass by which pods ask for a virtual node themselves; empty means the default one.
+	RuntimeClass string
+}
+
+type webhook struct {
+	client.Reader
+	admission.Decoder
+	Options
+}
+
+// Register serves the webhook on a manager's webhook server.
+func Register(mgr ctrl.Manager, o Options) error {
+	w := &webhook{Reader: mgr.GetClient(), Decoder: admission.NewDecoder(mgr.GetScheme()), Options: o}
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: w})
+	return nil
+}
+
+// Handle decides about one new pod.
+func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var pod corev1.Pod
+	if err := w.Decode(req, &pod); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
+	}
+	before := pod.DeepCopy()
+	var nso offloadingv1beta1.NamespaceOffloading
+	err := w.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, &nso)
+	if apierrors.IsNotFound(err) {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("namespace %s is labelled for offloading but has no NamespaceOffloading: the pod stays in this cluster; "+
+			"offload the namespace with 'liqoctl offload namespace %s'", req.Namespace, req.Namespace))
+	}
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("reading the NamespaceOffloading of namespace %s: %w", req.Namespace, err))
+	}
+	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass}
+	if !nso.DeletionTimestamp.IsZero() || !placement.MutatePod(&pod, rules) {
+		return admission.Allowed("")
+	}
+	return patch.Between(before, &pod)
+}

@@ -1,0 +1,56 @@
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+func TestHandle(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nso := func(namespace string, strategy offloadingv1beta1.PodOffloadingStrategyType) *offloadingv1beta1.NamespaceOffloading {
+		return &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "offloading"}, Spec: offloadingv1beta1.NamespaceOffloadingSpec{PodOffloadingStrategy: strategy}}
+	}
+	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote")).Build()}
+	toleration := `{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoExecute","key":"virtual-node.liqo.io/not-allowed","operator":"Exists"}]}`
+	for name, tc := range map[string]struct {
+		namespace, pod, patch string
+		warned, allowed       bool
+	}{
+		"E1: no NamespaceOffloading is a warning": {"none", `{"spec":{"containers":[{"name":"c"}]}}`, "null", true, true},
+		"Local":          {"local", `{"spec":{"containers":[{"name":"c"}]}}`, "null", false, true},
+		"LocalAndRemote": {"both", `{"spec":{"containers":[{"name":"c"}]}}`, "[" + toleration + "]", false, true},
+		"a field of a newer Kubernetes is left as it is": {"both", `{"spec":{"containers":[{"name":"c"}],"teleport":true}}`, "[" + toleration + "]", false, true},
+		"no pod at all": {"both", `[]`, "null", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: tc.namespace, Object: runtime.RawExtension{Raw: []byte(tc.pod)}}})
+			patch, err := json.Marshal(got.Patches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]any{tc.patch, tc.warned, tc.allowed}, []any{string(patch), len(got.Warnings) > 0, got.Allowed}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	remote := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "remote", Object: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}}})
+	if len(remote.Patches) != 2 {
+		t.Errorf("Remote gives %v, want affinity and toleration", remote.Patches)
+	}
+}

@@ -1,0 +1,138 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+)
+
+// create decides about a new ShadowPod.
+func (w *webhook) create(ctx context.Context, req admission.Request) admission.Response {
+	shadow, err := decode(req.Object.Raw, true)
+	if err != nil {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", err)
+	}
+	consumer := consumerOf(req.UserInfo.Groups)
+	if consumer == "" {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "only a virtual kubelet of a consumer cluster may create ShadowPods; to run a pod here, create a Pod")
+	}
+	var ns corev1.Namespace
+	if err := w.Get(ctx, client.ObjectKey{Name: req.Namespace}, &ns); err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("reading Namespace %s: %w", req.Namespace, err))
+	}
+	if response := checkOwner(shadow, &ns, consumer); !response.Allowed {
+		return response
+	}
+	creator := capacity.UserLabel(req.UserInfo.Username)
+	if shadow.Labels[offloadingv1beta1.CreatorUserLabel] != creator {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "the label %s does not name the user that creates the ShadowPod", offloadingv1beta1.CreatorUserLabel)
+	}
+	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
+	}
+	return w.charge(ctx, req, shadow, consumer, creator)
+}
+
+// checkOwner holds namespace, object and requester against each other.
+func checkOwner(shadow *offloadingv1beta1.ShadowPod, ns *corev1.Namespace, consumer string) admission.Response {
+	twin := ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] != "" && ns.Labels[corev1beta1.ManagedLabel] == "true"
+	switch origin := shadow.Labels[offloadingv1beta1.OriginLabel]; {
+	case !twin || ns.Labels[corev1beta1.RemoteClusterIDLabel] != consumer:
+		return refuse(offloadingv1beta1.ReasonPodRefused, "namespace %s is not offloaded by cluster %s", ns.Name, consumer)
+	case origin != consumer:
+		return refuse(offloadingv1beta1.ReasonPodRefused, "the label %s is %q and must be %q", offloadingv1beta1.OriginLabel, origin, consumer)
+	case len(shadow.Finalizers) > 0 || len(shadow.OwnerReferences) > 0:
+		return refuse(offloadingv1beta1.ReasonPodRefused, "a ShadowPod has no finalizers and no owner references")
+	}
+	return admission.Allowed("")
+}
+
+// charge holds a new ShadowPod against its user's Quota.
+func (w *webhook) charge(ctx context.Context, req admission.Request, shadow *offloadingv1beta1.ShadowPod, consumer, creator string) admission.Response {
+	grant, err := w.grant(ctx, consumer, req.UserInfo.Username)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	switch {
+	case grant == nil && w.Enforce:
+		return refuse(offloadingv1beta1.ReasonQuotaExceeded, "the provider has no Quota for user %s: the ResourceSlice is not granted yet, or is gone", req.UserInfo.Username)
+	case grant == nil:
+		return admission.Allowed("")
+	case !w.Enforce:
+		if ptr.Deref(grant.Cordoned, false) {
+			return refuse(offloadingv1beta1.ReasonCordoned, "the provider takes no new pods of this slice: it is cordoned; ask the provider's administrator")
+		}
+		return admission.Allowed("")
+	case !w.book.ready():
+		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the provider is counting the pods that exist; try again"))
+	}
+	name := shadow.Name
+	if name == "" {
+		name = req.Name
+	}
+	key := types.NamespacedName{Namespace: req.Namespace, Name: name}
+	if refusal := w.book.ledger.Admit(key, creator, grant, &shadow.Spec.Pod, w.Clock.Now(), ptr.Deref(req.DryRun, false)); refusal != nil {
+		return refuse(refusal.Reason, "%s", refusal.Message)
+	}
+	return admission.Allowed("")
+}
+
+// grant returns the Quota of a consumer's user; nil if there is none. Of several the first by name counts.
+func (w *webhook) grant(ctx context.Context, consumer, user string) (*offloadingv1beta1.QuotaSpec, error) {
+	var list offloadingv1beta1.QuotaList
+	namespace := corev1beta1.TenantNamespacePrefix + consumer
+	if err := w.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing Quotas in %s: %w", namespace, err)
+	}
+	var found *offloadingv1beta1.Quota
+	for i := range list.Items {
+		if q := &list.Items[i]; q.Spec.User == user && (found == nil || q.Name < found.Name) {
+			found = q
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return &found.Spec, nil
+}
+
+// update decides about a change of a ShadowPod.
+func (w *webhook) update(req admission.Request) admission.Response {
+	shadow, err := decode(req.Object.Raw, true)
+	if err != nil {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", err)
+	}
+	old, err := decode(req.OldObject.Raw, false)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	consumer := consumerOf(req.UserInfo.Groups)
+	if consumer != "" && old.Labels[offloadingv1beta1.CreatorUserLabel] != capacity.UserLabel(req.UserInfo.Username) {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "the ShadowPod was created by another user")
+	}
+	for _, label := range []string{offloadingv1beta1.OriginLabel, offloadingv1beta1.CreatorUserLabel} {
+		if shadow.Labels[label] != old.Labels[label] {
+			return refuse(offloadingv1beta1.ReasonPodRefused, "the label %s cannot be changed", label)
+		}
+	}
+	if consumer != "" && (len(shadow.Finalizers) > len(old.Finalizers) || len(shadow.OwnerReferences) > len(old.OwnerReferences)) {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "a ShadowPod has no finalizers and no owner references")
+	}
+	if why := whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod); why != "" {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%s", why)
+	}
+	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
+	}
+	return admission.Allowed("")
+}

@@ -1,0 +1,138 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/json"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/webhook/patch"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods;quotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
+// Paths that the webhooks are served at.
+const (
+	MutatePath   = "/mutate/shadowpods"
+	ValidatePath = "/validate/shadowpods"
+)
+
+// Options configure the webhooks.
+type Options struct {
+	// Check returns what a PodSpec has that is not on the allow-list; required.
+	Check func(*corev1.PodSpec) field.ErrorList
+	// Enforce makes a Quota a condition of every ShadowPod.
+	Enforce bool
+	// Clock ends reservations; the real one if nil.
+	Clock clock.PassiveClock
+}
+
+type webhook struct {
+	client.Reader
+	Options
+	book *book
+}
+
+// Register serves the webhooks on a manager's webhook server, and feeds the ledger on every replica.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Check == nil {
+		return fmt.Errorf("registering the ShadowPod webhooks: Options.Check is required")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	w := &webhook{Reader: mgr.GetClient(), Options: o, book: newBook(mgr.GetCache())}
+	if err := mgr.Add(w.book); err != nil {
+		return fmt.Errorf("registering the ledger of ShadowPods: %w", err)
+	}
+	mgr.GetWebhookServer().Register(MutatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.mutate)})
+	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.validate)})
+	return nil
+}
+
+// decode reads a ShadowPod. Fields that it does not know are an error: they could mean something to a newer Kubernetes.
+func decode(raw []byte, strictly bool) (*offloadingv1beta1.ShadowPod, error) {
+	var shadow offloadingv1beta1.ShadowPod
+	problems, err := json.UnmarshalStrict(raw, &shadow)
+	if err != nil {
+		return nil, fmt.Errorf("decoding the ShadowPod: %w", err)
+	}
+	if strictly && len(problems) > 0 {
+		return nil, fmt.Errorf("decoding the ShadowPod: %w", problems[0])
+	}
+	return &shadow, nil
+}
+
+// mutate records who creates a ShadowPod.
+func (w *webhook) mutate(_ context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	shadow, err := decode(req.Object.Raw, false)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	creator := capacity.UserLabel(req.UserInfo.Username)
+	if req.Operation == admissionv1.Update {
+		old, err := decode(req.OldObject.Raw, false)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		creator = old.Labels[offloadingv1beta1.CreatorUserLabel]
+	}
+	if creator == "" || shadow.Labels[offloadingv1beta1.CreatorUserLabel] == creator {
+		return admission.Allowed("")
+	}
+	before := shadow.DeepCopy()
+	if shadow.Labels == nil {
+		shadow.Labels = map[string]string{}
+	}
+	shadow.Labels[offloadingv1beta1.CreatorUserLabel] = creator
+	return patch.Between(before, shadow)
+}
+
+// consumerOf returns the consumer that a requester acts for, by its groups. Two consumers at once are none.
+func consumerOf(groups []string) string {
+	prefix, found := identity.ConsumerGroup(""), ""
+	for _, group := range groups {
+		id, ok := strings.CutPrefix(group, prefix)
+		if !ok || id == "" || id == found {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = id
+	}
+	return found
+}
+
+// refuse answers with the stable reason before the words.
+func refuse(reason, format string, args ...any) admission.Response {
+	return admission.Denied(reason + ": " + fmt.Sprintf(format, args...))
+}
+
+// validate decides about one request.
+func (w *webhook) validate(ctx context.Context, req admission.Request) admission.Response {
+	switch req.Operation {
+	case admissionv1.Create:
+		return w.create(ctx, req)
+	case admissionv1.Update:
+		return w.update(req)
+	default:
+		return admission.Allowed("")
+	}
+}

@@ -1,0 +1,270 @@
+package shadowpod
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+)
+
+const (
+	user  = "liqo.io:slice:milan-0123456789ab"
+	group = "liqo.io:consumer:rome"
+)
+
+func newWebhook(t *testing.T, cordoned bool) *webhook {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twin := func(name, cluster, manager string) *corev1.Namespace {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/remote-cluster-id": cluster, "liqo.io/managed": "true"}}}
+		if manager != "" {
+			ns.Annotations = map[string]string{"liqo.io/managed-by-namespace-map": manager}
+		}
+		return ns
+	}
+	quota := &offloadingv1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "q"}, Spec: offloadingv1beta1.QuotaSpec{User: user,
+		Cordoned: ptr.To(cordoned), Resources: corev1.ResourceList{"cpu": resource.MustParse("2"), "pods": resource.MustParse("2")}}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(quota, twin("shop-rome", "rome", "liqo-tenant-rome/milan"), twin("shop-naples", "naples", "liqo-tenant-naples/milan"),
+		twin("liqo-tenant-rome", "rome", "")).Build()
+	w := &webhook{Reader: c, book: newBook(nil), Options: Options{Enforce: true, Clock: testclock.NewFakePassiveClock(time.Unix(0, 0)), Check: func(s *corev1.PodSpec) field.ErrorList {
+		if s.HostNetwork {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "hostNetwork"), "not here")}
+		}
+		return nil
+	}}}
+	w.book.synced.Store(true)
+	return w
+}
+
+func shadow(changes ...func(*offloadingv1beta1.ShadowPod)) *offloadingv1beta1.ShadowPod {
+	s := &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "web", Labels: map[string]string{
+		"offloading.liqo.io/origin": "rome", "liqo.io/creator-user": capacity.UserLabel(user)}},
+		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "busybox",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}}}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func raw(t *testing.T, o any) runtime.RawExtension {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: text}
+}
+
+func request(t *testing.T, operation admissionv1.Operation, old, now *offloadingv1beta1.ShadowPod, changes ...func(*admission.Request)) admission.Request {
+	t.Helper()
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Namespace: "shop-rome", Name: "web",
+		UserInfo: authenticationv1.UserInfo{Username: user, Groups: []string{"system:authenticated", group}}}}
+	if now != nil {
+		req.Object = raw(t, now)
+	}
+	if old != nil {
+		req.OldObject = raw(t, old)
+	}
+	for _, change := range changes {
+		change(&req)
+	}
+	return req
+}
+
+func words(r admission.Response) string {
+	if r.Result == nil {
+		return ""
+	}
+	return r.Result.Message
+}
+
+func TestCreate(t *testing.T) {
+	as := func(name string, groups ...string) func(*admission.Request) {
+		return func(r *admission.Request) { r.UserInfo.Username, r.UserInfo.Groups = name, groups }
+	}
+	in := func(namespace string) func(*admission.Request) {
+		return func(r *admission.Request) { r.Namespace = namespace }
+	}
+	for name, tc := range map[string]struct {
+		shadow   *offloadingv1beta1.ShadowPod
+		change   func(*admission.Request)
+		cordoned bool
+		want     string
+	}{
+		"what a virtual kubelet sends":        {shadow(), func(*admission.Request) {}, false, ""},
+		"V4: a field that is not on the list": {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.HostNetwork = true }), func(*admission.Request) {}, false, "PodRefused: spec.pod.hostNetwork"},
+		"V4: a field that nobody knows":       {nil, func(r *admission.Request) { r.Object.Raw = []byte(`{"spec":{"pod":{"hostTeleport":true}}}`) }, false, `PodRefused: decoding the ShadowPod: unknown field "spec.pod.hostTeleport"`},
+		"V4: a field twice": {nil, func(r *admission.Request) {
+			r.Object.Raw = []byte(`{"spec":{"pod":{"hostNetwork":true,"hostNetwork":false}}}`)
+		}, false, "PodRefused: decoding the ShadowPod: duplicate field"},
+		"V4: a field in capitals":          {nil, func(r *admission.Request) { r.Object.Raw = []byte(`{"spec":{"pod":{"HOSTNETWORK":true}}}`) }, false, "PodRefused: decoding the ShadowPod: unknown field"},
+		"V4: no JSON":                      {nil, func(r *admission.Request) { r.Object.Raw = []byte(`{`) }, false, "PodRefused: decoding"},
+		"V12: another cluster's origin":    {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }), func(*admission.Request) {}, false, "PodRefused: the label offloading.liqo.io/origin"},
+		"V12: no origin":                   {shadow(func(s *offloadingv1beta1.ShadowPod) { delete(s.Labels, "offloading.liqo.io/origin") }), func(*admission.Request) {}, false, "PodRefused: the label offloading.liqo.io/origin"},
+		"V12: another cluster's namespace": {shadow(), in("shop-naples"), false, "PodRefused: namespace shop-naples is not offloaded by cluster rome"},
+		"V12: the tenant namespace":        {shadow(), in("liqo-tenant-rome"), false, "PodRefused: namespace liqo-tenant-rome is not offloaded"},
+		"V12: another consumer's user":     {shadow(), as("liqo.io:slice:x", "liqo.io:consumer:naples"), false, "PodRefused: namespace shop-rome is not offloaded by cluster naples"},
+		"V12: a user of two consumers":     {shadow(), as(user, group, "liqo.io:consumer:naples"), false, "PodRefused: only a virtual kubelet"},
+		"V12: nobody's user":               {shadow(), as("admin", "system:masters"), false, "PodRefused: only a virtual kubelet"},
+		"V12: a group without name":        {shadow(), as(user, "liqo.io:consumer:"), false, "PodRefused: only a virtual kubelet"},
+		"V9: another creator":              {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "somebody" }), func(*admission.Request) {}, false, "PodRefused: the label liqo.io/creator-user"},
+		"V9: a user without a Quota":       {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = capacity.UserLabel("other") }), as("other", group), false, "QuotaExceeded: the provider has no Quota"},
+		"V9: more than was granted": {shadow(func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("3")
+		}), func(*admission.Request) {}, false, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: a negative request": {shadow(func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("-3")
+		}), func(*admission.Request) {}, false, "PodRefused: the quantity -3 of cpu is negative"},
+		"V10: a cordoned slice":                            {shadow(), func(*admission.Request) {}, true, "Cordoned: "},
+		"a finalizer, which would keep namespaces forever": {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }), func(*admission.Request) {}, false, "PodRefused: a ShadowPod has no finalizers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, tc.cordoned)
+			got := w.validate(context.Background(), request(t, admissionv1.Create, nil, tc.shadow, tc.change))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+}
+
+func TestQuotaOverSeveralPods(t *testing.T) {
+	w := newWebhook(t, false)
+	create := func(name string, dry bool) bool {
+		return w.validate(context.Background(), request(t, admissionv1.Create, nil, shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = name }), func(r *admission.Request) {
+			r.Name, r.DryRun = name, ptr.To(dry)
+		})).Allowed
+	}
+	if !create("a", true) || !create("a", false) || !create("b", false) || create("c", false) {
+		t.Error("two pods fit, the third does not")
+	}
+	a := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = "a" })
+	w.book.OnAdd(a, true)
+	if create("c", false) {
+		t.Error("the pod that appeared is not counted")
+	}
+	done := a.DeepCopy()
+	done.Status.Phase = corev1.PodSucceeded
+	w.book.OnUpdate(a, done)
+	if !create("c", false) {
+		t.Error("a finished pod is counted")
+	}
+	w.book.OnAdd(shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = "b" }), false)
+	w.book.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "shop-rome/b", Obj: shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = "b" })})
+	if !create("d", false) {
+		t.Error("a pod whose deletion was missed is counted")
+	}
+	w.book.synced.Store(false)
+	got := w.validate(context.Background(), request(t, admissionv1.Create, nil, shadow()))
+	if got.Allowed || got.Result.Code != 503 {
+		t.Errorf("allowed %v, code %d before the ledger is complete", got.Allowed, got.Result.Code)
+	}
+}
+
+func TestWithoutEnforcement(t *testing.T) {
+	for cordoned, allowed := range map[bool]bool{false: true, true: false} {
+		w := newWebhook(t, cordoned)
+		w.Enforce = false
+		big := shadow(func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("300")
+		})
+		if got := w.validate(context.Background(), request(t, admissionv1.Create, nil, big)); got.Allowed != allowed {
+			t.Errorf("cordoned %v: allowed %v: %s", cordoned, got.Allowed, words(got))
+		}
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	type change = func(*offloadingv1beta1.ShadowPod)
+	other := func(r *admission.Request) { r.UserInfo.Username = "liqo.io:slice:second-0123456789ab" }
+	local := func(r *admission.Request) { r.UserInfo = authenticationv1.UserInfo{Username: "admin"} }
+	same := func(*admission.Request) {}
+	for name, tc := range map[string]struct {
+		before, after change
+		as            func(*admission.Request)
+		want          string
+	}{
+		"labels":             {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, same, ""},
+		"the image":          {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
+		"a new toleration":   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
+		"a toleration less":  {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
+		"another toleration": {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
+		"a deadline":         {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, same, ""},
+		"a later deadline":   {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](6) }, same, "PodRefused: activeDeadlineSeconds"},
+		"another command":    {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Command = []string{"sh"} }, same, "PodRefused: the specification of a pod cannot be changed"},
+		"a container more": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers = append(s.Spec.Pod.Containers, corev1.Container{Name: "d"})
+		}, same, "PodRefused: containers cannot be added"},
+		"a container less": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers = nil }, same, "PodRefused: containers cannot be added or removed"},
+		"V9: smaller requests to free the grant": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources = corev1.ResourceRequirements{}
+		}, same, "PodRefused: the specification"},
+		"V12: another origin":      {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},
+		"V9: another creator":      {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "x" }, same, "PodRefused: the label liqo.io/creator-user cannot"},
+		"another slice's user":     {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, other, "PodRefused: the ShadowPod was created by another user"},
+		"an administrator's label": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, local, ""},
+		"a finalizer":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }, same, "PodRefused: a ShadowPod has no finalizers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := shadow()
+			if tc.before != nil {
+				tc.before(old)
+			}
+			now := old.DeepCopy()
+			tc.after(now)
+			got := newWebhook(t, false).validate(context.Background(), request(t, admissionv1.Update, old, now, tc.as))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+	if got := newWebhook(t, false).validate(context.Background(), request(t, admissionv1.Delete, shadow(), nil)); !got.Allowed {
+		t.Error("deletion is refused")
+	}
+}
+
+func TestMutate(t *testing.T) {
+	w := newWebhook(t, false)
+	bare := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels = nil })
+	forged := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "forged" })
+	for name, tc := range map[string]struct {
+		req  admission.Request
+		want string
+	}{
+		"the creator is recorded":                 {request(t, admissionv1.Create, nil, bare), `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
+		"a forged creator is replaced":            {request(t, admissionv1.Create, nil, forged), `[{"op":"replace","path":"/metadata/labels/liqo.io~1creator-user","value":"` + capacity.UserLabel(user) + `"}]`},
+		"an update that forgets it is completed":  {request(t, admissionv1.Update, shadow(), bare), `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
+		"an update that has it is left as it is":  {request(t, admissionv1.Update, shadow(), shadow()), "null"},
+		"deletions are none of its business":      {request(t, admissionv1.Delete, shadow(), nil), "null"},
+		"a creation that has it is left as it is": {request(t, admissionv1.Create, nil, shadow()), "null"},
+	} {
+		got, err := json.Marshal(w.mutate(context.Background(), tc.req).Patches)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: error %v, patch %s, want %s", name, err, got, tc.want)
+		}
+	}
+}

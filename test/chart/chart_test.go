@@ -1,0 +1,236 @@
+package chart
+
+import (
+	"flag"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"liqo.io/liqo/charts"
+	"liqo.io/liqo/pkg/config/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// valueSets are the installations that are rendered; each has a golden file.
+var valueSets = map[string]string{
+	"default":             `discovery: {config: {clusterID: rome}}`,
+	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true}",
+	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
+	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
+}
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	var files []*loader.BufferedFile
+	err := fs.WalkDir(charts.Liqo(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(charts.Liqo(), path)
+		files = append(files, &loader.BufferedFile{Name: path, Data: data})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := loader.LoadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func render(t *testing.T, values string) (map[string]string, error) {
+	t.Helper()
+	c := load(t)
+	given, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(c, given); err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "liqo", Namespace: "liqo", IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(c, all)
+}
+
+func TestRender(t *testing.T) {
+	for name, values := range valueSets {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(t, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			for _, path := range slices.Sorted(maps.Keys(rendered)) {
+				// CRDs and generated rules are compared with the code they are made from, elsewhere.
+				if strings.Contains(path, "liqo-crds") || strings.TrimSpace(rendered[path]) == "" || strings.HasSuffix(path, "rbac.yaml") {
+					continue
+				}
+				text.WriteString("# " + path + "\n" + strings.TrimSpace(rendered[path]) + "\n---\n")
+			}
+			golden := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), text.String()); diff != "" {
+				t.Errorf("the chart renders something else than %s (go test ./test/chart -update writes it):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestEveryDocumentIsYAML(t *testing.T) {
+	for name, values := range valueSets {
+		rendered, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range rendered {
+			if strings.HasSuffix(path, "NOTES.txt") {
+				continue
+			}
+			for _, document := range strings.Split(text, "\n---") {
+				var object map[string]any
+				if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+					t.Errorf("%s: %s: %v", name, path, err)
+				}
+				if len(object) > 0 && (object["kind"] == nil || object["apiVersion"] == nil) {
+					t.Errorf("%s: %s: a document has no kind", name, path)
+				}
+			}
+		}
+	}
+}
+
+func TestCRDsAreKept(t *testing.T) {
+	rendered, err := render(t, valueSets["default"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := 0
+	for path, text := range rendered {
+		if !strings.Contains(path, "liqo-crds") {
+			continue
+		}
+		for _, document := range strings.Split(text, "\n---") {
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			crds++
+			if !strings.Contains(document, "helm.sh/resource-policy: keep") {
+				t.Errorf("a CRD would be deleted with the release:\n%.300s", document)
+			}
+		}
+	}
+	if crds != 12 {
+		t.Errorf("the chart has %d CRDs, want the 12 of groups core, authentication and offloading", crds)
+	}
+}
+
+func TestConfigurationFileIsUnderstood(t *testing.T) {
+	for name, values := range valueSets {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(t, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var configMap corev1.ConfigMap
+			if err := yaml.Unmarshal([]byte(rendered["liqo/templates/config.yaml"]), &configMap); err != nil {
+				t.Fatal(err)
+			}
+			c, err := v1alpha1.Parse([]byte(configMap.Data["config.yaml"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLevel := ""
+			if name == "hardened" {
+				wantLevel = "baseline"
+			}
+			if c.Offloading.TwinNamespaces.PodSecurity != wantLevel {
+				t.Errorf("twin namespaces enforce %q, want %q", c.Offloading.TwinNamespaces.PodSecurity, wantLevel)
+			}
+		})
+	}
+}
+
+func TestPodsAreHardened(t *testing.T) {
+	rendered, err := render(t, valueSets["default"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.Unmarshal([]byte(strings.Split(rendered["liqo/templates/deployment.yaml"], "\n---")[0]), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	c := pod.Containers[0]
+	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+		!*c.SecurityContext.ReadOnlyRootFilesystem || *c.SecurityContext.AllowPrivilegeEscalation ||
+		c.SecurityContext.Capabilities.Drop[0] != "ALL" || c.Resources.Requests.Cpu().IsZero() || c.ReadinessProbe == nil || c.LivenessProbe == nil {
+		t.Error("the controller manager's pod is not hardened")
+	}
+}
+
+func TestRefusedValues(t *testing.T) {
+	for name, tc := range map[string]struct{ values, want string }{
+		"an unknown key":                {"reflection: {}", "reflection"},
+		"an unknown key further down":   {"offloading: {createNodes: true}", "createNodes"},
+		"a cluster ID with capitals":    {"discovery: {config: {clusterID: Rome}}", "clusterID"},
+		"a cluster ID that is too long": {"discovery: {config: {clusterID: " + strings.Repeat("a", 52) + "}}", "clusterID"},
+		"an unknown profile":            {"profile: strict", "profile"},
+		"an unknown policy":             {"offloading: {reflection: {secret: {type: Deny}}}", "type"},
+		"an unknown pull policy":        {"pullPolicy: Sometimes", "pullPolicy"},
+		"negative workers":              {"offloading: {reflection: {pod: {workers: -1}}}", "workers"},
+		"no replicas":                   {"controllerManager: {replicas: 0}", "replicas"},
+		"a plain http API server":       {"apiServer: {address: 'http://a'}", "address"},
+		"a pod CIDR that is none":       {"ipam: {podCIDR: ten}", "podCIDR"},
+		"an unknown failure policy":     {"webhook: {failurePolicy: Maybe}", "failurePolicy"},
+		"an unknown Pod Security level": {"offloading: {twinNamespaces: {podSecurity: safe}}", "podSecurity"},
+		"a string for a number":         {"webhook: {port: https}", "port"},
+		"an unknown enforcement":        {"controllerManager: {config: {defaultLimitsEnforcement: Harder}}", "defaultLimitsEnforcement"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(t, tc.values)
+			if err == nil {
+				t.Fatalf("the chart took %s", tc.values)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error does not name %q: %v", tc.want, err)
+			}
+		})
+	}
+}
+
+func TestLint(t *testing.T) {
+	for _, message := range lint.All(filepath.Join("..", "..", "charts", "liqo"), map[string]any{}, "liqo", false).Messages {
+		if message.Severity >= support.WarningSev {
+			t.Error(message)
+		}
+	}
+}

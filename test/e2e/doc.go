@@ -1,0 +1,17 @@
+// Package e2e runs Liqo on two real clusters, as a user would: liqoctl installs it on rome and milan, rome peers with
+// milan, namespaces are offloaded, and kubectl works on pods that run in the other cluster.
+//
+// Contract:
+//   - The lab is named "e2e": rome with one real node, milan with two, so that one of them can be lost. It needs root.
+//   - liqoctl and kubectl are run as programs; their exit codes and output are part of what is tested. client-go only observes.
+//   - Tests share the installed and peered pair, ask for it with suite.peered, and leave it as they found it: each can be
+//     run alone with -run.
+//   - Every wait has a deadline, and fails with what it waited for and what it saw last. Nothing sleeps.
+//   - When a test fails, logs, Events, pods and our objects of both clusters are written to a folder that is printed.
+//
+// Environment:
+//
+//	LIQO_E2E=off       leaves the tests out
+//	LIQO_E2E_KEEP=1    keeps the lab, so that the next run starts in seconds
+//	LIQO_E2E_LOGS=dir  where to write what is known about a failure (default: a temporary folder)
+package e2e

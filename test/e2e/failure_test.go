@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recording is how long writing down what is known about a failure may last.
+const recording = time.Minute
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// recordFailure writes down the state of both clusters when the test fails, before it cleans up behind itself.
+func (s *suite) recordFailure(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		base := os.Getenv("LIQO_E2E_LOGS")
+		if base == "" {
+			base = os.TempDir()
+		}
+		folder := filepath.Join(base, "liqo-e2e-"+unsafe.ReplaceAllString(t.Name(), "-")+time.Now().Format("-150405"))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), recording)
+		defer cancel()
+		for _, c := range []*side{s.rome, s.milan} {
+			if err := s.record(ctx, c, filepath.Join(folder, c.name)); err != nil {
+				t.Logf("recording the state of %s: %v", c.name, err)
+			}
+		}
+		t.Logf("the state of both clusters is in %s, the lab's own logs are in %s", folder, filepath.Join(s.lab.Dir(), "logs"))
+	})
+}
+
+func (s *suite) record(ctx context.Context, c *side, folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for name, args := range map[string][]string{
+		"pods.txt":   {"get", "pods,nodes", "-A", "-o", "wide"},
+		"pods.yaml":  {"get", "pods", "-A", "-o", "yaml"},
+		"nodes.yaml": {"get", "nodes", "-o", "yaml"},
+		"events.txt": {"get", "events", "-A", "--sort-by=.lastTimestamp"},
+		"liqo.txt":   {"get", "liqo", "-A"},
+		"liqo.yaml":  {"get", "liqo", "-A", "-o", "yaml"},
+		"rights.txt": {"get", "rolebindings,serviceaccounts", "-A"},
+		"csr.txt":    {"get", "csr"},
+	} {
+		s.write(ctx, c, filepath.Join(folder, name), args...)
+	}
+	pods := &corev1.PodList{}
+	if err := c.List(ctx, pods); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Namespace != "liqo" && !strings.HasPrefix(pod.Namespace, "liqo-tenant-") {
+			continue
+		}
+		path := filepath.Join(folder, pod.Namespace+"_"+pod.Name)
+		s.write(ctx, c, path+".log", "logs", "-n", pod.Namespace, pod.Name)
+		if restarted(pod) {
+			s.write(ctx, c, path+".previous.log", "logs", "-n", pod.Namespace, pod.Name, "--previous")
+		}
+	}
+	return nil
+}
+
+func restarted(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.RestartCount > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// write stores what kubectl says, an error too.
+func (s *suite) write(ctx context.Context, c *side, path string, args ...string) {
+	command := exec.CommandContext(ctx, s.kubectlPath, append([]string{"--kubeconfig", c.kubeconfig, "--request-timeout=10s"}, args...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		out = append(out, []byte("\n"+err.Error())...)
+	}
+	// What cannot be written about a failure must not hide it.
+	_ = os.WriteFile(path, out, 0o600)
+}

@@ -1,0 +1,225 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leaseLost is enough for the node's lease (40 s), and the grace of the cluster's node controller after it, to run out.
+const leaseLost = 2 * time.Minute
+
+// TestLink is acceptance point 4: a link that is cut for longer than the node's lease (A2, A3, C1, C2, C4).
+func TestLink(t *testing.T) {
+	the.peered(t)
+	const namespace = "apart"
+	twin := the.offloaded(t, namespace)
+	set := statefulSet(namespace, "db", script(forever))
+	shrinks := deployment(namespace, "shrinks", 2, script(forever))
+	old := &corev1.ConfigMap{ObjectMeta: named(namespace, "old"), Data: map[string]string{"word": "one"}}
+	changed := &corev1.ConfigMap{ObjectMeta: named(namespace, "changed"), Data: map[string]string{"word": "one"}}
+	the.rome.creates(t, old, changed, set, shrinks, deployment(namespace, "app", 3, script(forever)))
+	app, db := the.rome.ready(t, namespace, "app", 3), the.rome.ready(t, namespace, "db", 1)[0]
+	the.rome.ready(t, namespace, "shrinks", 2)
+	before := pairs(t, the.milan.everyPod(t, twin, 6))
+	oldCopy := &corev1.ConfigMap{ObjectMeta: named(twin, "old")}
+	the.milan.sees(t, oldCopy, "the copy of a ConfigMap")
+
+	the.cut(t)
+	eventually(t, leaseLost, "the virtual node not to be ready", the.nodeIs(false))
+	throughout(t, 2*time.Second, "the life of the remote pods", the.milan.sameAs(t, twin, before))
+	again := recreatedAtProvider(t, twin, app[0].Name)
+	for _, pod := range the.rome.everyPod(t, namespace, 6) {
+		if isReady(&pod) {
+			t.Errorf("pod %s is shown as ready although nobody can know", pod.Name)
+		}
+	}
+
+	// Both sides go on with their lives: what was decided at home has to arrive afterwards.
+	the.rome.deletes(t, old)
+	the.rome.changes(t, changed, func() { changed.Data["word"] = "two" })
+	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "new"), Data: map[string]string{"word": "three"}})
+	replaceImage(t, set)
+	the.rome.deletes(t, &db, client.GracePeriodSeconds(0))
+	the.rome.changes(t, shrinks, func() { one := int32(1); shrinks.Spec.Replicas = &one })
+
+	the.mend(t)
+	eventually(t, patience, "the virtual node to be ready again", the.nodeIs(true))
+	the.milan.misses(t, oldCopy, "the copy of a ConfigMap that was deleted meanwhile")
+	for name, word := range map[string]string{"changed": "two", "new": "three"} {
+		object := &corev1.ConfigMap{ObjectMeta: named(twin, name)}
+		the.milan.holds(t, object, func() string { return object.Data["word"] }, word)
+	}
+	becomesOtherImage(t, namespace, twin, &db)
+	the.rome.ready(t, namespace, "shrinks", 1)
+	the.milan.ready(t, twin, "shrinks", 1)
+	local := the.rome.ready(t, namespace, "app", 3)
+	remote := pairs(t, the.milan.ready(t, twin, "app", 3))
+	for i := range local {
+		if local[i].UID != app[i].UID {
+			t.Errorf("pod %s was replaced at home", app[i].Name)
+		}
+		was, is := before[string(app[i].UID)], remote[string(local[i].UID)]
+		if i == 0 {
+			was = again
+		}
+		if is != was {
+			t.Errorf("pod %s runs as %s, and ran as %s", app[i].Name, is, was)
+		}
+	}
+	eventually(t, soon, "the pod that was made again to show a restart", func(ctx context.Context) (bool, string) {
+		pod := &corev1.Pod{}
+		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(&app[0]), pod); err != nil {
+			return false, err.Error()
+		}
+		restarts := pod.Status.ContainerStatuses[0].RestartCount
+		return restarts == 1, fmt.Sprintf("%d restarts", restarts)
+	})
+}
+
+// recreatedAtProvider deletes a pod at the provider, and waits until the provider has made it again without the consumer.
+func recreatedAtProvider(t *testing.T, twin, name string) (uid string) {
+	t.Helper()
+	gone := &corev1.Pod{ObjectMeta: named(twin, name)}
+	the.milan.reads(t, gone)
+	the.milan.deletes(t, gone)
+	again := &corev1.Pod{}
+	eventually(t, soon, "the deleted pod to run again at the provider", func(ctx context.Context) (bool, string) {
+		if err := the.milan.Get(ctx, client.ObjectKeyFromObject(gone), again); err != nil {
+			return false, err.Error()
+		}
+		return again.UID != gone.UID && again.DeletionTimestamp == nil && isReady(again), describe([]corev1.Pod{*again})
+	})
+	if origin(again) != origin(gone) {
+		t.Errorf("pod %s stands for %s now, and for %s before", name, origin(again), origin(gone))
+	}
+	return string(again.UID)
+}
+
+// everyPod waits until a namespace has a number of pods, and returns them.
+func (c *side) everyPod(t *testing.T, namespace string, count int) (pods []corev1.Pod) {
+	t.Helper()
+	eventually(t, soon, fmt.Sprintf("%d pods in %s at %s", count, namespace, c.name), func(ctx context.Context) (bool, string) {
+		var err error
+		if pods, err = c.pods(ctx, namespace); err != nil {
+			return false, err.Error()
+		}
+		return len(pods) == count, describe(pods)
+	})
+	return pods
+}
+
+// cut separates the clusters until mend or the end of the test.
+func (s *suite) cut(t *testing.T) {
+	t.Helper()
+	if err := s.lab.CutLink(t.Context(), consumer, provider); err != nil {
+		t.Fatalf("cutting the link: %v", err)
+	}
+	t.Cleanup(func() { s.mend(t) })
+}
+
+func (s *suite) mend(t *testing.T) {
+	t.Helper()
+	if err := s.lab.RestoreLink(context.WithoutCancel(t.Context()), consumer, provider); err != nil {
+		t.Fatalf("restoring the link: %v", err)
+	}
+}
+
+// TestAPIServersDown shows that pods outlive API servers, of either cluster (A1, A4).
+func TestAPIServersDown(t *testing.T) {
+	the.peered(t)
+	const namespace = "deaf"
+	twin := the.offloaded(t, namespace)
+	the.rome.creates(t, deployment(namespace, "app", 2, script(forever)))
+	local := the.rome.ready(t, namespace, "app", 2)
+	before := pairs(t, the.milan.ready(t, twin, "app", 2))
+
+	t.Run("the provider's", func(t *testing.T) {
+		the.recordFailure(t)
+		the.withoutAPIServer(t, the.milan, func() {
+			throughout(t, 12*time.Second, "the pods of the consumer", func(ctx context.Context) (bool, string) {
+				pods, err := the.rome.pods(ctx, namespace)
+				return err == nil && len(pods) == 2 && pods[0].UID != "", describe(pods)
+			})
+		})
+	})
+	t.Run("the consumer's", func(t *testing.T) {
+		the.recordFailure(t)
+		the.withoutAPIServer(t, the.rome, func() {
+			throughout(t, 12*time.Second, "the life of the remote pods", the.milan.sameAs(t, twin, before))
+		})
+	})
+	eventually(t, patience, "the virtual node to be ready", the.nodeIs(true))
+	throughout(t, 3*time.Second, "the life of the remote pods", the.milan.sameAs(t, twin, before))
+	for i, pod := range the.rome.ready(t, namespace, "app", 2) {
+		if pod.UID != local[i].UID || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("pod %s was replaced or restarted", local[i].Name)
+		}
+	}
+}
+
+// withoutAPIServer does something while a cluster's API server is dead.
+func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
+	t.Helper()
+	component := c.name + "/kube-apiserver"
+	if err := s.lab.Kill(component); err != nil {
+		t.Fatalf("killing %s: %v", component, err)
+	}
+	defer func() {
+		if err := s.lab.Restart(context.WithoutCancel(t.Context()), component); err != nil {
+			t.Fatalf("restarting %s: %v", component, err)
+		}
+		eventually(t, patience, component+" to answer", func(ctx context.Context) (bool, string) {
+			answer, err := c.kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+			return err == nil, fmt.Sprintf("%s %v", answer, err)
+		})
+	}()
+	meanwhile()
+}
+
+// TestNodeAndPodsTakenAway shows what becomes of a virtual node that is deleted (C12) and of a pod that is evicted (C14).
+func TestNodeAndPodsTakenAway(t *testing.T) {
+	the.peered(t)
+	const namespace = "taken"
+	twin := the.offloaded(t, namespace)
+	the.rome.creates(t, deployment(namespace, "app", 2, script(forever)))
+	local := the.rome.ready(t, namespace, "app", 2)
+	before := pairs(t, the.milan.ready(t, twin, "app", 2))
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: virtualNode}}
+	the.rome.reads(t, node)
+	the.rome.deletes(t, node)
+	eventually(t, soon, "the virtual node to be there again", func(ctx context.Context) (bool, string) {
+		again := &corev1.Node{}
+		if err := the.rome.Get(ctx, client.ObjectKey{Name: virtualNode}, again); err != nil {
+			return false, err.Error()
+		}
+		return again.UID != node.UID, "the old one"
+	})
+	eventually(t, soon, "the virtual node to be ready again", the.nodeIs(true))
+	// Kubernetes collects the pods of vanished nodes after 40 s.
+	throughout(t, 3*time.Second, "the life of the remote pods", the.milan.sameAs(t, twin, before))
+
+	eviction := &policyv1.Eviction{ObjectMeta: named(twin, local[0].Name)}
+	if err := the.milan.kube.CoreV1().Pods(twin).EvictV1(t.Context(), eviction); err != nil {
+		t.Fatalf("evicting pod %s at the provider: %v", local[0].Name, err)
+	}
+	eventually(t, patience, "the evicted pod to run again at the provider", func(ctx context.Context) (bool, string) {
+		again := &corev1.Pod{}
+		if err := the.milan.Get(ctx, client.ObjectKey{Namespace: twin, Name: local[0].Name}, again); err != nil {
+			return false, err.Error()
+		}
+		return string(again.UID) != before[string(local[0].UID)] && isReady(again), describe([]corev1.Pod{*again})
+	})
+	for i, pod := range the.rome.ready(t, namespace, "app", 2) {
+		if pod.UID != local[i].UID {
+			t.Errorf("pod %s was replaced at home", local[i].Name)
+		}
+	}
+}

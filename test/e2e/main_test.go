@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"liqo.io/liqo/test/lab/step"
+)
+
+// teardown is how long taking the lab down may last.
+const teardown = 2 * time.Minute
+
+// the is the suite that all tests share.
+var the *suite
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if os.Getenv("LIQO_E2E") == "off" {
+		fmt.Fprintln(os.Stderr, "End-to-end tests are switched off by LIQO_E2E=off.")
+		return 0, nil
+	}
+	if os.Geteuid() != 0 {
+		return 1, fmt.Errorf("end-to-end tests start real clusters and need root: run them with sudo, or set LIQO_E2E=off to leave them out")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	steps := step.NewLines(os.Stderr, clock.RealClock{})
+	the, err = start(ctx, steps)
+	if the != nil {
+		defer func() { err = the.stop(context.WithoutCancel(ctx), steps, err) }()
+	}
+	if err != nil {
+		return 1, err
+	}
+	go the.interrupt(ctx)
+	return m.Run(), nil
+}

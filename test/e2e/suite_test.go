@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"liqo.io/liqo/deployments/images/assembly"
+	"liqo.io/liqo/test/lab/binary"
+	"liqo.io/liqo/test/lab/cluster"
+	"liqo.io/liqo/test/lab/spec"
+	"liqo.io/liqo/test/lab/step"
+)
+
+const (
+	consumer = "rome"
+	provider = "milan"
+	// virtualNode is the Node of the consumer that stands for the provider.
+	virtualNode = provider
+	// root is the checkout, seen from this package.
+	root = "../.."
+)
+
+// suite is what the tests share: the lab, the programs, and what is in place.
+type suite struct {
+	lab              *cluster.Lab
+	folder           string // of the programs and images of this run
+	liqoctlPath      string
+	kubectlPath      string
+	tag              string // of the images of this run
+	rome, milan      *side
+	before           map[string]inventory // by cluster: what there was before Liqo
+	installed, peers bool
+}
+
+func declaration() spec.Lab {
+	return spec.Lab{Name: "e2e", Flat: true, Clusters: []spec.Cluster{
+		{
+			Name: consumer, PodCIDR: netip.MustParsePrefix("10.110.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.111.0.0/16"),
+			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}},
+		},
+		{
+			Name: provider, PodCIDR: netip.MustParsePrefix("10.120.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.121.0.0/16"),
+			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}},
+		},
+	}}
+}
+
+// start starts the lab and makes everything that the tests need. The suite is returned with an error too, to be stopped.
+func start(ctx context.Context, steps step.Observer) (*suite, error) {
+	folder, err := os.MkdirTemp("", "liqo-e2e-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
+	}
+	s := &suite{folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	if s.lab, err = cluster.Up(ctx, declaration(), steps); err != nil {
+		return s, fmt.Errorf("starting the clusters: %w", err)
+	}
+	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, steps)
+	if err != nil {
+		return s, fmt.Errorf("getting kubectl: %w", err)
+	}
+	s.kubectlPath = programs[binary.Kubectl]
+	for _, c := range []struct {
+		side **side
+		name string
+	}{{&s.rome, consumer}, {&s.milan, provider}} {
+		if *c.side, err = newSide(s.lab, c.name); err != nil {
+			return s, err
+		}
+	}
+	if s.before, err = s.snapshot(ctx); err != nil {
+		return s, fmt.Errorf("listing what there is before Liqo: %w", err)
+	}
+	return s, step.Run(steps, "compile liqoctl and the images, load them into the nodes", func() error { return s.build(ctx) })
+}
+
+func (s *suite) build(ctx context.Context) error {
+	s.liqoctlPath = filepath.Join(s.folder, "liqoctl")
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", s.liqoctlPath, "./cmd/liqoctl")
+	compile.Dir = root
+	if out, err := compile.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet")
+	if err != nil {
+		return err
+	}
+	artifacts, err := assembly.Assemble(ctx, assembly.Options{
+		Root: root, Out: filepath.Join(s.folder, "images"), Format: assembly.DockerArchive, Tag: s.tag,
+		Architectures: []string{runtime.GOARCH}, RepositoryPrefix: assembly.DefaultRepositoryPrefix,
+	}, binaries...)
+	if err != nil {
+		return err
+	}
+	var archives []string
+	for _, artifact := range artifacts {
+		archives = append(archives, artifact.Path)
+	}
+	return s.lab.Load(ctx, archives)
+}
+
+// stop takes the lab down, unless it is to be kept, and adds its error to that of the run.
+func (s *suite) stop(ctx context.Context, steps step.Observer, run error) error {
+	errs := []error{run, os.RemoveAll(s.folder)}
+	if s.lab == nil {
+		return errors.Join(errs...)
+	}
+	if os.Getenv("LIQO_E2E_KEEP") != "" {
+		fmt.Fprintf(os.Stderr, "The lab stays up (LIQO_E2E_KEEP): %s and %s; 'go run ./test/lab down --name e2e' removes it.\n",
+			s.lab.Kubeconfig(consumer), s.lab.Kubeconfig(provider))
+		return errors.Join(errs...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, teardown)
+	defer cancel()
+	return errors.Join(append(errs, s.lab.Down(ctx, steps))...)
+}
+
+// interrupt takes the lab down when the user stops the tests: the test framework has no way to end early.
+func (s *suite) interrupt(ctx context.Context) {
+	<-ctx.Done()
+	err := s.stop(context.WithoutCancel(ctx), step.Silent{}, errors.New("interrupted"))
+	fmt.Fprintln(os.Stderr, "e2e:", err)
+	os.Exit(130)
+}
+
+// install brings Liqo of this run to both clusters.
+func (s *suite) install(t *testing.T) {
+	t.Helper()
+	if s.installed {
+		return
+	}
+	for _, c := range []*side{s.rome, s.milan} {
+		s.liqoctl(t, 4*time.Minute, s.installArgs(c)...).succeeds(t)
+	}
+	s.installed = true
+}
+
+func (s *suite) installArgs(c *side) []string {
+	declared, _ := s.lab.Spec().Cluster(c.name)
+	return []string{
+		"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
+		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--timeout", "3m",
+	}
+}
+
+// peered makes sure that rome uses milan, and that its virtual node is ready. It has every failure of the test recorded.
+func (s *suite) peered(t *testing.T) {
+	t.Helper()
+	s.recordFailure(t)
+	s.install(t)
+	if !s.peers {
+		s.liqoctl(t, 3*time.Minute, s.pair("peer", "--timeout", "2m")...).succeeds(t)
+		s.peers = true
+	}
+	eventually(t, time.Minute, "the virtual node to be ready", s.nodeIs(true))
+}
+
+// pair are the arguments of a command about both clusters.
+func (s *suite) pair(args ...string) []string {
+	return append(args, "--kubeconfig", s.rome.kubeconfig, "--remote-kubeconfig", s.milan.kubeconfig)
+}
+
+// offloaded creates a namespace that is offloaded to milan, and removes it when the test ends. It returns its twin's name.
+func (s *suite) offloaded(t *testing.T, name string, flags ...string) (twin string) {
+	t.Helper()
+	s.namespace(t, name)
+	args := append([]string{"offload", "namespace", name, "--kubeconfig", s.rome.kubeconfig, "--timeout", "40s"}, flags...)
+	s.liqoctl(t, time.Minute, args...).succeeds(t)
+	twin = name + "-" + consumer
+	s.milan.sees(t, namespaceOf(twin), "the twin namespace")
+	return twin
+}
+
+// namespace creates a namespace at rome, and removes it with its twin when the test ends.
+func (s *suite) namespace(t *testing.T, name string) {
+	t.Helper()
+	s.rome.creates(t, namespaceOf(name))
+	t.Cleanup(func() {
+		if t.Failed() && os.Getenv("LIQO_E2E_KEEP") != "" {
+			return
+		}
+		s.rome.deletes(t, namespaceOf(name))
+		s.rome.misses(t, namespaceOf(name), "the namespace")
+		s.milan.misses(t, namespaceOf(name+"-"+consumer), "the twin namespace")
+	})
+}

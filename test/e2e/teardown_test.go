@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// forced is how long ending a peering with a dead peer may take (C8).
+	forced = time.Minute
+	// unhurried is how long it may take when both are alive.
+	unhurried = 2 * time.Minute
+)
+
+// ofPeerings are the texts in the inventory of a cluster that has a peering.
+var ofPeerings = []string{
+	"authentication.liqo.io ", "offloading.liqo.io liqo-tenant-", "virtualnodes.offloading.liqo.io ", "namespacemaps.offloading.liqo.io ",
+	"quotas.offloading.liqo.io ", "shadowpods.offloading.liqo.io ", "foreignclusters.core.liqo.io ", "/liqo-tenant-", " liqo-tenant-",
+	"-" + consumer + "/",
+}
+
+// TestTeardown is acceptance point 5: whichever way a peering ends, nothing of it is left. It ends with Liqo uninstalled.
+func TestTeardown(t *testing.T) {
+	the.peered(t)
+	for _, step := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"unoffload brings the pods home and removes the twin", unoffload},
+		{"uninstall is refused while there is a peering", uninstallRefused},
+		{"unpeer with both alive", unpeer},
+		{"peer again", func(t *testing.T) { the.peered(t); worksAgain(t) }},
+		{"unpeer with the provider dead", func(t *testing.T) { unpeerDead(t, the.rome, the.milan) }},
+		{"peer again after the provider's death", func(t *testing.T) { the.peered(t); worksAgain(t) }},
+		{"unpeer with the consumer dead", func(t *testing.T) { unpeerDead(t, the.milan, the.rome) }},
+		{"uninstall leaves nothing", uninstall},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { the.recordFailure(t); step.test(t) }) {
+			return
+		}
+	}
+}
+
+func unoffload(t *testing.T) {
+	const namespace = "borrowed"
+	twin := the.offloaded(t, namespace)
+	spec := script(forever)
+	spec.NodeSelector = nil
+	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{virtualNode},
+		}}},
+	}}}}
+	the.rome.creates(t, deployment(namespace, "app", 2, spec))
+	the.rome.ready(t, namespace, "app", 2)
+	the.milan.ready(t, twin, "app", 2)
+	the.liqoctl(t, unhurried, "unoffload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig, "--skip-confirm").succeeds(t)
+	the.milan.misses(t, namespaceOf(twin), "the twin namespace")
+	eventually(t, patience, "the pods to run at home", func(ctx context.Context) (bool, string) {
+		pods, err := the.rome.pods(ctx, namespace)
+		if err != nil {
+			return false, err.Error()
+		}
+		for i := range pods {
+			if pods[i].Spec.NodeName == virtualNode || !isReady(&pods[i]) {
+				return false, describe(pods)
+			}
+		}
+		return len(pods) == 2, describe(pods)
+	})
+}
+
+func uninstallRefused(t *testing.T) {
+	the.liqoctl(t, time.Minute, "uninstall", "--kubeconfig", the.rome.kubeconfig, "--skip-confirm").exits(t, 3).says(t, provider)
+}
+
+func unpeer(t *testing.T) {
+	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
+	the.peers = false
+	for _, c := range []*side{the.rome, the.milan} {
+		eventually(t, soon, "nothing of the peering to be left at "+c.name, c.noneLike(ofPeerings...))
+	}
+	the.rome.misses(t, nodeOf(virtualNode), "the virtual node")
+	// Once more changes nothing, and is no failure.
+	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
+}
+
+// worksAgain shows that a new peering of the same clusters is as good as the first.
+func worksAgain(t *testing.T) {
+	const namespace = "again"
+	twin := the.offloaded(t, namespace)
+	the.rome.creates(t, podOf(namespace, "app", script(forever)))
+	the.rome.ready(t, namespace, "app", 1)
+	the.milan.ready(t, twin, "app", 1)
+}
+
+// unpeerDead ends the peering at the living cluster while the other's API server hangs, and then at the other.
+func unpeerDead(t *testing.T, alive, dead *side) {
+	const namespace = "orphaned"
+	the.namespace(t, namespace)
+	the.liqoctl(t, time.Minute, "offload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig).succeeds(t)
+	the.rome.creates(t, podOf(namespace, "app", script(forever)))
+	the.rome.ready(t, namespace, "app", 1)
+
+	component := dead.name + "/kube-apiserver"
+	if err := the.lab.Signal(component, syscall.SIGSTOP); err != nil {
+		t.Fatalf("stopping %s: %v", component, err)
+	}
+	resume := func() {
+		if err := the.lab.Signal(component, syscall.SIGCONT); err != nil {
+			t.Errorf("resuming %s: %v", component, err)
+		}
+	}
+	t.Cleanup(resume)
+	o := the.liqoctl(t, unhurried, forceUnpeer(alive, dead.name)...).succeeds(t)
+	if o.took > forced {
+		t.Errorf("took longer than %s: %s", forced, o)
+	}
+	the.peers = false
+	eventually(t, soon, "nothing of the peering to be left at "+alive.name, alive.noneLike(ofPeerings...))
+	resume()
+	the.liqoctl(t, unhurried, forceUnpeer(dead, alive.name)...).succeeds(t)
+	eventually(t, soon, "nothing of the peering to be left at "+dead.name, dead.noneLike(ofPeerings...))
+	the.rome.misses(t, nodeOf(virtualNode), "the virtual node")
+}
+
+func forceUnpeer(alive *side, peer string) []string {
+	return []string{"force", "unpeer", peer, "--kubeconfig", alive.kubeconfig, "--skip-confirm", "--timeout", "90s"}
+}
+
+func uninstall(t *testing.T) {
+	for _, c := range []*side{the.rome, the.milan} {
+		the.liqoctl(t, unhurried, "uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm").succeeds(t)
+	}
+	the.installed = false
+	for _, c := range []*side{the.rome, the.milan} {
+		eventually(t, patience, c.name+" to be as it was before Liqo", the.asBefore(c))
+		the.liqoctl(t, unhurried, "uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm").succeeds(t)
+	}
+}
+
+func nodeOf(name string) *corev1.Node {
+	node := &corev1.Node{}
+	node.Name = name
+	return node
+}

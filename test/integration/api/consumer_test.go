@@ -1,0 +1,226 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+// sliceAttempts are what a virtual kubelet's identity tries in a twin namespace.
+var sliceAttempts = map[string]attempt{
+	"honest: reflect a ConfigMap": {"", func(t *testing.T, p *peering) error {
+		c := p.configMap("honest", p.reflected())
+		fixture.Must(t, "creating it", p.slice.Create(t.Context(), c))
+		fixture.Must(t, "probing it", p.slice.Patch(t.Context(), c, merge(`{"data":{"a":"c"}}`), client.DryRunAll))
+		fixture.Must(t, "patching it", p.slice.Patch(t.Context(), c, merge(`{"data":{"a":"c"}}`)))
+		return p.slice.Delete(t.Context(), c)
+	}},
+	"honest: reflect an Opaque Secret": {"", func(t *testing.T, p *peering) error {
+		s := p.secret("honest", corev1.SecretTypeOpaque, p.reflected())
+		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
+		fixture.Must(t, "patching it", p.slice.Patch(t.Context(), s, merge(`{"data":{"a":"YQ=="}}`)))
+		return p.slice.Delete(t.Context(), s)
+	}},
+	"honest: reflect a Secret of a type of its own": {"", func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.secret("honest-type", "turin.it/password", p.reflected()))
+	}},
+	"honest: make and delete a ShadowPod": {"", func(t *testing.T, p *peering) error {
+		s := p.shadowPod("honest", p.reflected())
+		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
+		return p.slice.Delete(t.Context(), s)
+	}},
+	"honest: see pods": {"", func(t *testing.T, p *peering) error {
+		return p.slice.List(t.Context(), &corev1.PodList{}, client.InNamespace(p.twin))
+	}},
+	"V5: list Secrets": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.List(t.Context(), &corev1.SecretList{}, client.InNamespace(p.twin))
+	}},
+	"V5: watch Secrets": {rbac, func(t *testing.T, p *peering) error {
+		w, err := p.slice.Watch(t.Context(), &corev1.SecretList{}, client.InNamespace(p.twin))
+		if err == nil {
+			w.Stop()
+		}
+		return err
+	}},
+	"V5: get a Secret that it made": {rbac, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-get", corev1.SecretTypeOpaque, p.reflected())
+		fixture.Must(t, "creating a Secret", p.slice.Create(t.Context(), s))
+		return p.slice.Get(t.Context(), keyOf(s), s)
+	}},
+	"V5: patch a foreign Secret": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-patch", corev1.SecretTypeOpaque, nil)
+		p.provide(t, s)
+		return p.slice.Patch(t.Context(), s, merge(`{"data":{"a":"YQ=="}}`))
+	}},
+	"V5: read a foreign Secret by taking it over": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-take", corev1.SecretTypeOpaque, nil)
+		p.provide(t, s)
+		return p.slice.Patch(t.Context(), s, merge(`{"metadata":{"labels":{"offloading.liqo.io/origin":"`+p.consumer+`"}}}`))
+	}},
+	"V5: read a foreign Secret by a patch that changes nothing": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-nothing", corev1.SecretTypeOpaque, nil)
+		p.provide(t, s)
+		return p.slice.Patch(t.Context(), s, merge(`{}`))
+	}},
+	"V5: read a foreign Secret by a dry run": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-dry", corev1.SecretTypeOpaque, nil)
+		p.provide(t, s)
+		return p.slice.Patch(t.Context(), s, merge(`{}`), client.DryRunAll)
+	}},
+	"V5: read a foreign Secret by deleting it": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-delete", corev1.SecretTypeOpaque, nil)
+		p.provide(t, s)
+		return p.slice.Delete(t.Context(), s)
+	}},
+	"V5: delete all Secrets": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(p.twin))
+	}},
+	"V5: mint a token through a Secret": {secretTypeNot, func(t *testing.T, p *peering) error {
+		s := p.secret("v5-token", corev1.SecretTypeServiceAccountToken, p.reflected())
+		s.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
+		return p.slice.Create(t.Context(), s)
+	}},
+	"V5: make a bootstrap token": {secretTypeNot, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.secret("v5-bootstrap", "bootstrap.kubernetes.io/token", p.reflected()))
+	}},
+	"V5: write the ledger": {notYourObject, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.configMap(offloadingv1beta1.SecretLedger, p.reflected()))
+	}},
+	"V5: write the ledger under a generated name": {"", func(t *testing.T, p *peering) error {
+		c := p.configMap("", p.reflected())
+		c.GenerateName = offloadingv1beta1.SecretLedger + "-"
+		return p.slice.Create(t.Context(), c) // another name: not the ledger
+	}},
+	"a ConfigMap without marks": {notYourObject, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.configMap("no-marks", nil))
+	}},
+	"a ConfigMap in somebody else's name": {notYourObject, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.configMap("naples", map[string]string{offloadingv1beta1.OriginLabel: "naples"}))
+	}},
+	"change the provider's ConfigMap": {notYourObject, func(t *testing.T, p *peering) error {
+		c := p.configMap("providers", nil)
+		p.provide(t, c)
+		return p.slice.Patch(t.Context(), c, merge(`{"data":{"a":"c"}}`))
+	}},
+	"drop its own mark": {notYourObject, func(t *testing.T, p *peering) error {
+		c := p.configMap("drop", p.reflected())
+		fixture.Must(t, "creating a ConfigMap", p.slice.Create(t.Context(), c))
+		return p.slice.Patch(t.Context(), c, merge(`{"metadata":{"labels":null}}`))
+	}},
+	"a ShadowPod without marks": {notYourObject, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.shadowPod("no-marks", nil))
+	}},
+	"delete the provider's ShadowPod": {notYourObject, func(t *testing.T, p *peering) error {
+		s := p.shadowPod("providers", nil)
+		p.provide(t, s)
+		return p.slice.Delete(t.Context(), s)
+	}},
+	"say that a ShadowPod runs": {rbac, func(t *testing.T, p *peering) error {
+		s := p.shadowPod("status", p.reflected())
+		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), s))
+		s.Status.Phase = corev1.PodSucceeded
+		return p.slice.Status().Update(t.Context(), s)
+	}},
+	"a ShadowPod with a finalizer": {finalizerNotAllowed, func(t *testing.T, p *peering) error {
+		s := p.shadowPod("finalizer", p.reflected())
+		s.Finalizers = []string{"turin.it/never"}
+		return p.slice.Create(t.Context(), s)
+	}},
+	"a Secret with an owner": {ownerNotAllowed, func(t *testing.T, p *peering) error {
+		s := p.secret("owner", corev1.SecretTypeOpaque, p.reflected())
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "b"}}
+		return p.slice.Create(t.Context(), s)
+	}},
+	"change a pod": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: p.twin}}, merge(`{}`))
+	}},
+	"read another consumer's twin": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("probe"))
+	}},
+	"write into another consumer's twin": {rbac, func(t *testing.T, p *peering) error {
+		c := p.configMap("escape", p.reflected())
+		c.Namespace = "probe"
+		return p.slice.Create(t.Context(), c)
+	}},
+	"write into kube-system": {rbac, func(t *testing.T, p *peering) error {
+		c := p.configMap("escape", p.reflected())
+		c.Namespace = "kube-system"
+		return p.slice.Create(t.Context(), c)
+	}},
+	"read pods of all namespaces": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.List(t.Context(), &corev1.PodList{})
+	}},
+	"use the control plane's rights": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.Create(t.Context(), p.resourceSlice("escape", p.honest()))
+	}},
+	"evict a pod": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.SubResource("eviction").Create(t.Context(),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: p.twin}}, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: p.twin}})
+	}},
+}
+
+func TestHostileSlice(t *testing.T) {
+	p := newPeering(t)
+	for name, a := range sliceAttempts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a.check(t, a.try(t, p))
+		})
+	}
+}
+
+// V12: even where the binding of a twin is wrong, a namespace that is not the consumer's is refused.
+func TestNamespaceMustBeTheConsumers(t *testing.T) {
+	p := newPeering(t)
+	name := fixture.Unique("mislabelled")
+	objects := fixture.TwinNamespace(name, p.consumer)
+	objects[0].SetLabels(map[string]string{"liqo.io/remote-cluster-id": "naples"})
+	for _, object := range objects {
+		p.provide(t, object)
+	}
+	c := p.configMap("any", p.reflected())
+	c.Namespace = name
+	attempt{reason: notYourNamespace}.check(t, p.slice.Create(t.Context(), c))
+}
+
+// V14: the consumer may open streams into the pods that its ShadowPods became, and into no others of the twin.
+func TestStreamsIntoForeignPods(t *testing.T) {
+	p := newPeering(t)
+	for pod, labels := range map[string]map[string]string{
+		"own": p.reflected(), "providers": nil, "naples": {offloadingv1beta1.OriginLabel: "naples"},
+	} {
+		if labels != nil {
+			labels[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowPod
+		}
+		p.provide(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: p.twin, Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}}})
+	}
+	for _, stream := range []string{"exec", "attach", "portforward"} {
+		for _, verb := range []string{"POST", "GET"} {
+			for _, pod := range []string{"own", "providers", "naples"} {
+				t.Run(stream+" "+verb+" "+pod, func(t *testing.T) {
+					t.Parallel()
+					err := p.slice.Kube.CoreV1().RESTClient().Verb(verb).Namespace(p.twin).Resource("pods").Name(pod).
+						SubResource(stream).Param("container", "a").Param("command", "id").Param("stdout", "true").
+						Do(t.Context()).Error()
+					if pod != "own" {
+						attempt{reason: notYourObject}.check(t, err)
+						return
+					}
+					// The pod runs nowhere, so the stream itself cannot open; it must not be admission that says so.
+					if err == nil || apierrors.IsForbidden(err) || strings.Contains(err.Error(), "NotYour") {
+						t.Errorf("error = %v, want only that the pod cannot be reached", err)
+					}
+				})
+			}
+		}
+	}
+}

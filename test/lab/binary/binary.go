@@ -1,0 +1,291 @@
+package binary
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"liqo.io/liqo/test/lab/step"
+)
+
+const (
+	// EnvReady names a directory of ready binaries, which switches building off.
+	EnvReady = "LIQO_LAB_BIN"
+	// EnvCache names the cache directory to use instead of the user's.
+	EnvCache = "LIQO_LAB_CACHE"
+	// KubernetesVersion is the version of Kubernetes that hack/kube/go.mod pins and a lab runs.
+	KubernetesVersion = "v1.36.3"
+)
+
+// Names of the programs.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubelet           = "kubelet"
+	Proxy             = "kube-proxy"
+	Kubectl           = "kubectl"
+	Kwok              = "kwok"
+	CoreDNS           = "coredns"
+	Provisioner       = "provisioner"
+)
+
+// Set maps the name of a program to the path of its file.
+type Set map[string]string
+
+// module is one Go module and the programs that are built from it.
+type module struct {
+	name     string
+	dir      string            // relative to the checkout
+	ldflags  string            // in addition to stripping
+	packages map[string]string // program → package
+	inputs   []string          // files and folders, relative to dir, that decide the content
+}
+
+func modules() []module {
+	kube := map[string]string{}
+	for _, name := range []string{APIServer, ControllerManager, Scheduler, Kubelet, Proxy, Kubectl} {
+		kube[name] = "k8s.io/kubernetes/cmd/" + name
+	}
+	pinned := []string{"go.mod", "go.sum"}
+	return []module{
+		{name: "kubernetes", dir: "hack/kube", packages: kube, inputs: pinned, ldflags: versionFlags(KubernetesVersion)},
+		{name: "etcd", dir: "hack/kube/etcd", packages: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"}, inputs: pinned},
+		{name: "kwok", dir: "hack/kube/kwok", packages: map[string]string{Kwok: "sigs.k8s.io/kwok/cmd/kwok"}, inputs: pinned},
+		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: append(pinned, "main.go")},
+		{
+			name: "provisioner", dir: ".", packages: map[string]string{Provisioner: "./test/lab/volume/provisioner"},
+			inputs: append(pinned, "test/lab/volume"),
+		},
+	}
+}
+
+// versionFlags makes the binaries report their version instead of v0.0.0.
+func versionFlags(version string) string {
+	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	const pkg = "k8s.io/component-base/version."
+	return fmt.Sprintf("-X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", pkg, version, pkg, parts[0], pkg, parts[1])
+}
+
+// Ensure returns the named programs, building into the cache what is missing there.
+func Ensure(ctx context.Context, names []string, o step.Observer) (Set, error) {
+	if dir := os.Getenv(EnvReady); dir != "" {
+		return ready(dir, names)
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
+	set := Set{}
+	for _, m := range modules() {
+		var wanted []string
+		for name := range m.packages {
+			if slices.Contains(names, name) {
+				wanted = append(wanted, name)
+			}
+		}
+		slices.Sort(wanted)
+		if len(wanted) == 0 {
+			continue
+		}
+		if err := m.ensure(ctx, root, cache, wanted, set, o); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// ready finds the programs in a directory that the user prepared.
+func ready(dir string, names []string) (Set, error) {
+	set, missing := Set{}, []string{}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+			missing = append(missing, name)
+			continue
+		}
+		set[name] = path
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%s=%s lacks the programs %s: put executables of these names there, or unset %s to have them built",
+			EnvReady, dir, strings.Join(missing, ", "), EnvReady)
+	}
+	return set, nil
+}
+
+// CacheDir is the folder for everything that outlives a lab.
+func CacheDir() (string, error) {
+	if dir := os.Getenv(EnvCache); dir != "" {
+		return filepath.Abs(dir)
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory is known (%w): set %s to a folder with 2 GB of free space", err, EnvCache)
+	}
+	return filepath.Join(user, "liqo-lab"), nil
+}
+
+// checkout finds the root of the product's module above the working directory.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the working directory: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "kube", "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("hack/kube/go.mod was not found above the working directory: run inside the checkout, or set %s to a folder with ready binaries", EnvReady)
+		}
+		dir = parent
+	}
+}
+
+func (m module) ensure(ctx context.Context, root, cache string, names []string, set Set, o step.Observer) error {
+	key, err := m.key(root)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache, "bin", m.name+"-"+key)
+	var missing []string
+	for _, name := range names {
+		set[name] = filepath.Join(dir, name)
+		if _, err := os.Stat(set[name]); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating the cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, dir+".lock", o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, name := range missing {
+		if _, err := os.Stat(set[name]); err == nil {
+			continue // built by the one that held the lock
+		}
+		if err := step.Run(o, "building "+name, func() error { return m.build(ctx, root, name, set[name]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// key hashes everything that decides what the module's binaries contain.
+func (m module) key(root string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.GOOS, runtime.GOARCH, m.ldflags)
+	for _, input := range m.inputs {
+		err := filepath.WalkDir(filepath.Join(root, m.dir, input), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(h, filepath.Base(path), len(data))
+			h.Write(data)
+			return nil
+		})
+		if err != nil {
+			return "", fmt.Errorf("hashing the sources of %s: %w", m.name, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+func (m module) build(ctx context.Context, root, name, target string) error {
+	temporary := target + ".new"
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w "+m.ldflags),
+		"-o", temporary, m.packages[name])
+	cmd.Dir = filepath.Join(root, m.dir)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return buildError(name, output.String(), err)
+	}
+	if err := os.Rename(temporary, target); err != nil {
+		return fmt.Errorf("placing %s in the cache: %w", name, err)
+	}
+	return nil
+}
+
+// buildError turns what the compiler said into one sentence with its remedy.
+func buildError(name, output string, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("building %s needs Go, which was not found in PATH: install Go 1.26 or set %s to a folder with ready binaries", name, EnvReady)
+	case strings.Contains(output, "no space left on device"):
+		return fmt.Errorf("building %s ran out of disk: free 5 GB, or move the cache with %s and GOCACHE", name, EnvCache)
+	}
+	tail := strings.TrimSpace(output)
+	if len(tail) > 2000 {
+		tail = tail[len(tail)-2000:]
+	}
+	return fmt.Errorf("building %s: %w: %s", name, err, tail)
+}
+
+// lock takes the exclusive lock on a file, telling the observer when another caller holds it.
+func lock(ctx context.Context, path string, o step.Observer) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the binary cache: %w", err)
+	}
+	release := func() { _ = file.Close() } // closing releases the lock
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return release, nil
+	}
+	done := o.Start("waiting for another process that builds the same binaries")
+	locked := make(chan error, 1)
+	go func() { locked <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
+	select {
+	case err = <-locked:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	done(err)
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("waiting for the lock of the binary cache: %w", err)
+	}
+	return release, nil
+}
+
+// Copy writes a copy of a program to w; images are made from it.
+func (s Set) Copy(w io.Writer, name string) error {
+	f, err := os.Open(s[name])
+	if err != nil {
+		return fmt.Errorf("reading the program %s: %w", name, err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(w, f); err != nil {
+		return fmt.Errorf("copying the program %s: %w", name, err)
+	}
+	return nil
+}

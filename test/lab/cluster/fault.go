@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"k8s.io/utils/clock"
+
+	"liqo.io/liqo/test/lab/binary"
+	"liqo.io/liqo/test/lab/host"
+	"liqo.io/liqo/test/lab/image"
+	"liqo.io/liqo/test/lab/pki"
+	"liqo.io/liqo/test/lab/spec"
+	"liqo.io/liqo/test/lab/state"
+	"liqo.io/liqo/test/lab/step"
+)
+
+// errSimulated is returned for faults that need real nodes.
+var errSimulated = errors.New("a lab that is simulated only has no network and no real nodes to break: declare a real node")
+
+// Signal sends a signal to a component, for instance SIGSTOP and SIGCONT to rome/kube-apiserver.
+func (l *Lab) Signal(component string, signal syscall.Signal) error {
+	return l.processes.Signal(component, signal)
+}
+
+// Kill ends a component at once, as kill -9 does. It stays down until Restart or Up.
+func (l *Lab) Kill(component string) error {
+	return l.processes.Signal(component, syscall.SIGKILL)
+}
+
+// Restart starts a component again as it was started last, ending it first when it runs.
+func (l *Lab) Restart(ctx context.Context, component string) error {
+	return l.processes.Restart(ctx, component)
+}
+
+// Components lists the names of all components.
+func (l *Lab) Components() []string { return l.processes.Components() }
+
+// CutLink drops everything between two clusters; both stay reachable from the host.
+func (l *Lab) CutLink(ctx context.Context, a, b string) error {
+	return l.changeCuts(ctx, a, b, func(cuts [][2]string, link [2]string) [][2]string {
+		if slices.Contains(cuts, link) {
+			return cuts
+		}
+		return append(cuts, link)
+	})
+}
+
+// RestoreLink undoes CutLink.
+func (l *Lab) RestoreLink(ctx context.Context, a, b string) error {
+	return l.changeCuts(ctx, a, b, func(cuts [][2]string, link [2]string) [][2]string {
+		return slices.DeleteFunc(cuts, func(c [2]string) bool { return c == link })
+	})
+}
+
+func (l *Lab) changeCuts(ctx context.Context, a, b string, change func([][2]string, [2]string) [][2]string) error {
+	for _, name := range []string{a, b} {
+		if _, err := l.cluster(name); err != nil {
+			return err
+		}
+	}
+	if a == b {
+		return fmt.Errorf("a link has two ends and both are %q: name two clusters", a)
+	}
+	link := [2]string{min(a, b), max(a, b)}
+	return l.update(ctx, func(s *state.State) error {
+		s.Cuts = change(s.Cuts, link)
+		return s.Plan.SetCuts(ctx, s.Cuts)
+	})
+}
+
+// KillNode takes the power from a real node: its daemons, its containers and its
+// cable end at once, its disk stays. It is down until StartNode.
+func (l *Lab) KillNode(ctx context.Context, cluster, node string) error {
+	if err := l.checkNode(cluster, node); err != nil {
+		return err
+	}
+	return l.update(ctx, func(s *state.State) error {
+		if err := s.Plan.SetUp(ctx, s.Plan.Node(cluster, node), false); err != nil {
+			return err
+		}
+		if !slices.Contains(s.Down, cluster+"/"+node) {
+			s.Down = append(s.Down, cluster+"/"+node)
+		}
+		if err := l.cgroups.Kill(ctx, l.nodeGroup(cluster, node)); err != nil {
+			return err
+		}
+		return l.clearRuntime(cluster, node)
+	})
+}
+
+// StartNode boots a node that KillNode took down. It returns when its kubelet
+// was started; the Node becomes Ready some seconds later.
+func (l *Lab) StartNode(ctx context.Context, cluster, node string) error {
+	if err := l.checkNode(cluster, node); err != nil {
+		return err
+	}
+	err := l.update(ctx, func(s *state.State) error {
+		s.Down = slices.DeleteFunc(s.Down, func(name string) bool { return name == cluster+"/"+node })
+		return s.Plan.SetUp(ctx, s.Plan.Node(cluster, node), true)
+	})
+	if err != nil {
+		return err
+	}
+	return l.boot(ctx, cluster, node)
+}
+
+func (l *Lab) boot(ctx context.Context, cluster, node string) error {
+	c, err := l.cluster(cluster)
+	if err != nil {
+		return err
+	}
+	b := &builder{Lab: l, observer: step.Silent{}, plugins: host.This().PluginDir()}
+	if b.programs, err = binary.Ensure(ctx, wanted(l.state.Lab), b.observer); err != nil {
+		return err
+	}
+	cache, err := binary.CacheDir()
+	if err != nil {
+		return err
+	}
+	images, err := image.Defaults(ctx, b.programs[binary.CoreDNS])
+	if err != nil {
+		return err
+	}
+	for _, i := range images {
+		archive, err := i.Archive(filepath.Join(cache, "images"))
+		if err != nil {
+			return err
+		}
+		b.archives = append(b.archives, archive)
+	}
+	keys, err := pki.New(filepath.Join(l.clusterDir(cluster), "pki"), clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	cp, err := b.controlPlane(c, keys)
+	if err != nil {
+		return err
+	}
+	for _, n := range b.realNodes(c, keys) {
+		if n.Name != node {
+			continue
+		}
+		if err := b.runtimeUp(ctx, n); err != nil {
+			return err
+		}
+		if err := b.registerNodes(ctx, c); err != nil {
+			return err
+		}
+		return b.agentsUp(ctx, n, keys, cp.URL())
+	}
+	return nil
+}
+
+// PauseNode stops every process of a real node without ending it, as a hung machine.
+func (l *Lab) PauseNode(cluster, node string) error {
+	if err := l.checkNode(cluster, node); err != nil {
+		return err
+	}
+	l.cgroups.Signal(l.nodeGroup(cluster, node), syscall.SIGSTOP)
+	return nil
+}
+
+// ResumeNode undoes PauseNode.
+func (l *Lab) ResumeNode(cluster, node string) error {
+	if err := l.checkNode(cluster, node); err != nil {
+		return err
+	}
+	l.cgroups.Signal(l.nodeGroup(cluster, node), syscall.SIGCONT)
+	return nil
+}
+
+func (l *Lab) checkNode(cluster, node string) error {
+	c, err := l.cluster(cluster)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(c.NodesOf(spec.Real), func(n spec.Node) bool { return n.Name == node }) {
+		return fmt.Errorf("%w real node %q in cluster %s", ErrUnknown, node, cluster)
+	}
+	return nil
+}
+
+func (l *Lab) nodeDown(cluster, node string) bool {
+	return slices.Contains(l.state.Down, cluster+"/"+node)
+}
+
+// update changes the lab's state under its lock, as read from disk: several
+// processes may hold the same lab open.
+func (l *Lab) update(ctx context.Context, change func(*state.State) error) error {
+	if l.state.Plan == nil {
+		return errSimulated
+	}
+	unlock, err := state.Lock(ctx, l.dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, found, err := state.Load(l.dir)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%w lab %q: it was taken down", ErrUnknown, l.state.Lab.Name)
+	}
+	if err := change(&s); err != nil {
+		return err
+	}
+	l.state = s
+	return s.Save(l.dir)
+}

@@ -1,0 +1,190 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// namespaceDir is where iproute2 keeps named network namespaces.
+const namespaceDir = "/run/netns"
+
+// Intact says whether every namespace of the plan exists and is plugged into the switch.
+func (p Plan) Intact(ctx context.Context) bool {
+	ports, err := p.switchPorts(ctx)
+	if err != nil || !ports["p0"] {
+		return false
+	}
+	for _, e := range p.Endpoints {
+		if _, err := os.Stat(filepath.Join(namespaceDir, e.Namespace)); err != nil || !ports[e.Port] {
+			return false
+		}
+	}
+	return true
+}
+
+func (p Plan) switchPorts(ctx context.Context) (map[string]bool, error) {
+	if _, err := os.Stat(filepath.Join(namespaceDir, p.Switch())); err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, nil, "ip", "-n", p.Switch(), "-j", "link", "show")
+	if err != nil {
+		return nil, err
+	}
+	var links []struct {
+		Name string `json:"ifname"`
+	}
+	if err := json.Unmarshal(out, &links); err != nil {
+		return nil, fmt.Errorf("parsing the switch's ports: %w", err)
+	}
+	ports := map[string]bool{}
+	for _, l := range links {
+		ports[l.Name] = true
+	}
+	return ports, nil
+}
+
+// Create builds the network. It expects that nothing of it exists.
+func (p Plan) Create(ctx context.Context) error {
+	for _, name := range p.namespaces() {
+		if _, err := run(ctx, nil, "ip", "netns", "add", name); err != nil {
+			return fmt.Errorf("creating the network namespace %s: %w", name, err)
+		}
+	}
+	if err := batch(ctx, "", p.renderSwitch()); err != nil {
+		return fmt.Errorf("connecting the host to the lab's switch: %w", err)
+	}
+	if err := batch(ctx, p.Switch(), p.renderBridge()); err != nil {
+		return fmt.Errorf("building the lab's switch (does this kernel have bridge and veth?): %w", err)
+	}
+	for _, e := range p.Endpoints {
+		if err := p.createEndpoint(ctx, e); err != nil {
+			return fmt.Errorf("connecting the network namespace %s: %w", e.Namespace, err)
+		}
+	}
+	return nil
+}
+
+func (p Plan) createEndpoint(ctx context.Context, e Endpoint) error {
+	if err := batch(ctx, p.Switch(), p.renderPort(e)); err != nil {
+		return err
+	}
+	if err := batch(ctx, e.Namespace, p.renderEndpoint(e)); err != nil {
+		return err
+	}
+	if !e.PodCIDR.IsValid() {
+		return nil
+	}
+	forward := "echo 1 > /proc/sys/net/ipv4/ip_forward"
+	if _, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, e.Namespace), "--", "/bin/sh", "-c", forward); err != nil {
+		return fmt.Errorf("switching IP forwarding on: %w", err)
+	}
+	return ruleset(ctx, e.Namespace, p.renderMasquerade(e))
+}
+
+// Remove deletes the network; what does not exist is fine.
+func (p Plan) Remove(ctx context.Context) error {
+	var errs []error
+	for _, name := range p.namespaces() {
+		if _, err := os.Stat(filepath.Join(namespaceDir, name)); err != nil {
+			continue
+		}
+		if _, err := run(ctx, nil, "ip", "netns", "delete", name); err != nil {
+			errs = append(errs, fmt.Errorf("deleting the network namespace %s: %w", name, err))
+		}
+	}
+	// The host's interface is the twin of one in the switch and goes with it,
+	// but only some time after the namespace's name is gone.
+	if _, err := os.Stat(filepath.Join("/sys/class/net", p.HostInterface())); err == nil {
+		if _, err := run(ctx, nil, "ip", "link", "delete", p.HostInterface()); err != nil && !strings.Contains(err.Error(), "Cannot find device") {
+			errs = append(errs, fmt.Errorf("deleting the interface %s: %w", p.HostInterface(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SetCuts makes the given links, each a pair of clusters, the ones that are cut.
+func (p Plan) SetCuts(ctx context.Context, cuts [][2]string) error {
+	if err := ruleset(ctx, p.Switch(), p.renderCuts(cuts)); err != nil {
+		return fmt.Errorf("cutting links on the lab's switch: %w", err)
+	}
+	return nil
+}
+
+// SetUp switches the cable of an endpoint on or off.
+func (p Plan) SetUp(ctx context.Context, e Endpoint, up bool) error {
+	state := map[bool]string{true: "up", false: "down"}[up]
+	if _, err := run(ctx, nil, "ip", "-n", p.Switch(), "link", "set", e.Port, state); err != nil {
+		return fmt.Errorf("setting the cable of %s %s: %w", e.Namespace, state, err)
+	}
+	return nil
+}
+
+func (p Plan) namespaces() []string {
+	names := []string{p.Switch()}
+	for _, e := range p.Endpoints {
+		names = append(names, e.Namespace)
+	}
+	return names
+}
+
+// HostRoutes returns the ranges that the host routes somewhere, without its default route.
+func HostRoutes(ctx context.Context) ([]netip.Prefix, error) {
+	out, err := run(ctx, nil, "ip", "-4", "-j", "route", "show", "table", "all")
+	if err != nil {
+		return nil, fmt.Errorf("reading the host's routes: %w", err)
+	}
+	return parseRoutes(out)
+}
+
+func parseRoutes(data []byte) ([]netip.Prefix, error) {
+	var routes []struct {
+		Destination string `json:"dst"`
+	}
+	if err := json.Unmarshal(data, &routes); err != nil {
+		return nil, fmt.Errorf("parsing the host's routes: %w", err)
+	}
+	var list []netip.Prefix
+	for _, r := range routes {
+		if a, err := netip.ParseAddr(r.Destination); err == nil {
+			list = append(list, netip.PrefixFrom(a, a.BitLen()))
+		} else if p, err := netip.ParsePrefix(r.Destination); err == nil && p.Bits() > 0 {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+func batch(ctx context.Context, namespace, commands string) error {
+	args := []string{"-batch", "-"}
+	if namespace != "" {
+		args = append([]string{"-n", namespace}, args...)
+	}
+	_, err := run(ctx, strings.NewReader(commands), "ip", args...)
+	return err
+}
+
+func ruleset(ctx context.Context, namespace, rules string) error {
+	_, err := run(ctx, strings.NewReader(rules), "nsenter", "--net="+filepath.Join(namespaceDir, namespace), "--", "nft", "-f", "-")
+	return err
+}
+
+func run(ctx context.Context, stdin *strings.Reader, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}

@@ -1,0 +1,13 @@
+// Package network gives every control plane and every real node of a lab a
+// network namespace and joins them.
+//
+// A lab has one switch: a bridge in a network namespace of its own, so that the
+// host's firewall rules never see the lab's frames. Every namespace has one
+// interface eth0 on it; the host has one, through which it reaches the API
+// servers. Addresses come from a /24 of 172.30.0.0/16 that no other lab and no
+// route of the host uses.
+//
+// Each namespace routes the pod ranges of its own cluster's nodes, and in flat
+// mode those of all clusters; pod traffic to anything else leaves with the
+// node's address. A link between two clusters is cut on the switch.
+package network

@@ -1,0 +1,84 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqo.io/liqo/test/lab/golden"
+	"liqo.io/liqo/test/lab/spec"
+)
+
+func TestChoose(t *testing.T) {
+	var all []netip.Prefix
+	all = append(all, netip.MustParsePrefix("172.16.0.0/12"))
+	for sentence, c := range map[string]struct {
+		taken []netip.Prefix
+		want  string
+	}{
+		"first one on an empty machine":  {nil, "172.30.0.0/24"},
+		"next one beside another lab":    {[]netip.Prefix{netip.MustParsePrefix("172.30.0.0/24")}, "172.30.1.0/24"},
+		"a gap is used":                  {[]netip.Prefix{netip.MustParsePrefix("172.30.0.0/24"), netip.MustParsePrefix("172.30.2.0/24")}, "172.30.1.0/24"},
+		"a single host route counts":     {[]netip.Prefix{netip.MustParsePrefix("172.30.0.7/32")}, "172.30.1.0/24"},
+		"unrelated routes do not matter": {[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, "172.30.0.0/24"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := Choose(c.taken)
+			if err != nil || got.String() != c.want {
+				t.Errorf("got %s, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+	if _, err := Choose(all); err == nil || !strings.Contains(err.Error(), "take another lab down") {
+		t.Errorf("error = %v, want one with a remedy", err)
+	}
+}
+
+func TestParseRoutes(t *testing.T) {
+	got, err := parseRoutes([]byte(`[{"dst":"default","dev":"eth0"},{"dst":"192.0.2.0/24"},{"dst":"172.30.0.1","type":"local"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("[192.0.2.0/24 172.30.0.1/32]", fmt.Sprint(got)); diff != "" {
+		t.Errorf("routes differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRendering(t *testing.T) {
+	separate := spec.Demo(2)
+	separate.Flat = false
+	separate.Clusters[1].PodCIDR = separate.Clusters[0].PodCIDR
+	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "separate.txt": separate} {
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, name, describe(NewPlan(lab.Complete(), netip.MustParsePrefix("172.30.4.0/24"))))
+		})
+	}
+}
+
+func TestNamesFit(t *testing.T) {
+	a, b := Plan{Lab: "a-name-of-20-letters"}, Plan{Lab: "a-name-of-20-lettert"}
+	if len(a.HostInterface()) > 15 || a.HostInterface() == b.HostInterface() {
+		t.Errorf("interfaces %s and %s must differ and have at most 15 characters", a.HostInterface(), b.HostInterface())
+	}
+}
+
+// describe shows everything that is applied for a plan.
+func describe(p Plan) string {
+	var b strings.Builder
+	section := func(title, text string) { fmt.Fprintf(&b, "# %s\n%s\n", title, text) }
+	section("host", p.renderSwitch())
+	section(p.Switch(), p.renderBridge())
+	for _, e := range p.Endpoints {
+		section(p.Switch()+": port of "+e.Namespace, p.renderPort(e))
+		section(e.Namespace, p.renderEndpoint(e))
+		if e.PodCIDR.IsValid() {
+			section(e.Namespace+": nftables", p.renderMasquerade(e))
+		}
+	}
+	section("no link cut", p.renderCuts(nil))
+	section("rome and milan cut", p.renderCuts([][2]string{{"milan", "rome"}}))
+	return b.String()
+}
