@@ -121,7 +121,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
 				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/shadowpods.offloading.liqo.io": twinObjects, corev1.ResourcePods: twinObjects}},
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, corev1.ResourcePods: twinObjects}},
 				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},

@@ -149,6 +149,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 			return nil, fmt.Errorf("--%s-reflection-type must be DenyList or AllowList", name)
 		}
 	}
+	if f.pods.workers == 0 && f.createNode {
+		return nil, errors.New("--pod-reflection-workers must be at least 1; --create-node=false runs no pods")
+	}
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
 		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
 	}

@@ -107,7 +107,7 @@ func (t *tour) images(ctx context.Context) error {
 		return fmt.Errorf("loading the images into the nodes: %w", err)
 	}
 	t.liqoctl = filepath.Join("bin", "liqoctl")
-	return t.execute(ctx, "go", "build", "-trimpath", "-o", t.liqoctl, "./cmd/liqoctl")
+	return t.execute(ctx, "go", "build", "-o", t.liqoctl, "./cmd/liqoctl")
 }
 
 func (t *tour) install(name string) func(context.Context) error {

@@ -242,7 +242,7 @@ func TestLedgerConcurrently(t *testing.T) {
 	for worker := range 8 {
 		group.Go(func() {
 			for i := range 50 {
-				l.Admit(named(fmt.Sprintf("%d-%d", worker, i)), "u", quota, &corev1.PodSpec{}, time.Unix(0, 0), false)
+				_ = l.Admit(named(fmt.Sprintf("%d-%d", worker, i)), "u", quota, &corev1.PodSpec{}, time.Unix(0, 0), false)
 			}
 		})
 	}

@@ -115,8 +115,8 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 		// Cobra refused the command line before any command began.
 		err = failure.Misuse(command.CommandPath()+" --help", "%w", err)
 	}
-	if ctx.Err() != nil && failure.CodeOf(err) != failure.Interrupted {
-		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: %w", err)
+	if ctx.Err() != nil || failure.CodeOf(err) == failure.Interrupted {
+		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: what is told to be done above stays as it is")
 	}
 	output.Error(streams.ErrOut, s.Style(), s.Executable, err)
 	return failure.CodeOf(err)

@@ -116,7 +116,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"another resource without a quantity":  {[]string{"peer", "--resource", "nvidia.com/gpu="}, usage, "ERRO --resource nvidia.com/gpu has no quantity\n     Next: write it as --resource NAME=QUANTITY\n"},
 		"a resource asked for twice":           {[]string{"peer", "--cpu", "1", "--resource", "cpu=2"}, usage, "ERRO --resource cpu and --cpu ask for the same\n     Next: give it once\n"},
 		"resources without a slice":            {[]string{"peer", "--cpu", "1", "--create-resource-slice=false"}, usage, "ERRO resources cannot be asked for without a resource slice\n     Next: leave --create-resource-slice=false out\n"},
-		"a proxy that is no URL":               {[]string{"peer", "--proxy-url", "proxy"}, usage, ""},
+		"a proxy that is no URL":               {[]string{"peer", "--proxy-url", "proxy"}, usage, "ERRO --proxy-url proxy: the URL cannot be parsed: it must look like http://host:port\n     Next: give it as http://HOST:PORT\n"},
 		"force without a cluster ID":           {[]string{"unpeer", "--force"}, usage, "ERRO the cluster ID of the dead peer is missing\n     Next: liqoctl unpeer --force CLUSTER_ID\n"},
 		"force with a remote cluster":          {[]string{"unpeer", "--force", "milan", "--remote-context", "milan"}, usage, "ERRO --force needs no remote cluster\n     Next: leave the --remote- flags out, or leave --force out if both clusters answer\n"},
 		"a cluster ID without force":           {[]string{"unpeer", "milan"}, usage, "ERRO a cluster ID (milan) is only taken with --force\n     Next: name the other cluster with --remote-kubeconfig or --remote-context, or add --force if it is dead\n"},
@@ -135,7 +135,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"a remote name that is none":           {[]string{"offload", "namespace", "a", "--namespace-mapping-strategy", "SelectedName", "--remote-namespace-name", "B"}, usage, "ERRO --remote-namespace-name B cannot name a namespace\n     Next: use lower-case letters, digits and '-'\n"},
 		"a cluster selector that is none":      {[]string{"offload", "namespace", "a", "--selector", "a=b=c"}, usage, "ERRO the cluster selector \"a=b=c\" cannot be parsed: found '=', expected: ',' or 'end of string'\n     Next: write it as kubectl does, for example --selector region=europe,tier!=test\n"},
 		"an empty cluster selector":            {[]string{"offload", "namespace", "a", "--selector", ""}, usage, "ERRO the cluster selector \"\" is empty\n     Next: write it as kubectl does, for example --selector region=europe,tier!=test\n"},
-		"a namespace selector that is none":    {[]string{"unoffload", "namespace", "--ns-selector", "a in b"}, usage, "ERRO --ns-selector a in b: unable to parse requirement: found 'b', expected: '('\n     Next: write it as kubectl does, for example --ns-selector team=shop\n"},
+		"a namespace selector that is none":    {[]string{"unoffload", "namespace", "--ns-selector", "a in b"}, usage, "ERRO --ns-selector a in b: unable to parse requirement: found 'b' expected: '('\n     Next: write it as kubectl does, for example --ns-selector team=shop\n"},
 		"nobody to confirm":                    {append([]string{"unoffload", "namespace", "a"}, local...), usage, "ERRO The remote namespaces of a are deleted with everything in them. This has to be confirmed, and there is nobody to ask\n     Next: add --skip-confirm\n"},
 		"nobody to confirm a removal":          {append([]string{"uninstall", "--purge"}, local...), usage, "ERRO Liqo is removed from rome, with its namespace, its definitions and all their objects. This has to be confirmed, and there is nobody to ask\n     Next: add --skip-confirm\n"},
 		"a cluster ID that is none":            {[]string{"install", "--cluster-id", "-rome"}, usage, "ERRO the cluster ID \"-rome\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\"\n     Next: give another one with --cluster-id\n"},
@@ -150,7 +150,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"a kubeconfig that is broken":          {[]string{"info", "--kubeconfig", broken}, usage, ""},
 		"a context that is not there":          {append([]string{"info", "--context", "paris"}, local...), usage, "ERRO the kubeconfig has no context \"paris\"\n     Next: choose one with --context: milan, rome\n"},
 		"a remote context that is not there":   {append([]string{"peer", "--remote-kubeconfig", file, "--remote-context", "paris"}, local...), usage, "ERRO the kubeconfig has no context \"paris\"\n     Next: choose one with --remote-context: milan, rome\n"},
-		"no kubeconfig at all":                 {[]string{"info"}, unmet, ""},
+		"no kubeconfig at all":                 {[]string{"info"}, usage, "ERRO no cluster is configured: neither flags nor a kubeconfig name one\n     Next: say which one with --kubeconfig or --context\n"},
 		"a cluster that does not answer":       {append([]string{"info"}, local...), unmet, "ERRO cluster rome cannot be reached at https://127.0.0.1:1: Get \"https://127.0.0.1:1/version\": dial tcp 127.0.0.1:1: connect: connection refused\n     Next: check that the address and credentials in the kubeconfig are right: kubectl version --kubeconfig " + file + "\n"},
 	}
 	for sentence, test := range cases {

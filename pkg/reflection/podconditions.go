@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/conditions"
 )
 
 func (t *translation) conditions() {
@@ -110,7 +110,7 @@ func setAllFalse(status *corev1.PodStatus, now metav1.Time, reason, message stri
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		if slices.Contains(types, c.Type) && c.Status == corev1.ConditionTrue {
-			c.Status, c.Reason, c.Message, c.LastTransitionTime = corev1.ConditionFalse, reason, conditions.Bound(message), now
+			c.Status, c.Reason, c.Message, c.LastTransitionTime = corev1.ConditionFalse, reason, corev1beta1.BoundMessage(message), now
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqo.io/liqo/pkg/kube/conditions"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
 // maxRestarts bounds restart counts, so that adding them up cannot overflow.
@@ -149,8 +149,8 @@ func (t *translation) state(field, name string, before, now *corev1.ContainerSta
 // could command the terminal of who reads it.
 func bounded(text string) string {
 	// Cut first: the text may be megabytes long.
-	if len(text) > 2*conditions.MaxMessage {
-		text = text[:2*conditions.MaxMessage]
+	if len(text) > 2*corev1beta1.MaxMessage {
+		text = text[:2*corev1beta1.MaxMessage]
 	}
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
 		text = strings.Map(func(r rune) rune {
@@ -160,7 +160,7 @@ func bounded(text string) string {
 			return r
 		}, strings.ToValidUTF8(text, ""))
 	}
-	return conditions.Bound(text)
+	return corev1beta1.BoundMessage(text)
 }
 
 func unprintable(r rune) bool {

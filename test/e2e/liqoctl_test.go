@@ -53,7 +53,7 @@ func TestLiqoctl(t *testing.T) {
 		"an unknown flag is a misuse":                      {rome("peer", "--colour", "red"), 2, "--colour"},
 		"the same cluster twice is refused":                {rome("peer", "--remote-kubeconfig", the.rome.kubeconfig), 3, "same"},
 		"a namespace that does not exist is named":         {rome("offload", "namespace", "nowhere"), 3, "nowhere"},
-		"a kubeconfig that does not exist is named":        {[]string{"info", "--kubeconfig", "/nonexistent/kubeconfig"}, 3, "/nonexistent/kubeconfig"},
+		"a kubeconfig that does not exist is named":        {[]string{"info", "--kubeconfig", "/nonexistent/kubeconfig"}, 2, "/nonexistent/kubeconfig"},
 		"another cluster ID than the installed is refused": {rome("install", "--cluster-id", "paris", "--pod-cidr", "10.110.0.0/16", "--service-cidr", "10.111.0.0/16"), 3, consumer},
 	} {
 		t.Run(name, func(t *testing.T) {

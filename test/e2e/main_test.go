@@ -37,8 +37,8 @@ func run(m *testing.M) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 1, fmt.Errorf("end-to-end tests start real clusters and need root: run them with sudo, or set LIQO_E2E=off to leave them out")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	// The context is never cancelled but by a signal: the end of the tests must not look like one.
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	steps := step.NewLines(os.Stderr, clock.RealClock{})
 	the, err = start(ctx, steps)
 	if the != nil {

@@ -37,9 +37,13 @@ func TestReflection(t *testing.T) {
 	the.milan.changes(t, remoteSecret, func() { remoteSecret.Data["word"] = []byte("meddled") })
 	crossed("two")
 
+	// Content of its own, because the same is not written again and again in a minute.
+	the.rome.changes(t, config, func() { config.Data["word"] = "three" })
+	the.rome.changes(t, secret, func() { secret.Data["word"] = []byte("three") })
+	crossed("three")
 	the.milan.deletes(t, remoteConfig)
 	the.milan.deletes(t, remoteSecret)
-	crossed("two")
+	crossed("three")
 
 	for _, object := range []client.Object{config, secret} {
 		the.rome.changes(t, object, func() {
@@ -51,7 +55,7 @@ func TestReflection(t *testing.T) {
 	for _, object := range []client.Object{config, secret} {
 		the.rome.changes(t, object, func() { delete(object.GetAnnotations(), offloadingv1beta1.SkipReflectionAnnotation) })
 	}
-	crossed("two")
+	crossed("three")
 
 	foreign := &corev1.ConfigMap{ObjectMeta: named(twin, "taken"), Data: map[string]string{"word": "provider's"}}
 	the.milan.creates(t, foreign)

@@ -85,8 +85,10 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 
 func (s *suite) build(ctx context.Context) error {
 	s.liqoctlPath = filepath.Join(s.folder, "liqoctl")
-	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", s.liqoctlPath, "./cmd/liqoctl")
-	compile.Dir = root
+	// The same flags as the images', so that the packages which they have in common are compiled once.
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X liqo.io/liqo/pkg/version.Version="+s.tag, "-o", s.liqoctlPath, "./cmd/liqoctl")
+	compile.Dir, compile.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := compile.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
 	}

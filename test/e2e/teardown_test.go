@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 const (
@@ -65,12 +67,17 @@ func unoffload(t *testing.T) {
 		if err != nil {
 			return false, err.Error()
 		}
+		home := 0
 		for i := range pods {
-			if pods[i].Spec.NodeName == virtualNode || !isReady(&pods[i]) {
+			pod := &pods[i]
+			switch aborted := pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == offloadingv1beta1.ReasonOffloadingAborted; {
+			case pod.Spec.NodeName != virtualNode && isReady(pod):
+				home++
+			case pod.Spec.NodeName == virtualNode && !aborted:
 				return false, describe(pods)
 			}
 		}
-		return len(pods) == 2, describe(pods)
+		return home == 2, describe(pods)
 	})
 }
 

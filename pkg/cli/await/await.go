@@ -27,6 +27,9 @@ func Until(ctx context.Context, task progress.Task, what string, check Check) er
 	missing := "no answer yet"
 	pause := firstPause
 	for {
+		if ctx.Err() != nil {
+			return ended(ctx, what, missing)
+		}
 		done, now, err := once(ctx, check)
 		switch {
 		case err != nil && ctx.Err() == nil && !passing(err):

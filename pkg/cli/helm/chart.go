@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -71,7 +72,7 @@ func (c *Chart) Validate(values map[string]any) error {
 		return fmt.Errorf("merging the values with the chart's: %w", err)
 	}
 	if err := chartutil.ValidateAgainstSchema(c.loaded, merged); err != nil {
-		return fmt.Errorf("checking the values: %w", err)
+		return fmt.Errorf("the values do not fit the chart: %s", flatten(err.Error()))
 	}
 	return nil
 }
@@ -88,4 +89,16 @@ func (c *Chart) Render(name, namespace string, values map[string]any) (map[strin
 		return nil, fmt.Errorf("rendering Helm release %s/%s: %w", namespace, name, err)
 	}
 	return rendered, nil
+}
+
+// flatten puts the schema's complaints, which come as an indented list, into one line.
+func flatten(text string) string {
+	var complaints []string
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
+		if line != "" && !strings.HasSuffix(line, ":") {
+			complaints = append(complaints, line)
+		}
+	}
+	return strings.Join(complaints, "; ")
 }

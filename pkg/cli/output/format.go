@@ -76,8 +76,15 @@ func Table(writer io.Writer, header []string, rows [][]string) {
 	}
 }
 
-// Error tells an error and the way out. executable is how the user calls us, which suggestions then begin with.
+// Error tells an error and the way out; of joined errors each. executable is how the user calls us, which suggestions then begin
+// with.
 func Error(writer io.Writer, style Style, executable string, err error) {
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		for _, single := range joined.Unwrap() {
+			Error(writer, style, executable, single)
+		}
+		return
+	}
 	text, next := failure.NextOf(err)
 	Print(writer, style.sign(signFail)+" "+text)
 	if next != "" {

@@ -47,7 +47,10 @@ func (w Warned) Error() string { return string(w) }
 // Run runs a step and ends its Task according to the result: the returned text is what was done.
 func Run(ctx context.Context, observer Observer, cluster, title string, step func(context.Context, Task) (string, error)) error {
 	task := observer.Begin(cluster, title)
-	message, err := step(ctx, task)
+	message, err := "", ctx.Err()
+	if err == nil {
+		message, err = step(ctx, task)
+	}
 	var warned Warned
 	switch {
 	case errors.As(err, &warned):

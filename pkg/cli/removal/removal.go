@@ -22,7 +22,7 @@ func Delete(ctx context.Context, observer progress.Observer, cluster *target.Clu
 	if err != nil || !found {
 		return err
 	}
-	name := cluster.Describe(object)
+	name := target.Name(object)
 	return progress.Run(ctx, observer, cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
 		if err := cluster.Remove(ctx, object); err != nil || !wait {
 			return fmt.Sprintf("Deletion of %s begun", name), err

@@ -176,11 +176,16 @@ func (c *Cluster) Remove(ctx context.Context, object client.Object) error {
 
 // Describe names an object and its cluster for messages.
 func (c *Cluster) Describe(object client.Object) string {
+	return fmt.Sprintf("%s (cluster %s)", Name(object), c.Name)
+}
+
+// Name names an object by kind, namespace and name.
+func Name(object client.Object) string {
 	name := object.GetName()
 	if object.GetNamespace() != "" {
 		name = object.GetNamespace() + "/" + name
 	}
-	return fmt.Sprintf("%s %s (cluster %s)", kindOf(object), name, c.Name)
+	return kindOf(object) + " " + name
 }
 
 func kindOf(object runtime.Object) string {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -96,10 +95,11 @@ func (f *Flags) Open(stamp Stamp) (*Cluster, error) {
 	}
 	config, err := f.Config.ToRESTConfig()
 	if err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, failure.Misuse("say which one with "+hint, "no cluster is configured: neither flags nor a kubeconfig name one")
-		}
 		return nil, failure.Misuse("correct it, or choose another with "+hint, "the kubeconfig cannot be used: %w", err)
+	}
+	// Without any configuration kubectl's library ends up at this address.
+	if len(raw.Clusters) == 0 && config.Host == "http://localhost:8080" && *f.Config.APIServer == "" {
+		return nil, failure.Misuse("say which one with "+hint, "no cluster is configured: neither flags nor a kubeconfig name one")
 	}
 	cluster, err := FromConfig(config, f.Config, f.LiqoNamespace)
 	if err != nil {

@@ -56,23 +56,32 @@ func decide(v view) action {
 		}
 		return nothing
 	}
-	held := hasFinalizer(v.local)
-	wanted := isWanted(v.local, v.peer)
-	if !wanted || !v.local.GetDeletionTimestamp().IsZero() {
-		switch {
-		case !held && ours && !isForeignCopy(v.local) && v.remote.GetDeletionTimestamp().IsZero() && uidOf(v.remote) == v.local.GetUID():
-			return removeCopy
-		case !held:
-			return nothing
-		case v.gone:
-			return removeFinalizer
-		case !v.connected:
-			return await
-		}
-		return removeCopy
+	if !isWanted(v.local, v.peer) || !v.local.GetDeletionTimestamp().IsZero() {
+		return decideGoing(v, ours)
 	}
+	return decideLive(v, ours)
+}
+
+// decideGoing is about an object that is being deleted, or is no longer to be replicated.
+func decideGoing(v view, ours bool) action {
 	switch {
-	case !held:
+	case !hasFinalizer(v.local):
+		if ours && !isForeignCopy(v.local) && v.remote.GetDeletionTimestamp().IsZero() && uidOf(v.remote) == v.local.GetUID() {
+			return removeCopy
+		}
+		return nothing
+	case v.gone:
+		return removeFinalizer
+	case !v.connected:
+		return await
+	}
+	return removeCopy
+}
+
+// decideLive is about an object that is to be replicated.
+func decideLive(v view, ours bool) action {
+	switch {
+	case !hasFinalizer(v.local):
 		return addFinalizer
 	case !v.synced:
 		return await

@@ -11,8 +11,8 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
-// MaxMessage bounds the message of a condition, in bytes: a peer's words may become part of one.
-const MaxMessage = 1024
+// MaxMessage bounds the message of a condition, in bytes.
+const MaxMessage = corev1beta1.MaxMessage
 
 // Set puts a condition into a list, replacing the one of its type, and tells whether anything changed. The transition
 // time moves only with the status.
@@ -69,13 +69,4 @@ func SetStandard(list *[]metav1.Condition, c metav1.Condition) bool {
 }
 
 // Bound cuts a message to MaxMessage bytes without splitting a character.
-func Bound(message string) string {
-	if len(message) <= MaxMessage {
-		return message
-	}
-	cut := MaxMessage - len("…")
-	for cut > 0 && message[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return message[:cut] + "…"
-}
+func Bound(message string) string { return corev1beta1.BoundMessage(message) }

@@ -126,6 +126,9 @@ func answer(err error) (Class, string) {
 			return Terminal, ReasonTooLarge
 		}
 		return Terminal, ReasonInvalid
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "status unknown for quota"):
+		// A fresh ResourceQuota refuses everything until the quota controller has counted for the first time.
+		return Transient, ReasonTransient
 	case s.Code == http.StatusForbidden:
 		return Refused, ReasonForbidden
 	default:

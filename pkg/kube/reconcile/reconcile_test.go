@@ -40,6 +40,7 @@ func TestClassify(t *testing.T) {
 		"too many annotations":                    {apiError(422, metav1.StatusReasonInvalid, "metadata.annotations: Too long: may not be more than 262144 bytes"), want{Terminal, ReasonTooLarge, 0}},
 		"an immutable field":                      {apiError(422, metav1.StatusReasonInvalid, "field is immutable"), want{Terminal, ReasonInvalid, 0}},
 		"admission or quota says no":              {apiError(403, metav1.StatusReasonForbidden, "exceeded quota"), want{Refused, ReasonForbidden, time.Minute}},
+		"a quota that was not counted yet":        {apiError(403, metav1.StatusReasonForbidden, "forbidden: status unknown for quota: liqo, resources: pods"), want{Transient, ReasonTransient, 0}},
 		"waiting names what it waits for":         {fmt.Errorf("x: %w", Wait("NamespacePending", "waiting for namespace a", time.Second)), want{Waiting, "NamespacePending", time.Second}},
 		"our refusal keeps its reason":            {Refuse("QuotaExceeded", errors.New("no")), want{Refused, "QuotaExceeded", time.Minute}},
 		"our verdict wins over the server's code": {Terminate("NameConflict", apiError(500, "", "")), want{Terminal, "NameConflict", 0}},

@@ -195,11 +195,7 @@ func (r *Reporter) report(ctx context.Context, renew bool) error {
 	if !differs {
 		return nil
 	}
-	if err := r.patch(ctx, node, status); err != nil {
-		return err
-	}
-	r.patched = node
-	return nil
+	return r.patch(ctx, node, status)
 }
 
 func (r *Reporter) node() *corev1.Node {
@@ -226,12 +222,15 @@ func (r *Reporter) patch(ctx context.Context, node *corev1.Node, status *corev1.
 	if err != nil {
 		return fmt.Errorf("comparing the status of node %q: %w", node.Name, err)
 	}
-	_, err = r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	written, err := r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // what happened to it is an event
 	}
 	if err != nil {
 		return fmt.Errorf("updating the status of node %q: %w", node.Name, err)
+	}
+	if written.ResourceVersion == "" || written.ResourceVersion != node.ResourceVersion {
+		r.patched = node
 	}
 	return nil
 }

@@ -28,6 +28,12 @@ type bench struct {
 func newBench(t *testing.T, objects ...runtime.Object) *bench {
 	t.Helper()
 	b := &bench{t: t, client: fake.NewClientset(objects...), clock: clocktesting.NewFakeClock(noon)}
+	return b.start()
+}
+
+func (b *bench) start() *bench {
+	t := b.t
+	t.Helper()
 	var err error
 	b.r, err = New(Options{Client: b.client, Node: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Clock: b.clock})
 	if err != nil {
@@ -131,7 +137,7 @@ func TestTheNodeIsWaitedFor(t *testing.T) {
 }
 
 func TestAFailedRenewalIsTriedAgain(t *testing.T) {
-	b := newBench(t, node())
+	b := &bench{t: t, client: fake.NewClientset(node()), clock: clocktesting.NewFakeClock(noon)}
 	failed := make(chan struct{})
 	first := true
 	b.client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -142,6 +148,7 @@ func TestAFailedRenewalIsTriedAgain(t *testing.T) {
 		}
 		return false, nil, nil
 	})
+	b.start()
 	b.r.SetCapacity(facts().Capacity, nil)
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 	<-failed

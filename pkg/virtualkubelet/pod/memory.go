@@ -3,6 +3,7 @@ package pod
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -17,6 +18,8 @@ type memory struct {
 	gone map[types.UID]bool
 	// refused are the pods that the provider, or we, refuse to run.
 	refused map[types.UID]refusal
+	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
+	patched map[types.UID]*corev1.Pod
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
 }
@@ -32,6 +35,7 @@ func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
 		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
+		patched: map[types.UID]*corev1.Pod{},
 	}
 }
 
@@ -40,6 +44,7 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.gone, uid)
 	delete(m.refused, uid)
 	delete(m.doubted, uid)
+	delete(m.patched, uid)
 }
 
 // pending tells whether a creation has to show up first, and how long that may still take.

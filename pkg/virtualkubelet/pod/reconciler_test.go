@@ -108,6 +108,9 @@ func sweep(t *testing.T, n int, before, crash bool) {
 	if shadow := w.shadow("p"); shadow == nil || !standsFor(shadow, w.pod("p")) {
 		t.Error("the pod is ready without its ShadowPod")
 	}
+	// The fake's patches are not atomic: none may be under way while the test changes the pod.
+	w.calm()
+	restart()
 	w.terminate()
 	w.eventually("the pod is gone", func() bool { restart(); return w.pod("p") == nil })
 	w.eventually("nothing is left at the provider", func() bool { return w.shadow("p") == nil && w.remote("p") == nil })

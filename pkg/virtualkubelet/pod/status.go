@@ -142,17 +142,32 @@ func (r *Reconciler) tellDoubts(local *corev1.Pod, doubts []reflection.Refused) 
 
 // patchStatus writes the difference, if there is one, to this version of this very pod.
 func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) error {
-	if apiequality.Semantic.DeepEqual(&local.Status, wanted) {
-		return nil
+	r.mu.Lock()
+	behind := r.memory.patched[local.UID] == local
+	if !behind {
+		delete(r.memory.patched, local.UID)
+	}
+	r.mu.Unlock()
+	if behind || apiequality.Semantic.DeepEqual(&local.Status, wanted) {
+		return nil // the answer to the last write is an event
 	}
 	patch, err := statusPatch(local, wanted)
 	if err != nil {
 		return err
 	}
-	_, err = r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
+	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}, "status")
-	if err == nil || apierrors.IsNotFound(err) {
+	if err == nil {
+		// An API server that drops what it does not know answers with the same version, and sends no event.
+		if written.ResourceVersion == "" || written.ResourceVersion != local.ResourceVersion {
+			r.mu.Lock()
+			r.memory.patched[local.UID] = local
+			r.mu.Unlock()
+		}
 		return nil
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // what happened to the pod is an event
 	}
 	return fmt.Errorf("updating the status of pod %s/%s: %w", local.Namespace, local.Name, err)
 }

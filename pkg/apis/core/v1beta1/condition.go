@@ -37,3 +37,18 @@ type Condition struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 }
+
+// MaxMessage bounds what we write as the message of a condition, in bytes: a peer's words may become part of one.
+const MaxMessage = 1024
+
+// BoundMessage cuts a message to MaxMessage bytes without splitting a character.
+func BoundMessage(message string) string {
+	if len(message) <= MaxMessage {
+		return message
+	}
+	cut := MaxMessage - len("…")
+	for cut > 0 && message[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return message[:cut] + "…"
+}

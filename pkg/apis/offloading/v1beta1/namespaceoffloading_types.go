@@ -53,7 +53,7 @@ type NamespaceOffloadingSpec struct {
 	RemoteNamespaceName string `json:"remoteNamespaceName,omitempty"`
 	// clusterSelector selects virtual nodes by their labels; empty selects all.
 	// +optional
-	ClusterSelector corev1.NodeSelector `json:"clusterSelector,omitempty"`
+	ClusterSelector corev1.NodeSelector `json:"clusterSelector,omitempty,omitzero"`
 }
 
 // OffloadingPhaseType sums a NamespaceOffloading up.

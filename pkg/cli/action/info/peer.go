@@ -181,10 +181,11 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 	}
 	accepted := 0
 	for _, condition := range slice.Status.Conditions {
+		positive := condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue)
 		switch {
-		case condition.Status == authv1beta1.Accepted && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
+		case positive && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
 			accepted++
-		case condition.Status != string(metav1.ConditionTrue) && condition.Message != "":
+		case !positive && condition.Message != "":
 			result.Alerts = append(result.Alerts, condition.Type+": "+condition.Message)
 		}
 	}

@@ -65,6 +65,9 @@ func (o *Options) explicit() map[string]any {
 		}
 		put(labels, "discovery", "config", "clusterLabels")
 	}
+	if o.Wishes.Provider != Auto {
+		put(string(o.Wishes.Provider), "discovery", "config", "clusterLabels", providerLabel)
+	}
 	if o.EnableMetrics {
 		put(true, "metrics", "enabled")
 	}
@@ -95,13 +98,13 @@ func (p *Plan) merge(given map[string]any) map[string]any {
 // read takes the settings back from the values, so that checks and reports are about what will be installed.
 func (p *Plan) read() {
 	if cidrs := list(p.Values, "ipam", "podCIDRs"); len(cidrs) > 0 && !equal(cidrs, p.Settings.PodCIDRs) {
-		p.Settings.PodCIDRs, p.Settings.Sources["podCIDRs"] = cidrs, "values"
+		p.Settings.PodCIDRs, p.Settings.Sources["podCIDRs"] = cidrs, "given"
 	}
 	if cidr := text(p.Values, "ipam", "serviceCIDR"); cidr != p.Settings.ServiceCIDR {
-		p.Settings.ServiceCIDR, p.Settings.Sources["serviceCIDR"] = cidr, "values"
+		p.Settings.ServiceCIDR, p.Settings.Sources["serviceCIDR"] = cidr, "given"
 	}
 	if address := text(p.Values, "apiServer", "address"); address != p.Settings.APIServerURL {
-		p.Settings.APIServerURL, p.Settings.Sources["apiServerURL"] = address, "values"
+		p.Settings.APIServerURL, p.Settings.Sources["apiServerURL"] = address, "given"
 	}
 }
 

@@ -152,9 +152,11 @@ func (r *run) whyNoVirtualNode(ctx context.Context) string {
 	slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: r.pair.ConsumerNamespace(), Name: r.pair.ProviderID}}
 	if found, err := r.pair.Consumer.Get(ctx, slice); err == nil && found {
 		for _, kind := range []string{authv1beta1.IdentityCondition, corev1beta1.ConditionReady} {
-			if condition := find(slice.Status.Conditions, kind); condition != nil && condition.Status != string(metav1.ConditionTrue) && condition.Message != "" {
-				return condition.Reason + ": " + condition.Message
+			condition := find(slice.Status.Conditions, kind)
+			if condition == nil || condition.Status == string(metav1.ConditionTrue) || condition.Status == authv1beta1.Accepted || condition.Message == "" {
+				continue
 			}
+			return condition.Reason + ": " + condition.Message
 		}
 	}
 	return "the controller manager has not created it yet"

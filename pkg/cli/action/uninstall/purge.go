@@ -31,7 +31,7 @@ func purge(ctx context.Context, o Options) error {
 		{"Removing Liqo's objects", objects},
 		{"Removing Liqo's definitions", definitions},
 		{"Removing tenant namespaces", tenantNamespaces},
-		{"Removing what is left outside", leftovers},
+		{"Removing what the controllers made", leftovers},
 		{"Removing namespace " + o.Cluster.LiqoNamespace, liqoNamespace},
 	} {
 		err := progress.Run(ctx, o.Observer, o.Cluster.Name, step.title, func(ctx context.Context, task progress.Task) (string, error) {
@@ -122,16 +122,21 @@ func tenantNamespaces(ctx context.Context, o Options, task progress.Task) error 
 	return nil
 }
 
-// leftovers deletes what Liqo made outside its namespaces, such as rights and requests for certificates.
+// sweep removes what the controllers made beside the release, and keeps definitions, tenant namespaces and Liqo's namespace.
+func sweep(ctx context.Context, o Options) error {
+	return progress.Run(ctx, o.Observer, o.Cluster.Name, "Removing what the controllers made", func(ctx context.Context, task progress.Task) (string, error) {
+		return "", leftovers(ctx, o, task)
+	})
+}
+
+// leftovers deletes what the controllers made beside the release, such as rights, requests for certificates, and the webhooks'
+// certificate.
 func leftovers(ctx context.Context, o Options, _ progress.Task) error {
 	items, err := residue.OfLiqo(ctx, o.Cluster, false)
 	if err != nil {
 		return err
 	}
-	for _, item := range items {
-		if item.Namespace == o.Cluster.LiqoNamespace || item.Resource == "namespaces" {
-			continue
-		}
+	for _, item := range unintended(items) {
 		if err := o.Cluster.Remove(ctx, item.Object()); err != nil {
 			return err
 		}

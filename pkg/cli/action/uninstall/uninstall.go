@@ -90,9 +90,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if o.Purge {
-		if err := purge(ctx, o); err != nil {
-			return report, err
-		}
+		err = purge(ctx, o)
+	} else {
+		err = sweep(ctx, o)
+	}
+	if err != nil {
+		return report, err
 	}
 	return report, verify(ctx, o, report)
 }
@@ -108,8 +111,8 @@ func refuse(ctx context.Context, cluster *target.Cluster) error {
 		for i := range offloadings.Items {
 			names[i] = offloadings.Items[i].Namespace
 		}
-		return failure.Unmet("liqoctl unoffload namespace "+strings.Join(names, " "), "%d namespaces are offloaded (cluster %s): %s",
-			len(names), cluster.Name, strings.Join(names, ", "))
+		return failure.Unmet("liqoctl unoffload namespace "+strings.Join(names, " "), "namespaces are offloaded (cluster %s): %s",
+			cluster.Name, strings.Join(names, ", "))
 	}
 	peers, err := peers(ctx, cluster)
 	if err != nil || len(peers) == 0 {

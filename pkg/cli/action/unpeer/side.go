@@ -108,7 +108,7 @@ func (s *side) deleteAll(ctx context.Context, list client.ObjectList, labels cli
 		}
 	}
 	for _, object := range objects {
-		name := s.cluster.Describe(object)
+		name := target.Name(object)
 		err := progress.Run(ctx, s.observer, s.cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
 			if s.release != nil {
 				return "Deleted " + name, s.release(ctx, task, object)

@@ -59,6 +59,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	var pair *target.Pair
 	var mutual bool
 	err := progress.Run(ctx, o.Observer, "", "Checking preconditions", func(ctx context.Context, _ progress.Task) (string, error) {
+		if _, err := o.Provider.Reach(ctx); err != nil {
+			text, _ := failure.NextOf(err)
+			return "", failure.Unmet("start it; if it will never come back: liqoctl unpeer --force CLUSTER_ID", "%s", text)
+		}
 		var err error
 		if pair, err = target.RequirePair(ctx, o.Consumer, o.Provider, true); err != nil {
 			return "", err

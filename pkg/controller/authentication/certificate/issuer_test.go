@@ -68,10 +68,10 @@ func newBench(t *testing.T) *bench {
 			return c.Update(ctx, object, options...)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, subresource string, object client.Object, _ ...client.SubResourceUpdateOption) error {
-			if subresource != "approval" {
+			if subresource != "approval" && subresource != "status" {
 				t.Errorf("wrote the subresource %s", subresource)
 			}
-			return c.Update(ctx, object)
+			return c.SubResource("status").Update(ctx, object)
 		},
 	}).Build()
 	b.Issuer = &Issuer{
@@ -104,7 +104,7 @@ func (b *bench) sign(t *testing.T, with func(csr []byte) []byte) {
 			t.Fatal("a request was not approved")
 		}
 		csr.Status.Certificate = with(csr.Spec.Request)
-		if err := b.client.Update(t.Context(), &csr); err != nil {
+		if err := b.client.Status().Update(t.Context(), &csr); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +229,7 @@ func TestSignersThatMisbehave(t *testing.T) {
 	}
 	denied := b.requests(t)[0]
 	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}
-	if err := b.client.Update(t.Context(), &denied); err != nil {
+	if err := b.client.Status().Update(t.Context(), &denied); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.Issue(t.Context(), r)

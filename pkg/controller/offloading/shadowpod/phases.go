@@ -223,7 +223,8 @@ func alter(pod, shadow *corev1.PodSpec) {
 		pod.ActiveDeadlineSeconds = ptr.To(*shadow.ActiveDeadlineSeconds)
 	}
 	for _, toleration := range shadow.Tolerations {
-		if !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, toleration) }) {
+		// How long something is tolerated may be the provider's own choice, which is no reason to add it once more.
+		if !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.MatchToleration(&toleration) }) {
 			pod.Tolerations = append(pod.Tolerations, toleration)
 		}
 	}

@@ -151,6 +151,10 @@ func (in Rendering) args() []string {
 		"--listen-port=" + strconv.Itoa(kubeletPort),
 		"--create-node=" + strconv.FormatBool(createsNode(vn, t)),
 	}
+	if t.Replicas != nil && *t.Replicas > 1 {
+		// Without the lease all replicas would be active.
+		args = append(args, "--vk-lease-enabled=true")
+	}
 	for _, cidr := range in.PodCIDRs {
 		args = append(args, "--local-podcidr="+cidr)
 	}

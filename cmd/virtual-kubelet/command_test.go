@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+)
+
+var good = []string{"--home-cluster-id=rome", "--foreign-cluster-id=milan", "--nodename=milan", "--tenant-namespace=liqo-tenant-milan",
+	"--foreign-kubeconfig-secret-name=kubeconfig"}
+
+func TestFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"all that is needed":            {nil, ""},
+		"ranges, given twice":           {[]string{"--local-podcidr=10.0.0.0/16", "--local-podcidr=fd00::/64"}, ""},
+		"no home":                       {[]string{"--home-cluster-id="}, "--home-cluster-id must be given"},
+		"no provider":                   {[]string{"--foreign-cluster-id="}, "--foreign-cluster-id must be given"},
+		"no node":                       {[]string{"--nodename="}, "--nodename must be given"},
+		"no tenant namespace":           {[]string{"--tenant-namespace="}, "--tenant-namespace must be given"},
+		"no kubeconfig":                 {[]string{"--foreign-kubeconfig-secret-name="}, "--foreign-kubeconfig-secret-name must be given"},
+		"the same cluster twice":        {[]string{"--foreign-cluster-id=rome"}, "the same cluster"},
+		"a range that is none":          {[]string{"--local-podcidr=10.0.0.0"}, "is not a prefix"},
+		"too many workers":              {[]string{"--pod-reflection-workers=1001"}, "between 0 and 1000"},
+		"a node that runs no pods":      {[]string{"--pod-reflection-workers=0"}, "at least 1"},
+		"an unknown policy":             {[]string{"--secret-reflection-type=Some"}, "must be DenyList or AllowList"},
+		"a lease that is always behind": {[]string{"--node-lease-duration=15s"}, "at least twice"},
+		"no time between probes":        {[]string{"--node-ping-interval=0s"}, "more than 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f flags
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.register(set)
+			if err := set.Parse(append(append([]string{}, good...), tc.args...)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := f.validate()
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("POD_IP", "10.0.0.9")
+	t.Setenv("POD_NAME", "vk-1")
+	if got, err := environment(); err != nil || got.address != netip.MustParseAddr("10.0.0.9") || got.pod != "vk-1" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	t.Setenv("POD_NAME", "")
+	if _, err := environment(); err == nil {
+		t.Error("no name is accepted")
+	}
+	t.Setenv("POD_IP", "x")
+	if _, err := environment(); err == nil {
+		t.Error("no address is accepted")
+	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "beat", "heartbeat")
+	if err := check(file, time.Now()); err == nil {
+		t.Error("a process that never lived is alive")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := beat(ctx, file, func(time.Time) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(file, time.Now()); err != nil {
+		t.Errorf("a living process is dead: %v", err)
+	}
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(file, time.Now()); err == nil {
+		t.Error("a silent process is alive")
+	}
+}
+
+func TestMappingIsTheIntersection(t *testing.T) {
+	m := &offloadingv1beta1.NamespaceMap{
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"a": "a-rome", "b": "b-rome", "c": "c-rome"}},
+		Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{
+			"a":           {RemoteNamespace: "a-rome", Phase: offloadingv1beta1.MappingAccepted},
+			"b":           {RemoteNamespace: "elsewhere", Phase: offloadingv1beta1.MappingAccepted},
+			"kube-system": {RemoteNamespace: "loot", Phase: offloadingv1beta1.MappingAccepted},
+		}},
+	}
+	want := pod.Mapping{Known: true, Desired: m.Spec.DesiredMapping, Effective: map[string]string{"a": "a-rome"}}
+	if diff := cmp.Diff(want, mappingOf(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	vn := &offloadingv1beta1.VirtualNode{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.1.0.0/16, nonsense,fd00::1/64"}},
+		Spec:       offloadingv1beta1.VirtualNodeSpec{OffloadingPatch: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}}},
+	}
+	own := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	want := pod.Settings{Patch: vn.Spec.OffloadingPatch, NotReflected: reflection.NotReflected{Labels: []string{"x"}}, OwnPrefixes: own,
+		PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/64")}}
+	if diff := cmp.Diff(want, settingsOf(context.Background(), vn, own), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Error(diff)
+	}
+}

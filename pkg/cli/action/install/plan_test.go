@@ -1,0 +1,224 @@
+package install_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/cli/action/install"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/fixture"
+	"liqo.io/liqo/pkg/cli/helm"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/identity"
+)
+
+// releases is Helm without a cluster.
+type releases struct {
+	present *helm.Release
+	calls   []string
+	values  map[string]any
+}
+
+func (r *releases) Get(context.Context, string) (*helm.Release, error) { return r.present, nil }
+
+func (r *releases) Install(_ context.Context, request helm.Request) (*helm.Release, error) {
+	r.calls, r.values = append(r.calls, "install"), request.Values
+	return &helm.Release{Revision: 1}, nil
+}
+
+func (r *releases) Upgrade(_ context.Context, request helm.Request) (*helm.Release, error) {
+	r.calls, r.values = append(r.calls, "upgrade"), request.Values
+	return &helm.Release{Revision: r.present.Revision + 1}, nil
+}
+
+func (r *releases) Uninstall(context.Context, string, time.Duration) error {
+	r.calls = append(r.calls, "uninstall")
+	return nil
+}
+
+func (r *releases) Template(_ context.Context, request helm.Request) (string, error) {
+	rendered, err := request.Chart.Render(request.Name, "liqo", request.Values)
+	return rendered["liqo/templates/clusterid.yaml"], err
+}
+
+var worker = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.10.0.0/24"}}}
+
+// options are for a cluster of which all but the service CIDR can be detected.
+func options(t *testing.T, r *releases, change func(*fixture.Options)) install.Options {
+	t.Helper()
+	o := fixture.Options{Name: "rome", Objects: []client.Object{worker}}
+	if change != nil {
+		change(&o)
+	}
+	cluster := fixture.New(t, o).Cluster
+	cluster.Config.Host = "https://10.0.0.1:6443"
+	return install.Options{Cluster: cluster, Helm: r, Wishes: install.Wishes{ServiceCIDR: "10.11.0.0/16"}, ClusterID: "rome"}
+}
+
+func TestValuesLaterOnesWin(t *testing.T) {
+	r := &releases{present: &helm.Release{Revision: 3, Status: "deployed", Values: map[string]any{
+		"ipam":              map[string]any{"podCIDRs": []any{"10.20.0.0/16"}, "serviceCIDR": "10.99.0.0/16"},
+		"controllerManager": map[string]any{"replicas": 2, "config": map[string]any{"defaultLimitsEnforcement": "Soft"}},
+		"tag":               "v1",
+	}}}
+	o := options(t, r, nil)
+	o.ClusterLabels, o.EnableMetrics, o.ReservedSubnets = map[string]string{"region": "europe"}, true, []string{"10.3.0.0/16"}
+	o.Values = []map[string]any{{"tag": "v2", "pullPolicy": "Always"}, {"pullPolicy": "Never"}}
+	o.Set, o.SetString = []string{"controllerManager.replicas=3,webhook.port=9444"}, []string{"virtualKubelet.extra.annotations.x=1"}
+	plan, err := install.Prepare(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiServer": map[string]any{"address": "https://10.0.0.1:6443"},
+		"controllerManager": map[string]any{
+			"replicas": int64(3), "config": map[string]any{"defaultLimitsEnforcement": "Soft"},
+		},
+		"discovery": map[string]any{"config": map[string]any{
+			"clusterID": "rome", "clusterLabels": map[string]any{"liqo.io/provider": "generic", "region": "europe"},
+		}},
+		"ipam": map[string]any{
+			"podCIDRs": []any{"10.20.0.0/16"}, "serviceCIDR": "10.11.0.0/16", "reservedSubnets": []any{"10.3.0.0/16"},
+		},
+		"metrics":        map[string]any{"enabled": true},
+		"networking":     map[string]any{"enabled": false},
+		"pullPolicy":     "Never",
+		"tag":            "v2",
+		"virtualKubelet": map[string]any{"extra": map[string]any{"annotations": map[string]any{"x": "1"}}},
+		"webhook":        map[string]any{"port": int64(9444)},
+	}
+	if diff := cmp.Diff(want, plan.Values); diff != "" {
+		t.Error(diff)
+	}
+	o.ResetValues = true
+	if plan, err = install.Prepare(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Settings.PodCIDRs[0] != "10.10.0.0/16" || plan.Values["controllerManager"].(map[string]any)["config"] != nil {
+		t.Errorf("the values of the present installation were not forgotten: %v", plan.Values)
+	}
+}
+
+func TestBadValuesAndSettingsAreRefused(t *testing.T) {
+	const next = ": correct the values; docs/reference/values.md lists them, and --reset-values forgets those of the present installation"
+	cases := map[string]struct {
+		change  func(*install.Options)
+		cluster func(*fixture.Options)
+		code    failure.Code
+		want    string
+	}{
+		"an unknown key":             {func(o *install.Options) { o.Set = []string{"gateway.enabled=true"} }, nil, failure.Usage, "the values do not fit the chart: at '': additional properties 'gateway' not allowed" + next},
+		"an unknown key deep inside": {func(o *install.Options) { o.Set = []string{"apiServer.adress=x"} }, nil, failure.Usage, "the values do not fit the chart: at '/apiServer': additional properties 'adress' not allowed" + next},
+		"a value of another type":    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=many"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': got string, want integer" + next},
+		"too few":                    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=0"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': minimum: got 0, want 1" + next},
+		"a word that is none of them": {func(o *install.Options) { o.Values = []map[string]any{{"pullPolicy": "Sometimes"}} }, nil, failure.Usage,
+			"the values do not fit the chart: at '/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'" + next},
+		"an assignment that is none":       {func(o *install.Options) { o.Set = []string{"tag"} }, nil, failure.Usage, "parsing --set tag: key \"tag\" has no value: write it as KEY=VALUE"},
+		"a string assignment that is none": {func(o *install.Options) { o.SetString = []string{"a[x]=1"} }, nil, failure.Usage, ""},
+		"a chart that is not there":        {func(o *install.Options) { o.ChartPath = "nowhere" }, nil, failure.Usage, "--local-chart-path: reading the chart: stat nowhere: no such file or directory: give the folder or archive of a chart"},
+		"a chart that is none":             {func(o *install.Options) { o.ChartPath = "." }, nil, failure.Usage, ""},
+		"another cluster ID": {func(o *install.Options) { o.ClusterID = "oslo" }, func(o *fixture.Options) { o.ClusterID = "rome" }, failure.Precondition,
+			"the cluster ID is rome and cannot be changed to oslo, because peers know the cluster by it: leave --cluster-id out, or uninstall first with 'liqoctl uninstall'"},
+		"another cluster ID in values": {func(o *install.Options) { o.ClusterID, o.Set = "", []string{"discovery.config.clusterID=oslo"} }, func(o *fixture.Options) { o.ClusterID = "rome" }, failure.Precondition,
+			"the cluster ID is rome and cannot be changed to oslo, because peers know the cluster by it: leave --cluster-id out, or uninstall first with 'liqoctl uninstall'"},
+		"a cluster ID in values that is none": {func(o *install.Options) { o.ClusterID, o.Set = "", []string{"discovery.config.clusterID=Oslo"} }, nil, failure.Usage,
+			"the cluster ID \"Oslo\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\": give another one with --cluster-id"},
+		"a right that is missing": {nil, func(o *fixture.Options) {
+			o.Missing = []string{"create clusterroles.rbac.authorization.k8s.io", "create deployments.apps in namespace liqo"}
+		}, failure.Precondition,
+			"you are not allowed to: create clusterroles.rbac.authorization.k8s.io; create deployments.apps in namespace liqo (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			r := &releases{}
+			o := options(t, r, test.cluster)
+			if test.change != nil {
+				test.change(&o)
+			}
+			_, err := install.Prepare(context.Background(), o)
+			if err == nil || failure.CodeOf(err) != test.code {
+				t.Fatalf("got %v (code %d), want code %d", err, failure.CodeOf(err), test.code)
+			}
+			if test.want != "" && err.Error() != test.want {
+				t.Error(cmp.Diff(test.want, err.Error()))
+			}
+			if len(r.calls) > 0 {
+				t.Errorf("a check failed, and yet: %v", r.calls)
+			}
+		})
+	}
+}
+
+func TestInstallingIsToldStepByStep(t *testing.T) {
+	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "liqo-webhook", Labels: map[string]string{"liqo.io/webhook": "true"}},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "a", ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte("ca")}}},
+	}
+	for sentence, test := range map[string]struct {
+		present *helm.Release
+		calls   []string
+		lines   []string
+	}{
+		"a first installation": {nil, []string{"install"}, []string{"rome: done: Liqo v1.0.0 is to be installed", "rome: done: Liqo v1.0.0 installed"}},
+		"an upgrade": {&helm.Release{Revision: 1, Status: "deployed", AppVersion: "v0.9.0"}, []string{"upgrade"},
+			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to v1.0.0", "rome: done: Liqo upgraded to v1.0.0"}},
+		"a removal that was interrupted is finished first": {&helm.Release{Revision: 1, Status: "uninstalling", AppVersion: "v0.9.0"}, []string{"uninstall", "install"},
+			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to v1.0.0", "rome: Upgrading Liqo to v1.0.0: waiting: an interrupted removal to be finished", "rome: done: Liqo upgraded to v1.0.0"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r, recorder := &releases{present: test.present}, &progress.Recorder{}
+			o := options(t, r, func(o *fixture.Options) { o.ClusterID, o.Objects = "rome", append(o.Objects, webhook.DeepCopy()) })
+			o.ClusterID, o.Observer, o.Version, o.Timeout = "", recorder, "v1.0.0", 20*time.Second
+			report, err := install.Run(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			detected := "rome: done: provider generic, pod CIDR 10.10.0.0/16 (the nodes' ranges, widened), service CIDR 10.11.0.0/16 (--service-cidr), API server https://10.0.0.1:6443 (the kubeconfig)"
+			want := append([]string{"rome: done: Kubernetes v1.36.3 answers, and you may install", test.lines[0], detected, "rome: done: The values fit the chart"}, test.lines[1:]...)
+			want = append(want, "rome: done: All pods are ready", "rome: done: The webhooks answer")
+			if diff := cmp.Diff(want, recorder.Lines()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.calls, r.calls); diff != "" {
+				t.Error(diff)
+			}
+			if report.ClusterID != "rome" || report.Version != "v1.0.0" {
+				t.Errorf("report %+v", report)
+			}
+		})
+	}
+}
+
+func TestThePlanCanBeRendered(t *testing.T) {
+	plan, err := install.Prepare(context.Background(), options(t, &releases{}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := plan.Render(context.Background())
+	if err != nil || !strings.Contains(manifest, `CLUSTER_ID: "rome"`) {
+		t.Errorf("%s, %v", manifest, err)
+	}
+}
+
+func TestRandomIDsAreClusterIDs(t *testing.T) {
+	for range 100 {
+		if id := install.RandomID(); identity.ValidateClusterID(id) != nil {
+			t.Errorf("%s is no cluster ID", id)
+		}
+	}
+}
+
+func TestReadValues(t *testing.T) {
+	values, err := install.ReadValues(context.Background(), strings.NewReader("tag: x"), []string{"-"})
+	if diff := cmp.Diff([]map[string]any{{"tag": "x"}}, values); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}

@@ -1,0 +1,80 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestWhyNotReady(t *testing.T) {
+	status := func(s corev1.ContainerStatus) corev1.PodStatus {
+		s.Name = "main"
+		return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{s}}
+	}
+	condition := func(kind corev1.PodConditionType, value corev1.ConditionStatus, reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: kind, Status: value, Reason: reason, Message: message}}}
+	}
+	cases := map[string]struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		"ready":         {condition(corev1.PodReady, corev1.ConditionTrue, "", ""), ""},
+		"unschedulable": {condition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/1 nodes\n  are available"), "Unschedulable: 0/1 nodes are available"},
+		"no image": {status(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}),
+			"container main waits: ErrImagePull not found"},
+		"crashing": {status(corev1.ContainerStatus{
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "no config"}},
+		}), "container main waits: CrashLoopBackOff, container main ended with exit code 2: Error no config"},
+		"failed":      {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no disk"}, "it failed: Evicted no disk"},
+		"not started": {corev1.PodStatus{Phase: corev1.PodPending}, "no node has started it yet"},
+		"starting":    {status(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), "it runs, and is not ready yet"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if got := WhyNotReady(&corev1.Pod{Status: test.status}); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhyNotAvailable(t *testing.T) {
+	cases := map[string]struct {
+		generation int64
+		status     appsv1.DeploymentStatus
+		want       string
+	}{
+		"available":     {1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, ""},
+		"not looked at": {2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, "Kubernetes has not looked at the Deployment yet"},
+		"partly":        {1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1}, "1 of 2 pods are available"},
+		"old pods":      {1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 2}, "pods of the earlier version are still ending"},
+		"no pods": {1, appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"},
+		}}, "FailedCreate: quota"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: test.generation}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(2))}, Status: test.status}
+			if got := WhyNotAvailable(d); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLastWarning(t *testing.T) {
+	now := time.Now()
+	event := func(kind, reason string, age time.Duration) corev1.Event {
+		return corev1.Event{Type: kind, Reason: reason, Message: strings.Repeat("x", 400), LastTimestamp: metav1.NewTime(now.Add(-age))}
+	}
+	got := LastWarning([]corev1.Event{event("Warning", "Old", time.Hour), event("Warning", "New", time.Minute), event("Normal", "Fine", 0)})
+	if want := "New: " + strings.Repeat("x", maxMessage) + "…"; got != want {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,185 @@
+package foreigncluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+func tenant(accepted bool) authv1beta1.Tenant {
+	t := authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}, Spec: authv1beta1.TenantSpec{ClusterID: "milan"}}
+	if accepted {
+		t.Status = authv1beta1.TenantStatus{TenantNamespace: "liqo-tenant-milan", AuthParams: &authv1beta1.AuthParams{}}
+	}
+	return t
+}
+
+func controlPlane(ready bool) authv1beta1.Identity {
+	id := authv1beta1.Identity{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "controlplane-milan"}, Spec: authv1beta1.IdentitySpec{ClusterID: "milan",
+		Type: authv1beta1.ControlPlaneIdentityType, Namespace: ptr.To("liqo-tenant-rome"), AuthParams: authv1beta1.AuthParams{APIServer: "https://milan:6443", ProxyURL: ptr.To("http://proxy")}}}
+	if ready {
+		id.Status.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig-controlplane-milan"}
+	}
+	return id
+}
+
+func vnode(name, kubelet string) offloadingv1beta1.VirtualNode {
+	return offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: name}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan"},
+		Status: offloadingv1beta1.VirtualNodeStatus{Conditions: []corev1beta1.Condition{{Type: offloadingv1beta1.VirtualKubeletCondition, Status: kubelet}}}}
+}
+
+func node(name string, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": "milan"}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+}
+
+func TestObserve(t *testing.T) {
+	for name, tc := range map[string]struct {
+		facts Facts
+		want  map[string]string
+	}{
+		"nothing": {Facts{}, map[string]string{"role": "Unknown", "Ready": "Unknown"}},
+		"a consumer that was accepted": {Facts{Tenants: []authv1beta1.Tenant{tenant(true)}, Namespace: "liqo-tenant-milan"},
+			map[string]string{"role": "Consumer", "AuthTenantStatus": "Established", "Ready": "True"}},
+		"a consumer that waits": {Facts{Tenants: []authv1beta1.Tenant{tenant(false)}},
+			map[string]string{"role": "Consumer", "AuthTenantStatus": "Pending", "Ready": "False"}},
+		"a provider that answers": {Facts{Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Connected: true}},
+			map[string]string{"role": "Provider", "AuthIdentityControlPlaneStatus": "Established", "APIServerStatus": "Established", "Ready": "True", "url": "https://milan:6443 http://proxy liqo-tenant-rome"}},
+		"a provider that does not answer": {Facts{Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Message: "time-out"}},
+			map[string]string{"role": "Provider", "AuthIdentityControlPlaneStatus": "Established", "APIServerStatus": "Error", "Ready": "False", "url": "https://milan:6443 http://proxy liqo-tenant-rome"}},
+		"a provider that is not probed yet": {Facts{Identities: []authv1beta1.Identity{controlPlane(false)}},
+			map[string]string{"role": "Provider", "AuthIdentityControlPlaneStatus": "Pending", "APIServerStatus": "None", "Ready": "False", "url": "https://milan:6443 http://proxy liqo-tenant-rome"}},
+		"both, with nodes": {Facts{Tenants: []authv1beta1.Tenant{tenant(true)}, Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Connected: true},
+			VirtualNodes: []offloadingv1beta1.VirtualNode{vnode("a", "Running"), vnode("b", "Running")}, Nodes: map[string]*corev1.Node{"a": node("a", "True"), "b": node("b", "Unknown")}},
+			map[string]string{"role": "ConsumerAndProvider", "AuthTenantStatus": "Established", "AuthIdentityControlPlaneStatus": "Established", "APIServerStatus": "Established",
+				"OffloadingVirtualNodeStatus": "Ready", "OffloadingNodeStatus": "SomeNotReady", "Ready": "False", "url": "https://milan:6443 http://proxy liqo-tenant-rome"}},
+		"a node that is not there": {Facts{VirtualNodes: []offloadingv1beta1.VirtualNode{vnode("a", "Creating")}},
+			map[string]string{"role": "Provider", "OffloadingVirtualNodeStatus": "NotReady", "OffloadingNodeStatus": "NotReady", "Ready": "False"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t0 := time.Unix(100, 0)
+			status := Observe(corev1beta1.ForeignClusterStatus{}, 1, tc.facts, t0)
+			got := map[string]string{"role": string(status.Role)}
+			for _, list := range [][]corev1beta1.Condition{status.Conditions, status.Modules.Authentication.Conditions, status.Modules.Offloading.Conditions} {
+				for _, c := range list {
+					got[c.Type] = c.Status
+					if c.Message == "" {
+						t.Errorf("condition %s says nothing", c.Type)
+					}
+				}
+			}
+			if status.APIServerURL != "" {
+				got["url"] = status.APIServerURL + " " + status.ForeignProxyURL + " " + status.TenantNamespace.Remote
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(status, Observe(status, 1, tc.facts, t0.Add(time.Hour))); diff != "" {
+				t.Errorf("a second look changes %s", diff)
+			}
+			if gone := Observe(status, 1, Facts{}, t0); gone.Modules.Authentication.Enabled || gone.Modules.Offloading.Enabled || conditions.Find(gone.Conditions, corev1beta1.APIServerStatus) != nil {
+				t.Errorf("what is gone is still reported: %+v", gone)
+			}
+		})
+	}
+}
+
+type prober map[string]Probe
+
+func (p prober) State(id string) (bool, string, string, bool) {
+	return p[id].Connected, p[id].Reason, p[id].Message, p[id].Known
+}
+
+func TestLifeCycle(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := context.Background()
+	id, vn := controlPlane(true), vnode("milan", "Running")
+	foreign := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "byhand"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "byhand"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&id, &vn, node("milan", "True"), foreign).WithStatusSubresource(&corev1beta1.ForeignCluster{}).Build()
+	probes := prober{"milan": {Known: true, Connected: true}}
+	r := &reconciler{Client: c, Options: Options{ClusterID: "rome", Prober: probes, Clock: testclock.NewFakePassiveClock(time.Unix(100, 0))}}
+	look := func(name string) *corev1beta1.ForeignCluster {
+		t.Helper()
+		for range 3 {
+			if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var fc corev1beta1.ForeignCluster
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &fc); err != nil {
+			return nil
+		}
+		return &fc
+	}
+	fc := look("milan")
+	if fc == nil || !conditions.Is(fc.Status.Conditions, "Ready", "True") || fc.Labels[corev1beta1.RemoteClusterIDLabel] != "milan" {
+		t.Fatalf("the ForeignCluster is %+v", fc)
+	}
+	probes["milan"] = Probe{Known: true, Reason: corev1beta1.ReasonAPIServerUnreachable, Message: "no answer"}
+	if fc = look("milan"); !conditions.Is(fc.Status.Conditions, corev1beta1.APIServerStatus, corev1beta1.StatusError) {
+		t.Errorf("conditions %v", fc.Status.Conditions)
+	}
+	if again := look("milan"); again.ResourceVersion != fc.ResourceVersion {
+		t.Error("it is written although nothing changed")
+	}
+	for _, o := range []client.Object{&id, &vn} {
+		if err := c.Delete(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if look("milan") != nil {
+		t.Error("it stays although nothing refers to the peer any more")
+	}
+	if look("byhand") == nil || look("rome") != nil || look("nobody") != nil {
+		t.Error("what a user made goes, or what nobody wants comes")
+	}
+}
+
+func TestOfObject(t *testing.T) {
+	r := &reconciler{}
+	vn := vnode("x", "")
+	elsewhere := vn.DeepCopy()
+	elsewhere.Namespace = "shop"
+	elsewhere.Labels = map[string]string{"liqo.io/remote-cluster-id": "forged"}
+	for name, tc := range map[string]struct {
+		o    client.Object
+		want string
+	}{
+		"by the tenant namespace":          {&vn, "milan"},
+		"not by a label in some namespace": {elsewhere, ""},
+		"a virtual Node":                   {node("milan", "True"), "milan"},
+		"a real Node":                      {&corev1.Node{}, ""},
+		"a tenant namespace":               {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "milan"}}}, "milan"},
+		"a twin namespace":                 {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-milan", Labels: map[string]string{"liqo.io/remote-cluster-id": "milan"}}}, ""},
+	} {
+		var names []string
+		for _, request := range r.ofObject(context.Background(), tc.o) {
+			names = append(names, request.Name)
+		}
+		if got := strings.Join(names, ","); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
