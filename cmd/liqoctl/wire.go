@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/charts"
 	"liqo.io/liqo/pkg/cli"
 )
 
@@ -17,7 +18,7 @@ import (
 func run(ctx context.Context, args []string) int {
 	quiet()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	return int(cli.Run(ctx, args, streams, os.Getenv))
+	return int(cli.Run(ctx, args, cli.Program{Streams: streams, Environment: os.Getenv, Chart: charts.Liqo()}))
 }
 
 // quiet keeps the log lines of libraries off the terminal: whatever matters to the user is told by the commands.

@@ -61,7 +61,10 @@ func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) erro
 		if !state.Connected {
 			platform = ""
 		}
-		reporter.SetConnection(state.Connected, state.Reason, state.Message, state.ServerVersion, platform)
+		// While nothing is known yet, nothing is told: a restart is no news of the provider.
+		if state.Connected || (state.Reason != peer.ReasonProbing && state.Reason != peer.ReasonNoCredentials) {
+			reporter.SetConnection(state.Connected, state.Reason, state.Message, state.ServerVersion, platform)
+		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -102,9 +103,20 @@ func template(command *cobra.Command, s *session.Session) {
 	}
 }
 
+// Program is what liqoctl needs of the process that it runs in.
+type Program struct {
+	// Streams of the process.
+	Streams genericiooptions.IOStreams
+	// Environment looks up variables.
+	Environment func(string) string
+	// Chart that install installs unless told otherwise.
+	Chart fs.FS
+}
+
 // Run executes a command line, arg0 included, and returns the exit code.
-func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, environment func(string) string) failure.Code {
-	s := session.New(streams, Executable(args[0]), environment)
+func Run(ctx context.Context, args []string, p Program) failure.Code {
+	s := session.New(p.Streams, Executable(args[0]), p.Environment)
+	s.Chart = p.Chart
 	root := New(s)
 	root.SetArgs(args[1:])
 	command, err := root.ExecuteContextC(ctx)
@@ -118,6 +130,6 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	if ctx.Err() != nil || failure.CodeOf(err) == failure.Interrupted {
 		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: what is told to be done above stays as it is")
 	}
-	output.Error(streams.ErrOut, s.Style(), s.Executable, err)
+	output.Error(p.Streams.ErrOut, s.Style(), s.Executable, err)
 	return failure.CodeOf(err)
 }

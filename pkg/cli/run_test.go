@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"liqo.io/liqo/charts"
 	"liqo.io/liqo/pkg/cli"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/session"
@@ -74,7 +75,9 @@ func run(t *testing.T, environment map[string]string, stdin string, args ...stri
 	streams := genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
-	code := cli.Run(context.Background(), append([]string{"liqoctl"}, args...), streams, func(name string) string { return environment[name] })
+	code := cli.Run(context.Background(), append([]string{"liqoctl"}, args...), cli.Program{
+		Streams: streams, Environment: func(name string) string { return environment[name] }, Chart: charts.Liqo(),
+	})
 	return result{code, out.String(), errOut.String()}
 }
 

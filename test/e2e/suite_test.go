@@ -182,16 +182,20 @@ func (s *suite) offloaded(t *testing.T, name string, flags ...string) (twin stri
 	return twin
 }
 
-// namespace creates a namespace at rome, and removes it with its twin when the test ends.
+// namespace creates a namespace at rome, and removes it with its twin when the test ends. What a kept lab has of a failed
+// run is removed first.
 func (s *suite) namespace(t *testing.T, name string) {
 	t.Helper()
-	s.rome.creates(t, namespaceOf(name))
-	t.Cleanup(func() {
-		if t.Failed() && os.Getenv("LIQO_E2E_KEEP") != "" {
-			return
-		}
+	remove := func() {
 		s.rome.deletes(t, namespaceOf(name))
 		s.rome.misses(t, namespaceOf(name), "the namespace")
 		s.milan.misses(t, namespaceOf(name+"-"+consumer), "the twin namespace")
+	}
+	remove()
+	s.rome.creates(t, namespaceOf(name))
+	t.Cleanup(func() {
+		if !t.Failed() || os.Getenv("LIQO_E2E_KEEP") == "" {
+			remove()
+		}
 	})
 }

@@ -106,7 +106,7 @@ func (f *installFlags) run(s *session.Session, command *cobra.Command, provider 
 		return err
 	}
 	options := f.options
-	options.Timeout, options.Observer = f.timeout, s.Observer()
+	options.Timeout, options.Observer, options.Chart = f.timeout, s.Observer(), s.Chart
 	options.Wishes = install.Wishes{
 		Provider: provider, PodCIDRs: f.podCIDRs, ServiceCIDR: f.serviceCIDR, APIServerURL: f.apiServer, NoSanityCheck: f.noSanity,
 	}

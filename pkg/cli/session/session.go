@@ -3,6 +3,7 @@ package session
 import (
 	"bufio"
 	"context"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type Session struct {
 	Clock clock.PassiveClock
 	// Local are the flags for the cluster that commands work on.
 	Local *target.Flags
+	// Chart that install installs unless told otherwise.
+	Chart fs.FS
 	// Started is set once the command line was understood.
 	Started bool
 

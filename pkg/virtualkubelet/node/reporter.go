@@ -61,8 +61,9 @@ type Reporter struct {
 
 	mu    sync.Mutex
 	facts Facts
-	known bool
-	beat  time.Time
+	// known and heard say that the capacity and the connection were told: before both, there is nothing to report.
+	known, heard bool
+	beat         time.Time
 }
 
 // New checks the options. Nothing happens before Run.
@@ -109,6 +110,7 @@ func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.Con
 func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
 	r.update(func(f *Facts) {
 		f.Connected, f.Reason, f.Message = connected, reason, message
+		r.heard = true
 		if version != "" {
 			f.Version = version
 		}
@@ -176,7 +178,7 @@ func (r *Reporter) report(ctx context.Context, renew bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r.mu.Lock()
-	facts, known := r.facts, r.known
+	facts, known := r.facts, r.known && r.heard
 	r.beat = r.options.Clock.Now()
 	r.mu.Unlock()
 	node := r.node()

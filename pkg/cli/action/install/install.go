@@ -3,10 +3,10 @@ package install
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
-	"liqo.io/liqo/charts"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/helm"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -26,7 +26,8 @@ type Options struct {
 	Wishes Wishes
 	// Version of the images; empty means liqoctl's own, or the chart's if ChartPath is given.
 	Version string
-	// ChartPath is a chart to install instead of the built-in one.
+	// Chart holds the files of the chart to install; ChartPath, if given, is a folder or archive to install instead.
+	Chart     fs.FS
 	ChartPath string
 	// ClusterID of the cluster; empty keeps the present one, or makes one up.
 	ClusterID string
@@ -138,18 +139,8 @@ func (p *Plan) check(ctx context.Context) (string, error) {
 func (p *Plan) load(ctx context.Context) (string, error) {
 	o := &p.options
 	var err error
-	if o.ChartPath == "" {
-		if p.chart, err = helm.Load(charts.Liqo()); err == nil {
-			p.chart.SetAppVersion(version.Version)
-		}
-	} else if p.chart, err = helm.LoadPath(o.ChartPath); err != nil {
-		err = failure.Misuse("give the folder or archive of a chart", "--local-chart-path: %w", err)
-	}
-	if err != nil {
+	if err = p.loadChart(); err != nil {
 		return "", err
-	}
-	if o.Version != "" {
-		p.chart.SetAppVersion(o.Version)
 	}
 	if o.Helm == nil {
 		if o.Helm, err = helm.New(o.Cluster.Getter, o.Cluster.LiqoNamespace, nil); err != nil {
@@ -164,6 +155,28 @@ func (p *Plan) load(ctx context.Context) (string, error) {
 		return "Liqo " + app + " is to be installed", nil
 	}
 	return fmt.Sprintf("Liqo %s is installed, and is to be brought to %s", p.present.AppVersion, app), nil
+}
+
+// loadChart reads the chart. The one that comes with this program installs this program's version, unless the user says otherwise.
+func (p *Plan) loadChart() (err error) {
+	o := &p.options
+	switch {
+	case o.ChartPath != "":
+		if p.chart, err = helm.LoadPath(o.ChartPath); err != nil {
+			return failure.Misuse("give the folder or archive of a chart", "--local-chart-path: %w", err)
+		}
+	case o.Chart != nil:
+		if p.chart, err = helm.Load(o.Chart); err != nil {
+			return err
+		}
+		p.chart.SetAppVersion(version.Version)
+	default:
+		return failure.Misuse("give the folder or archive of a chart with --local-chart-path", "this program has no chart built in")
+	}
+	if o.Version != "" {
+		p.chart.SetAppVersion(o.Version)
+	}
+	return nil
 }
 
 // detect finds out the settings and the cluster ID.

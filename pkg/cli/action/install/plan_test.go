@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/charts"
 	"liqo.io/liqo/pkg/cli/action/install"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
@@ -60,7 +61,7 @@ func options(t *testing.T, r *releases, change func(*fixture.Options)) install.O
 	}
 	cluster := fixture.New(t, o).Cluster
 	cluster.Config.Host = "https://10.0.0.1:6443"
-	return install.Options{Cluster: cluster, Helm: r, Wishes: install.Wishes{ServiceCIDR: "10.11.0.0/16"}, ClusterID: "rome"}
+	return install.Options{Cluster: cluster, Chart: charts.Liqo(), Helm: r, Wishes: install.Wishes{ServiceCIDR: "10.11.0.0/16"}, ClusterID: "rome"}
 }
 
 func TestValuesLaterOnesWin(t *testing.T) {
@@ -116,7 +117,7 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 		want    string
 	}{
 		"an unknown key":             {func(o *install.Options) { o.Set = []string{"gateway.enabled=true"} }, nil, failure.Usage, "the values do not fit the chart: at '': additional properties 'gateway' not allowed" + next},
-		"an unknown key deep inside": {func(o *install.Options) { o.Set = []string{"apiServer.adress=x"} }, nil, failure.Usage, "the values do not fit the chart: at '/apiServer': additional properties 'adress' not allowed" + next},
+		"an unknown key deep inside": {func(o *install.Options) { o.Set = []string{"apiServer.host=x"} }, nil, failure.Usage, "the values do not fit the chart: at '/apiServer': additional properties 'host' not allowed" + next},
 		"a value of another type":    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=many"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': got string, want integer" + next},
 		"too few":                    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=0"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': minimum: got 0, want 1" + next},
 		"a word that is none of them": {func(o *install.Options) { o.Values = []map[string]any{{"pullPolicy": "Sometimes"}} }, nil, failure.Usage,
@@ -124,6 +125,7 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 		"an assignment that is none":       {func(o *install.Options) { o.Set = []string{"tag"} }, nil, failure.Usage, "parsing --set tag: key \"tag\" has no value: write it as KEY=VALUE"},
 		"a string assignment that is none": {func(o *install.Options) { o.SetString = []string{"a[x]=1"} }, nil, failure.Usage, ""},
 		"a chart that is not there":        {func(o *install.Options) { o.ChartPath = "nowhere" }, nil, failure.Usage, "--local-chart-path: reading the chart: stat nowhere: no such file or directory: give the folder or archive of a chart"},
+		"no chart at all":                  {func(o *install.Options) { o.Chart = nil }, nil, failure.Usage, "this program has no chart built in: give the folder or archive of a chart with --local-chart-path"},
 		"a chart that is none":             {func(o *install.Options) { o.ChartPath = "." }, nil, failure.Usage, ""},
 		"another cluster ID": {func(o *install.Options) { o.ClusterID = "oslo" }, func(o *fixture.Options) { o.ClusterID = "rome" }, failure.Precondition,
 			"the cluster ID is rome and cannot be changed to oslo, because peers know the cluster by it: leave --cluster-id out, or uninstall first with 'liqoctl uninstall'"},

@@ -56,26 +56,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	var pair *target.Pair
-	var mutual bool
-	err := progress.Run(ctx, o.Observer, "", "Checking preconditions", func(ctx context.Context, _ progress.Task) (string, error) {
-		if _, err := o.Provider.Reach(ctx); err != nil {
-			text, _ := failure.NextOf(err)
-			return "", failure.Unmet("start it; if it will never come back: liqoctl unpeer --force CLUSTER_ID", "%s", text)
-		}
-		var err error
-		if pair, err = target.RequirePair(ctx, o.Consumer, o.Provider, true); err != nil {
-			return "", err
-		}
-		if mutual, err = isMutual(ctx, pair); err != nil {
-			return "", err
-		}
-		if mutual && o.DeleteNamespaces {
-			return "", failure.Unmet("leave --delete-namespaces out, or end the other peering first",
-				"%s also uses resources of %s, which needs the tenant namespaces", pair.ProviderID, pair.ConsumerID)
-		}
-		return "Preconditions hold", nil
-	})
+	pair, mutual, err := precheck(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +79,29 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return report, nil
 	}
 	return report, verify(ctx, o.Observer, report, o.DeleteNamespaces, end{pair.Consumer, pair.ProviderID}, end{pair.Provider, pair.ConsumerID})
+}
+
+// precheck finds the pair, and whether the clusters peer in both directions.
+func precheck(ctx context.Context, o Options) (pair *target.Pair, mutual bool, err error) {
+	err = progress.Run(ctx, o.Observer, "", "Checking preconditions", func(ctx context.Context, _ progress.Task) (string, error) {
+		if _, err := o.Provider.Reach(ctx); err != nil {
+			text, _ := failure.NextOf(err)
+			return "", failure.Unmet("start it; if it will never come back: liqoctl unpeer --force CLUSTER_ID", "%s", text)
+		}
+		var err error
+		if pair, err = target.RequirePair(ctx, o.Consumer, o.Provider, true); err != nil {
+			return "", err
+		}
+		if mutual, err = isMutual(ctx, pair); err != nil {
+			return "", err
+		}
+		if mutual && o.DeleteNamespaces {
+			return "", failure.Unmet("leave --delete-namespaces out, or end the other peering first",
+				"%s also uses resources of %s, which needs the tenant namespaces", pair.ProviderID, pair.ConsumerID)
+		}
+		return "Preconditions hold", nil
+	})
+	return pair, mutual, err
 }
 
 // isMutual tells whether the provider is also a consumer of its consumer.

@@ -160,10 +160,14 @@ func parts(kind string, all int, waiting []string, what, ready, notReady string)
 	}
 }
 
-// api tells whether the provider's API server answers.
-func (f *Facts) api() observation {
+// api tells whether the provider's API server answers. Until the first probe of this process it is what was last observed:
+// a restart is no news.
+func (f *Facts) api(last []corev1beta1.Condition) observation {
 	o := observation{kind: corev1beta1.APIServerStatus}
+	old := conditions.Find(last, o.kind)
 	switch {
+	case !f.Probe.Known && old != nil:
+		o.status, o.reason, o.message = old.Status, old.Reason, old.Message
 	case !f.Probe.Known:
 		o.status, o.reason, o.message = corev1beta1.StatusNone, corev1beta1.ReasonIdentityMissing, "the peer's API server is not probed yet"
 	case f.Probe.Connected:

@@ -50,6 +50,17 @@ func node(name string, ready corev1.ConditionStatus) *corev1.Node {
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
 }
 
+func TestARestartIsNoNews(t *testing.T) {
+	t0 := time.Unix(100, 0)
+	answered := Facts{Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Connected: true}}
+	before := Observe(corev1beta1.ForeignClusterStatus{}, 1, answered, t0)
+	notProbedYet := answered
+	notProbedYet.Probe = Probe{}
+	if diff := cmp.Diff(before, Observe(before, 1, notProbedYet, t0.Add(time.Hour))); diff != "" {
+		t.Errorf("before the first probe of a new process, the status changes: %s", diff)
+	}
+}
+
 func TestObserve(t *testing.T) {
 	for name, tc := range map[string]struct {
 		facts Facts

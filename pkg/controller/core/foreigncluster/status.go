@@ -24,7 +24,7 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 	}
 	if len(facts.Identities) > 0 {
 		authentication = append(authentication, facts.identity())
-		peering = append(peering, facts.api())
+		peering = append(peering, facts.api(old.Conditions))
 	}
 	if len(facts.VirtualNodes) > 0 {
 		offloading = append(offloading, facts.kubelets(), facts.nodes())

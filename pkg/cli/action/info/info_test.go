@@ -1,0 +1,131 @@
+package info
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/fixture"
+)
+
+func objects() []client.Object {
+	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	foreign := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}}
+	foreign.Status = corev1beta1.ForeignClusterStatus{
+		Role: corev1beta1.ProviderRole, APIServerURL: "https://10.0.0.2:6443",
+		Modules: corev1beta1.Modules{
+			Authentication: corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{{Type: "AuthIdentityControlPlaneStatus", Status: "Established"}}},
+			Offloading: corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
+				{Type: "OffloadingNodeStatus", Status: "NotReady", Reason: "NodeNotReady"}, {Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Message: "pod x crashes"},
+			}},
+		},
+	}
+	other := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "berlin"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "berlin"}}
+	slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}}
+	slice.Status.Resources = cpu
+	slice.Status.Conditions = []corev1beta1.Condition{
+		{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted}, {Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted},
+		{Type: authv1beta1.IdentityCondition, Status: authv1beta1.Accepted, Message: "in use"}, {Type: "Ready", Status: "False", Message: "the peer does not answer"},
+	}
+	provided := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-milan", Name: "pool", Labels: map[string]string{corev1beta1.ReplicatedLabel: "true"},
+	}}
+	node := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "liqo-tenant-milan", Name: "milan", Labels: map[string]string{authv1beta1.ResourceSliceNameLabel: "milan"},
+	}}
+	node.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-milan"}
+	node.Spec.ResourceQuota.Hard = cpu
+	node.Status.Conditions = []corev1beta1.Condition{{Type: "Ready", Status: "True"}}
+	pods := []client.Object{
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "good"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "bad"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}},
+		},
+	}
+	return append(pods, foreign, other, slice, provided, node)
+}
+
+func TestRead(t *testing.T) {
+	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Objects: objects()}).Cluster
+	got, err := Read(context.Background(), cluster, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Report{
+		Local:   Local{ClusterID: "rome", Version: "v1.0.0", Labels: map[string]string{"region": "europe"}, APIServerAddr: "https://10.0.0.1:6443"},
+		Health:  Health{UnhealthyPods: map[string]Pod{"bad": {Status: "container main waits: CrashLoopBackOff", TotalContainers: 1, Restarts: 3}}},
+		Network: &Network{PodCIDRs: []string{"10.10.0.0/16"}, ServiceCIDR: "10.11.0.0/16"},
+		Peerings: Peerings{Peers: []Peer{
+			{"berlin", corev1beta1.UnknownRole, Disabled, Disabled, Disabled}, {"milan", corev1beta1.ProviderRole, Disabled, Healthy, Unhealthy},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadPeers(t *testing.T) {
+	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Objects: objects()}).Cluster
+	got, err := ReadPeers(context.Background(), cluster, []string{"milan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	want := map[string]*PeerReport{"milan": {
+		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
+		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{
+			{Name: "milan", Action: Consuming, Accepted: true, Alerts: []string{"Ready: the peer does not answer"}, Resources: cpu},
+			{Name: "pool", Action: Providing},
+		}},
+		Offloading: Offloading{
+			Module:       Module{Unhealthy, []string{"OffloadingNodeStatus: NotReady NodeNotReady", "OffloadingVirtualNodeStatus: pod x crashes"}},
+			VirtualNodes: []Node{{Name: "milan", Status: Healthy, Secret: "kubeconfig-resourceslice-milan", ResourceSlice: "milan", Resources: cpu}},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err = ReadPeers(context.Background(), cluster, []string{"oslo"})
+	if err == nil || err.Error() != "oslo is no peer of cluster rome: peer with it first: liqoctl peer; the present peers are: berlin, milan" || failure.CodeOf(err) != failure.Precondition {
+		t.Error(err)
+	}
+}
+
+func TestQuery(t *testing.T) {
+	report := &Report{Local: Local{ClusterID: "rome"}, Peerings: Peerings{Peers: []Peer{{ClusterID: "milan"}}}}
+	cases := map[string]struct {
+		path string
+		want any
+		err  string
+	}{
+		"a word":                {"local.clusterID", "rome", ""},
+		"whatever the case":     {"LOCAL.clusterid", "rome", ""},
+		"a false value":         {"health.healthy", false, ""},
+		"an item of a list":     {"peerings.peers.0.clusterid", "milan", ""},
+		"a key that is unknown": {"local.foo", nil, "--get local.foo: there is no \"foo\": choose one of: clusterID, version"},
+		"beyond a list":         {"peerings.peers.7", nil, "--get peerings.peers.7: there is no \"7\": choose one of: 0"},
+		"beyond a word":         {"local.clusterid.x", nil, "--get local.clusterid.x: there is no \"x\": choose one of: nothing: it is a single value"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := Query(report, test.path)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || text != test.err {
+				t.Errorf("%s, error %q", diff, text)
+			}
+		})
+	}
+}
