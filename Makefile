@@ -27,7 +27,7 @@ TEST_FLAGS ?=
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
 UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|conformance|chaos|bench)(/|$$)')
 # Folders with Go code of this module.
-SOURCES = $(wildcard cmd deployments hack pkg test)
+SOURCES = $(wildcard charts cmd deployments hack pkg test)
 
 .PHONY: help
 help: ## List these targets.
@@ -55,8 +55,10 @@ images: ## Assemble the container images into bin/images (IMAGES_FORMAT=docker-a
 	@go run ./deployments/images --out $(IMAGES_OUT) --format $(IMAGES_FORMAT) --tag $(VERSION) $(IMAGES_FLAGS)
 
 .PHONY: generate
-generate: ## Write what is made from the code: deepcopy functions, CRDs, RBAC rules.
+generate: ## Write what is made from the code: deepcopy functions, CRDs, RBAC rules, the chart's schema, references.
 	@go run ./hack/generate
+	@go run ./hack/values
+	@go run ./hack/clidocs
 
 .PHONY: fmt
 fmt: ## Format all Go code.
@@ -89,6 +91,7 @@ lint: ## Run golangci-lint at the pinned version, built once into the cache.
 .PHONY: check-generated
 check-generated: ## Fail when a generated file is missing, different or left over.
 	@go run ./hack/generate --check
+	@go run ./hack/values --check
 
 .PHONY: check-release
 check-release: ## Check the release configuration with goreleaser, built once into the cache.

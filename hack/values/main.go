@@ -34,13 +34,15 @@ type schema struct {
 type row struct{ path, kind, value, text string }
 
 func main() {
-	if err := run(); err != nil {
+	check := len(os.Args) == 2 && os.Args[1] == "--check"
+	if err := run(check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+// run writes the two files, or with check compares them with what stands there.
+func run(check bool) error {
 	chart := filepath.Join("charts", "liqo")
 	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -63,14 +65,32 @@ func run() error {
 	if err := encoder.Encode(root); err != nil {
 		return fmt.Errorf("rendering the schema: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(chart, "values.schema.json"), out.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("writing the schema: %w", err)
+	for path, content := range map[string][]byte{
+		filepath.Join(chart, "values.schema.json"):      out.Bytes(),
+		filepath.Join("docs", "reference", "values.md"): markdown(rows),
+	} {
+		if err := settle(path, content, check); err != nil {
+			return err
+		}
 	}
-	reference := filepath.Join("docs", "reference")
-	if err := os.MkdirAll(reference, 0o755); err != nil {
-		return fmt.Errorf("making the folder of the reference: %w", err)
+	return nil
+}
+
+// settle writes a generated file, or fails if it is stale.
+func settle(path string, content []byte, check bool) error {
+	if check {
+		if live, err := os.ReadFile(path); err != nil || !bytes.Equal(live, content) {
+			return fmt.Errorf("%s is stale: run 'make generate' and commit the result", path)
+		}
+		return nil
 	}
-	return os.WriteFile(filepath.Join(reference, "values.md"), markdown(rows), 0o644)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("making the folder of %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
 }
 
 // object turns a map of values into its schema and adds its leaves to the reference.

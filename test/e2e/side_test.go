@@ -35,6 +35,8 @@ func newSide(lab *cluster.Lab, name string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Listing every kind brings up every deprecated one.
+	config.WarningHandler = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(corev1beta1.AddToScheme(scheme))

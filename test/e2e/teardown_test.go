@@ -20,9 +20,9 @@ const (
 
 // ofPeerings are the texts in the inventory of a cluster that has a peering.
 var ofPeerings = []string{
-	"authentication.liqo.io ", "offloading.liqo.io liqo-tenant-", "virtualnodes.offloading.liqo.io ", "namespacemaps.offloading.liqo.io ",
-	"quotas.offloading.liqo.io ", "shadowpods.offloading.liqo.io ", "foreignclusters.core.liqo.io ", "/liqo-tenant-", " liqo-tenant-",
-	"-" + consumer + "/",
+	"authentication.liqo.io ", "virtualnodes.offloading.liqo.io ", "namespacemaps.offloading.liqo.io ",
+	"quotas.offloading.liqo.io ", "shadowpods.offloading.liqo.io ", "foreignclusters.core.liqo.io ",
+	"liqo-tenant-" + consumer, "liqo-tenant-" + provider, "-" + consumer + "/",
 }
 
 // TestTeardown is acceptance point 5: whichever way a peering ends, nothing of it is left. It ends with Liqo uninstalled.

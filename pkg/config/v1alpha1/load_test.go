@@ -1,0 +1,122 @@
+package v1alpha1
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// good is a configuration to which the cases below do one thing wrong. The chart's own is parsed in test/chart.
+const good = `
+profile: compatible
+authentication: {enabled: true, certificateLifetime: 24h}
+controllerManager: {defaultLimitsEnforcement: None}
+ipam: {podCIDRs: [10.10.0.0/16], serviceCIDR: 10.11.0.0/16}
+offloading: {twinNamespaces: {maxPerTenant: 10}, defaultNodeResources: {cpu: "4"}}
+`
+
+func TestParseRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to, want string }{
+		"a key that this version does not know":        {"profile:", "profil: x\nprofile:", "unknown field"},
+		"an unknown profile":                           {"compatible", "strict", `profile: Unsupported value: "strict"`},
+		"a certificate that is gone before it is used": {"24h", "5m", "authentication.certificateLifetime: Invalid value: \"5m0s\": must be at least 10m"},
+		"an unknown enforcement":                       {"defaultLimitsEnforcement: None", "defaultLimitsEnforcement: Some", "controllerManager.config.defaultLimitsEnforcement: Unsupported value"},
+		"a pod CIDR that is no network":                {"10.10.0.0/16", "10.10.0.1/16", "ipam.podCIDRs[0]: Invalid value: \"10.10.0.1/16\": must be a network such as 10.0.0.0/16"},
+		"a service CIDR that is no network":            {"10.11.0.0/16", "services", "ipam.serviceCIDR: Invalid value"},
+		"a reserved subnet that is no network":         {"ipam: {", "ipam: {reservedSubnets: [x], ", "ipam.reservedSubnets[0]: Invalid value"},
+		"a single pod CIDR that is no network":         {"ipam: {", "ipam: {podCIDR: x, ", "ipam.podCIDR: Invalid value"},
+		"a plain API server":                           {"profile:", "apiServer: {address: 'http://a'}\nprofile:", "apiServer.address: Invalid value: \"http://a\": must be a URL such as https://203.0.113.7:6443"},
+		"a CA that is not base64":                      {"profile:", "apiServer: {ca: '!'}\nprofile:", "apiServer.ca: Invalid value: \"(not shown)\": must be base64"},
+		"the network module, which is not there yet":   {"profile:", "networking: {enabled: true}\nprofile:", "networking.enabled: Invalid value: true: the network module is not part of this version; set it to false"},
+		"an unknown Pod Security level":                {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
+		"no namespaces for tenants":                    {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},
+		"a negative resource":                          {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
+		"a policy that Secrets do not have":            {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.Replace(good, tc.from, tc.to, 1)
+			if changed == good {
+				t.Fatalf("the case does not change the configuration: %q is not in it", tc.from)
+			}
+			_, err := Parse([]byte(changed))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Parse returned %v, want an error that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
+	type choices struct {
+		PodSecurity   string
+		RequireSuffix bool
+		Secret        offloadingv1beta1.ReflectionType
+	}
+	for name, tc := range map[string]struct {
+		from, to string
+		want     choices
+	}{
+		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList}},
+		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList}},
+		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := strings.Replace(good, tc.from, tc.to, 1)
+			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
+				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
+					"offloading: {reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+			}
+			c, err := Parse([]byte(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ipam IPAM
+		want []string
+	}{
+		"the list":                         {IPAM{PodCIDRs: []string{"10.0.0.0/16", "fd00::/48"}, PodCIDR: "10.9.0.0/16"}, []string{"10.0.0.0/16", "fd00::/48"}},
+		"the single value, without a list": {IPAM{PodCIDR: "10.9.0.0/16"}, []string{"10.9.0.0/16"}},
+		"none":                             {IPAM{}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := []string{}
+			for _, prefix := range tc.ipam.Prefixes() {
+				got = append(got, prefix.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.IPAM.ServiceCIDR != "10.11.0.0/16" {
+		t.Errorf("the file was not read: %+v", c.IPAM)
+	}
+	if _, err := Load(path + ".missing"); err == nil || !strings.Contains(err.Error(), "reading the configuration") {
+		t.Errorf("a missing file gives %v", err)
+	}
+}
