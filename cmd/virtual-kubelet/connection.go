@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -26,11 +25,7 @@ func (p mirrorPeer) Client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := clients.Client.(client.WithWatch)
-	if !ok {
-		return nil, fmt.Errorf("the client of the provider cannot watch")
-	}
-	return c, nil
+	return clients.Client, nil
 }
 
 func (p mirrorPeer) State() (connected bool, epoch int64) {

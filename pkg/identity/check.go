@@ -133,23 +133,10 @@ func checkAttributes(tbs []byte, ips []netip.Addr) error {
 	if rest, err := asn1.Unmarshal(tbs, &request); err != nil || len(rest) != 0 {
 		return refuse(ReasonEncoding, "the CSR cannot be parsed")
 	}
-	var extensions []rawExtension
-	for i, raw := range request.Attributes {
-		var attribute rawAttribute
-		rest, err := asn1.Unmarshal(raw.FullBytes, &attribute)
-		if err != nil || len(rest) != 0 || !attribute.ID.Equal(oidExtensionRequest) || i > 0 || len(attribute.Values) != 1 {
-			return refuse(ReasonExtensions, "the CSR holds an attribute other than one list of extensions")
-		}
-		if rest, err = asn1.Unmarshal(attribute.Values[0].FullBytes, &extensions); err != nil || len(rest) != 0 {
-			return refuse(ReasonExtensions, "the extensions of the CSR cannot be parsed")
-		}
-	}
-	for _, extension := range extensions {
-		if !extension.ID.Equal(oidSubjectAltName) {
-			return refuse(ReasonExtensions, "the CSR asks for the extension %s, which is not accepted", quote(extension.ID.String()))
-		}
-	}
+	extensions, err := requestedExtensions(&request)
 	switch {
+	case err != nil:
+		return err
 	case len(extensions) > 1:
 		return refuse(ReasonExtensions, "the CSR asks for the same extension %d times", len(extensions))
 	case len(extensions) == 0 && len(request.Attributes) > 0:
@@ -164,6 +151,27 @@ func checkAttributes(tbs []byte, ips []netip.Addr) error {
 		return refuse(ReasonExtensions, "the CSR marks its alternative names as critical")
 	}
 	return checkSANs(extensions[0].Value, ips)
+}
+
+// requestedExtensions returns the extensions of a CSR, all of which are of the only kind that is accepted: alternative names.
+func requestedExtensions(request *rawRequest) ([]rawExtension, error) {
+	var extensions []rawExtension
+	for i, raw := range request.Attributes {
+		var attribute rawAttribute
+		rest, err := asn1.Unmarshal(raw.FullBytes, &attribute)
+		if err != nil || len(rest) != 0 || !attribute.ID.Equal(oidExtensionRequest) || i > 0 || len(attribute.Values) != 1 {
+			return nil, refuse(ReasonExtensions, "the CSR holds an attribute other than one list of extensions")
+		}
+		if rest, err = asn1.Unmarshal(attribute.Values[0].FullBytes, &extensions); err != nil || len(rest) != 0 {
+			return nil, refuse(ReasonExtensions, "the extensions of the CSR cannot be parsed")
+		}
+	}
+	for _, extension := range extensions {
+		if !extension.ID.Equal(oidSubjectAltName) {
+			return nil, refuse(ReasonExtensions, "the CSR asks for the extension %s, which is not accepted", quote(extension.ID.String()))
+		}
+	}
+	return extensions, nil
 }
 
 // checkSANs walks the raw list, since the standard library passes over names of kinds that it does not know.

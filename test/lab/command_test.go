@@ -57,7 +57,7 @@ func TestNothingThere(t *testing.T) {
 
 func TestStatusTable(t *testing.T) {
 	var out bytes.Buffer
-	err := printStatus(&out, "table", []cluster.Status{{Lab: "demo", Clusters: []cluster.ClusterStatus{
+	err := printStatus(&out, "table", []cluster.Status{{Lab: "demo", Clusters: []cluster.OneStatus{
 		{Name: "rome", Kubeconfig: "/r", Real: 2, MemoryMB: 400},
 		{Name: "milan", Kubeconfig: "/m", Waiting: "node milan-1", Simulated: 3},
 		{Name: "oslo", Kubeconfig: "/o", Waiting: "its API server", Dead: []string{"oslo/etcd"}},

@@ -140,14 +140,16 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 	if err != nil {
 		err = errors.Join(fmt.Errorf("stopping the kubelet API: %w", err), server.Close())
 	}
-	<-served
-	ended := make(chan struct{})
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serving the kubelet API: %w", ended))
+	}
+	drained := make(chan struct{})
 	go func() {
 		s.streams.Wait()
-		close(ended)
+		close(drained)
 	}()
 	select {
-	case <-ended:
+	case <-drained:
 	case <-ctx.Done():
 		err = errors.Join(err, errors.New("stopping the kubelet API: some streams did not end in time"))
 	}

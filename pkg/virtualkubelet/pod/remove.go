@@ -18,13 +18,7 @@ import (
 func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) error {
 	switch {
 	case v.offload == notOffloaded:
-		if everRemote(local) {
-			if err := r.confirmed(ctx, local.Namespace); err != nil {
-				return err
-			}
-		}
-		// The twin namespace is being removed with all that is in it.
-		return r.deleteLocal(ctx, local)
+		return r.removeAlone(ctx, local)
 	case v.offload == pending && !everRemote(local) && !v.waiting:
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
@@ -42,6 +36,16 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	}
 	if err := confirmGone(ctx, local, v); err != nil {
 		return err
+	}
+	return r.deleteLocal(ctx, local)
+}
+
+// removeAlone ends a pod of a namespace that is not offloaded: the twin namespace is being removed with all that is in it.
+func (r *Reconciler) removeAlone(ctx context.Context, local *corev1.Pod) error {
+	if everRemote(local) {
+		if err := r.confirmed(ctx, local.Namespace); err != nil {
+			return err
+		}
 	}
 	return r.deleteLocal(ctx, local)
 }

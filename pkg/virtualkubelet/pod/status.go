@@ -83,18 +83,26 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now)), nil
 	case v.shadow == nil || !standsFor(v.shadow, local):
 		return nil, nil
+	default:
+		return r.offloadedStatus(local, v, in)
+	}
+}
+
+// offloadedStatus is what a pod shows that has its ShadowPod.
+func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.StatusInput) (*corev1.PodStatus, []reflection.Refused) {
+	remote := v.remote
+	if remote != nil && !standsFor(remote, local) {
+		remote = nil
+	}
+	switch {
 	case reflection.Terminal(v.shadow.Status.Phase):
-		remote := v.remote
-		if remote != nil && !standsFor(remote, local) {
-			remote = nil
-		}
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
 		return &status, doubts
-	case v.remote != nil && standsFor(v.remote, local):
-		status, doubts := reflection.LocalStatus(local, v.remote, in)
+	case remote != nil:
+		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:
-		return r.withoutRemote(local, v, started), nil
+		return r.withoutRemote(local, v, reflection.Started(local)), nil
 	}
 }
 

@@ -35,8 +35,7 @@ type view struct {
 	remote  *corev1.Pod
 	// settings of the node.
 	settings Settings
-	// pending says that a ShadowPod was made which the cache does not show yet.
-	created creation
+	// waiting says that a ShadowPod was made which the cache does not show yet.
 	waiting bool
 	gone    bool
 	refused refusal

@@ -13,13 +13,13 @@ type Status struct {
 	// Subnet is the range of its machine network; empty in a lab that is simulated only.
 	Subnet string `json:"subnet,omitempty"`
 	// Clusters are its clusters.
-	Clusters []ClusterStatus `json:"clusters"`
+	Clusters []OneStatus `json:"clusters"`
 	// Cuts are the links that are cut.
 	Cuts [][2]string `json:"cuts,omitempty"`
 }
 
-// ClusterStatus is what is to be said about a cluster.
-type ClusterStatus struct {
+// OneStatus is what is to be said about a cluster.
+type OneStatus struct {
 	// Name of the cluster and path of its kubeconfig.
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -44,7 +44,7 @@ func (l *Lab) Status(ctx context.Context) Status {
 		s.Subnet = l.state.Plan.Subnet.String()
 	}
 	for _, c := range l.state.Lab.Clusters {
-		status := ClusterStatus{
+		status := OneStatus{
 			Name: c.Name, Kubeconfig: l.Kubeconfig(c.Name),
 			Real: len(c.NodesOf(spec.Real)), Simulated: len(c.NodesOf(spec.Simulated)),
 		}

@@ -109,7 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil
 		}
-		phases = []func(context.Context, *scope) error{r.gather, r.drain, r.undeploy, r.unauthorize, r.unregister, r.unmap}
+		phases = []func(context.Context, *scope) error{r.gather, r.drain, r.undeploy, r.forgetRequests, r.unauthorize, r.unregister, r.unmap}
 	} else if controllerutil.AddFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 		if err := r.patch(ctx, s); err != nil {
 			return reconcile.Result(err)
