@@ -176,7 +176,7 @@ func TestEveryKindCanBeReplicated(t *testing.T) {
 	}
 }
 
-func TestPermanentlyUnreachable(t *testing.T) {
+func TestADeadPeerIsMarkedAndSilent(t *testing.T) {
 	cluster := func(annotation, status string) *corev1beta1.ForeignCluster {
 		c := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.PermanentlyUnreachableAnnotation: annotation}}}
 		if status != "" {
@@ -195,7 +195,7 @@ func TestPermanentlyUnreachable(t *testing.T) {
 		"marked with something else":     {cluster("yes", corev1beta1.StatusError), false},
 		"no annotations at all, no more": {&corev1beta1.ForeignCluster{}, false},
 	} {
-		if got := PermanentlyUnreachable(tc.cluster); got != tc.want {
+		if got := tc.cluster.IsDead(); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

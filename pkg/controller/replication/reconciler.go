@@ -26,7 +26,6 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
-	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
 )
@@ -165,13 +164,7 @@ func (r *Reconciler) peerGone(ctx context.Context, id string) (bool, error) {
 		}
 		return false, fmt.Errorf("reading ForeignCluster %s: %w", id, err)
 	}
-	return PermanentlyUnreachable(cluster), nil
-}
-
-// PermanentlyUnreachable tells whether a peer is marked as not coming back and does not answer.
-func PermanentlyUnreachable(cluster *corev1beta1.ForeignCluster) bool {
-	return cluster.Annotations[corev1beta1.PermanentlyUnreachableAnnotation] == "true" &&
-		!conditions.Is(cluster.Status.Conditions, corev1beta1.APIServerStatus, corev1beta1.StatusEstablished)
+	return cluster.IsDead(), nil
 }
 
 // run holds the Identity and runs its reflector, once its kubeconfig is there.
