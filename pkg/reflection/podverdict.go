@@ -42,6 +42,14 @@ func MissingStatus(local *corev1.Pod, message string, now time.Time) corev1.PodS
 	return status
 }
 
+// UnreachableStatus is the status of a pod that runs at a provider which does not answer: it may well run, but nobody here can
+// say that it is ready. Kubernetes' node controller does the same to the pods of a node that it misses.
+func UnreachableStatus(local *corev1.Pod, message string, now time.Time) corev1.PodStatus {
+	status := *local.Status.DeepCopy()
+	setAllFalse(&status, seconds(now), offloadingv1beta1.ReasonRemoteUnavailable, bounded(message), corev1.PodReady)
+	return status
+}
+
 // FinishedStatus is the status of a pod that the provider recorded as finished. The remote pod may be gone (nil); what is
 // not recorded of its containers is made up from the phase.
 func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowPodStatus, in StatusInput) (corev1.PodStatus, []Refused) {

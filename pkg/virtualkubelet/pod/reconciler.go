@@ -71,7 +71,12 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if _, err := r.locals.AddEventHandler(r.localHandler()); err != nil {
 		return fmt.Errorf("watching the pods of node %q: %w", r.options.Node, err)
 	}
-	cancel := r.options.Peer.Subscribe(func(peer.State) { r.wakeLink() })
+	cancel := r.options.Peer.Subscribe(func(state peer.State) {
+		r.wakeLink()
+		if lost(state) {
+			r.enqueueLocals("", false)
+		}
+	})
 	defer cancel()
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -149,6 +149,27 @@ func TestAPodThatWasForcedAway(t *testing.T) {
 	w.eventually("the ShadowPod is gone", func() bool { return w.shadow("p") == nil })
 }
 
+func TestAPodOfAProviderThatDoesNotAnswerIsNotReady(t *testing.T) {
+	w := up(t)
+	w.calm()
+	before := w.count()
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonProbing })
+	w.calm()
+	if n := w.count() - before; n != 0 || !isReady(w.pod("p")) {
+		t.Errorf("before the provider was asked, %d writes were made: %v", n, w.writes[before:])
+	}
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonUnreachable })
+	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
+	if phase := w.pod("p").Status.Phase; phase != corev1.PodRunning {
+		t.Errorf("the pod's phase is %s: it may well run", phase)
+	}
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
+	w.eventually("the pod is ready again", func() bool { return isReady(w.pod("p")) })
+	if w.ran != 1 {
+		t.Errorf("there were %d remote pods", w.ran)
+	}
+}
+
 func TestAnOrphanIsKeptUntilTheLocalClusterConfirms(t *testing.T) {
 	w := up(t)
 	w.calm()

@@ -77,6 +77,8 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 	case v.offload == pending && !started:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil
+	case v.lost && v.offload == offloaded && started:
+		return ptrTo(reflection.UnreachableStatus(local, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
 	case !v.ready:
 		return nil, nil
 	case v.shadow == nil && v.refused != (refusal{}) && !started:

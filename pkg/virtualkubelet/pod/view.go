@@ -35,18 +35,26 @@ type view struct {
 	remote  *corev1.Pod
 	// settings of the node.
 	settings Settings
+	// lost says that the provider was asked and does not answer.
+	lost bool
 	// waiting says that a ShadowPod was made which the cache does not show yet.
 	waiting bool
 	gone    bool
 	refused refusal
 }
 
+// lost tells whether the provider was asked and does not answer; before the first probe, nothing is known.
+func lost(state peer.State) bool {
+	return !state.Connected && state.Reason != peer.ReasonProbing && state.Reason != peer.ReasonNoCredentials
+}
+
 // look takes a view; uid is that of the local pod, if there is one.
 func (r *Reconciler) look(k key, uid types.UID) view {
-	connected := r.options.Peer.State().Connected
+	state := r.options.Peer.State()
+	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid]}
+	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid], lost: lost(state)}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	if v.offload != offloaded {
 		return v
