@@ -16,13 +16,12 @@ import (
 	gwebsocket "github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // the interface Upgrader of client-go is spelled with it
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	clientspdy "k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/transport/websocket"
-	streamhttp "k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 	"k8s.io/utils/clock"
@@ -150,7 +149,7 @@ func (u *webSocketUpgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 	address.Scheme = strings.Replace(address.Scheme, "http", "ws", 1)
 	conn, response, err := dialer.DialContext(r.Context(), address.String(), header)
 	if errors.Is(err, gwebsocket.ErrBadHandshake) {
-		return nil, &streamhttp.UpgradeFailureError{Cause: refusal(response)}
+		return nil, &httpstream.UpgradeFailureError{Cause: refusal(response)}
 	}
 	if err != nil {
 		return nil, u.guard.explain(err)
@@ -181,7 +180,7 @@ func fallsBack(err error) bool {
 			return false
 		}
 	}
-	return streamhttp.IsUpgradeFailure(err)
+	return httpstream.IsUpgradeFailure(err)
 }
 
 // spdyTransport returns a round tripper and upgrader for SPDY that dial through the guard. Proxies are not supported:
@@ -206,18 +205,18 @@ func spdyTransport(config *rest.Config, g *guard) (http.RoundTripper, clientspdy
 	if err != nil {
 		return nil, nil, err
 	}
-	return wrapped, &openingUpgrader{Upgrader: clientspdy.NewUpgraderForStreaming(upgrader), guard: g}, nil
+	return wrapped, clientspdy.NewUpgraderForStreaming(&openingUpgrader{UpgradeRoundTripper: upgrader, guard: g}), nil
 }
 
 // openingUpgrader opens the guard once the provider has upgraded.
 type openingUpgrader struct {
-	clientspdy.Upgrader
+	httpstream.UpgradeRoundTripper
 	guard *guard
 }
 
 // NewConnection makes a stream connection of the response to an upgrade request.
 func (u *openingUpgrader) NewConnection(response *http.Response) (httpstream.Connection, error) {
-	conn, err := u.Upgrader.NewConnection(response)
+	conn, err := u.UpgradeRoundTripper.NewConnection(response)
 	if err != nil {
 		return nil, u.guard.explain(err)
 	}
