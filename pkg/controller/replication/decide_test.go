@@ -176,31 +176,6 @@ func TestEveryKindCanBeReplicated(t *testing.T) {
 	}
 }
 
-func TestADeadPeerIsMarkedAndSilent(t *testing.T) {
-	cluster := func(annotation, status string) *corev1beta1.ForeignCluster {
-		c := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.PermanentlyUnreachableAnnotation: annotation}}}
-		if status != "" {
-			c.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.APIServerStatus, Status: status}}
-		}
-		return c
-	}
-	for name, tc := range map[string]struct {
-		cluster *corev1beta1.ForeignCluster
-		want    bool
-	}{
-		"marked and not answering":       {cluster("true", corev1beta1.StatusError), true},
-		"marked and never asked":         {cluster("true", ""), true},
-		"marked but it answers":          {cluster("true", corev1beta1.StatusEstablished), false},
-		"not marked":                     {cluster("", corev1beta1.StatusError), false},
-		"marked with something else":     {cluster("yes", corev1beta1.StatusError), false},
-		"no annotations at all, no more": {&corev1beta1.ForeignCluster{}, false},
-	} {
-		if got := tc.cluster.IsDead(); got != tc.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	now := time.Unix(100, 0)
 	mine := local(func(s *authv1beta1.ResourceSlice) {
