@@ -20,6 +20,8 @@ type memory struct {
 	refused map[types.UID]refusal
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
 	patched map[types.UID]*corev1.Pod
+	// ended is the version of the pod that was removed for good: until the cache moves on, it shows the past.
+	ended map[types.UID]string
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
 }
@@ -35,7 +37,7 @@ func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
 		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
-		patched: map[types.UID]*corev1.Pod{},
+		patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]string{},
 	}
 }
 
@@ -45,6 +47,7 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.refused, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)
+	delete(m.ended, uid)
 }
 
 // pending tells whether a creation has to show up first, and how long that may still take.

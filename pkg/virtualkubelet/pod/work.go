@@ -219,10 +219,19 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	if ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 && len(local.Finalizers) > 0 {
 		return nil // done already; somebody else's finalizer holds it
 	}
+	r.mu.Lock()
+	version, ended := r.memory.ended[local.UID]
+	r.mu.Unlock()
+	if ended && version == local.ResourceVersion {
+		return nil // done already; its end is an event
+	}
 	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
 	})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.memory.ended[local.UID] = local.ResourceVersion
 		return nil
 	}
 	return fmt.Errorf("removing pod %s/%s: %w", local.Namespace, local.Name, err)
