@@ -221,6 +221,8 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	}
 	r.mu.Lock()
 	version, ended := r.memory.ended[local.UID]
+	// Noted before the call: the event that clears it may come before the answer.
+	r.memory.ended[local.UID] = local.ResourceVersion
 	r.mu.Unlock()
 	if ended && version == local.ResourceVersion {
 		return nil // done already; its end is an event
@@ -229,10 +231,10 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
 	})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.memory.ended[local.UID] = local.ResourceVersion
 		return nil
 	}
+	r.mu.Lock()
+	delete(r.memory.ended, local.UID)
+	r.mu.Unlock()
 	return fmt.Errorf("removing pod %s/%s: %w", local.Namespace, local.Name, err)
 }
