@@ -1,6 +1,7 @@
 package reflection
 
 import (
+	"net/netip"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,29 @@ type Kind struct {
 	RemoteName func(home, name string) string
 	// LocalName undoes RemoteName.
 	LocalName func(home, name string) string
+	// Twin is what the remote object is, where it is of another kind than the local one. Nil means the same kind.
+	Twin *Twin
+	// Parent names the kind whose object decides about objects of this one, such as the Service of an EndpointSlice; empty
+	// if there is none. Objects of the kind are looked at again whenever their parent changes.
+	Parent string
+	// ParentName is the name of an object's parent, in the same namespace; empty if it has none.
+	ParentName func(Object) string
+}
+
+// Twin is the kind of remote objects that differ from local ones.
+type Twin struct {
+	GVR       schema.GroupVersionResource
+	GVK       schema.GroupVersionKind
+	NewObject func() Object
+	NewList   func() ObjectList
+}
+
+// RemoteKind is what the remote object is.
+func (k Kind) RemoteKind() Twin {
+	if k.Twin != nil {
+		return *k.Twin
+	}
+	return Twin{GVR: k.GVR, GVK: k.GVK, NewObject: k.NewObject, NewList: k.NewList}
 }
 
 // WriteOnly tells whether the remote objects can be written, but not read.
@@ -110,6 +134,25 @@ type Input struct {
 	Policy offloadingv1beta1.ReflectionType
 	// NotReflected is what stays at home of every object.
 	NotReflected NotReflected
+	// Parent is the local object that decides about this one; nil if the kind has none or it does not exist.
+	Parent Object
+	// Referenced says that a pod bound to the virtual node uses the object.
+	Referenced bool
+	// Provider is what this cluster knows of the provider.
+	Provider Provider
+}
+
+// Provider is what this cluster knows of a provider, and pinned: nothing in it is read from the provider at the moment of
+// the translation.
+type Provider struct {
+	// IngressClass is the class that Ingresses get there; empty leaves it to the provider.
+	IngressClass string
+	// LoadBalancerClass is the class that Services of type LoadBalancer get there; empty leaves it to the provider.
+	LoadBalancerClass string
+	// Nodes are the virtual nodes of this cluster that stand for the provider: it knows the endpoints on them by itself.
+	Nodes map[string]bool
+	// Addresses says how an address of this cluster is reached from the provider; nil means as it is.
+	Addresses func(netip.Addr) (netip.Addr, bool)
 }
 
 // Result is what Translate decided: either Apply or Skip is set.

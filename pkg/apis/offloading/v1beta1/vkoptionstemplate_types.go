@@ -6,7 +6,7 @@ import (
 )
 
 // ReflectionType is the policy of one kind's reflection.
-// +kubebuilder:validation:Enum=DenyList;AllowList;CustomLiqo
+// +kubebuilder:validation:Enum=DenyList;AllowList;Referenced;CustomLiqo
 type ReflectionType string
 
 const (
@@ -14,6 +14,8 @@ const (
 	DenyList ReflectionType = "DenyList"
 	// AllowList reflects only what is annotated liqo.io/allow-reflection.
 	AllowList ReflectionType = "AllowList"
+	// Referenced reflects only what pods that are bound to the virtual node use. Only ConfigMaps and Secrets know it.
+	Referenced ReflectionType = "Referenced"
 	// CustomLiqo kinds follow rules of their own.
 	CustomLiqo ReflectionType = "CustomLiqo"
 )
