@@ -14,15 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/version"
 )
-
-// reflector is the configuration of one reflected kind.
-type reflector struct {
-	workers int32
-	policy  string
-}
 
 // flags are where the process runs. What it does stands in its VirtualNode.
 type flags struct {
@@ -41,9 +34,7 @@ type flags struct {
 	pingInterval     time.Duration
 	pingTimeout      time.Duration
 	nodeLease        time.Duration
-	pods             reflector
-	configMaps       reflector
-	secrets          reflector
+	reflectors       reflectors
 	metricsEnabled   bool
 	metricsAddress   string
 	leaseEnabled     bool
@@ -108,14 +99,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.pingInterval, "node-ping-interval", 10*time.Second, "time between two probes of the provider, and between two renewals of the node's Lease")
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
-	for _, r := range []struct {
-		name    string
-		into    *reflector
-		workers int32
-	}{{"pod", &f.pods, 10}, {"configmap", &f.configMaps, 3}, {"secret", &f.secrets, 3}} {
-		set.Int32Var(&r.into.workers, r.name+"-reflection-workers", r.workers, "how many objects of the kind are handled at a time; 0 turns the kind off")
-		set.StringVar(&r.into.policy, r.name+"-reflection-type", "", "policy of the kind: DenyList or AllowList; empty means the kind's default")
-	}
+	f.reflectors.register(set)
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
@@ -139,17 +123,10 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if f.homeCluster == f.foreignCluster {
 		return nil, errors.New("--home-cluster-id and --foreign-cluster-id are the same cluster")
 	}
-	for name, r := range map[string]reflector{"pod": f.pods, "configmap": f.configMaps, "secret": f.secrets} {
-		if r.workers < 0 || r.workers > 1000 {
-			return nil, fmt.Errorf("--%s-reflection-workers must be between 0 and 1000", name)
-		}
-		switch offloadingv1beta1.ReflectionType(r.policy) {
-		case "", offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.CustomLiqo:
-		default:
-			return nil, fmt.Errorf("--%s-reflection-type must be DenyList or AllowList", name)
-		}
+	if err := f.reflectors.validate(); err != nil {
+		return nil, err
 	}
-	if f.pods.workers == 0 && f.createNode {
+	if config, given := f.reflectors.given(podKind); given && config.NumWorkers == 0 && f.createNode {
 		return nil, errors.New("--pod-reflection-workers must be at least 1; --create-node=false runs no pods")
 	}
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {

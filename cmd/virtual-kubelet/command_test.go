@@ -118,7 +118,7 @@ func TestSettings(t *testing.T) {
 	own := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 	want := pod.Settings{Patch: vn.Spec.OffloadingPatch, NotReflected: reflection.NotReflected{Labels: []string{"x"}}, OwnPrefixes: own,
 		PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/64")}}
-	if diff := cmp.Diff(want, settingsOf(context.Background(), vn, own), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff(want, settingsOf(context.Background(), vn, notReflected(vn, nil), own), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -90,8 +90,8 @@ func mappingOf(m *offloadingv1beta1.NamespaceMap) pod.Mapping {
 }
 
 // settingsOf is what a VirtualNode says about its pods.
-func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, own []netip.Prefix) pod.Settings {
-	s := pod.Settings{Patch: vn.Spec.OffloadingPatch.DeepCopy(), NotReflected: notReflected(vn), OwnPrefixes: own}
+func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected, own []netip.Prefix) pod.Settings {
+	s := pod.Settings{Patch: vn.Spec.OffloadingPatch.DeepCopy(), NotReflected: not, OwnPrefixes: own}
 	for raw := range strings.SplitSeq(vn.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation], ",") {
 		if raw = strings.TrimSpace(raw); raw == "" {
 			continue
@@ -104,15 +104,6 @@ func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, own []ne
 		s.PodPrefixes = append(s.PodPrefixes, prefix.Masked())
 	}
 	return s
-}
-
-func notReflected(vn *offloadingv1beta1.VirtualNode) reflection.NotReflected {
-	if vn.Spec.OffloadingPatch == nil {
-		return reflection.NotReflected{}
-	}
-	return reflection.NotReflected{
-		Labels: vn.Spec.OffloadingPatch.LabelsNotReflected, Annotations: vn.Spec.OffloadingPatch.AnnotationsNotReflected,
-	}
 }
 
 func capacityOf(vn *offloadingv1beta1.VirtualNode) (corev1.ResourceList, []corev1.ContainerImage) {

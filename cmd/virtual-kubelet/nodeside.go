@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
@@ -38,10 +39,14 @@ type nodeSide struct {
 	reporter *node.Reporter
 	pods     *pod.Reconciler
 	vn       *offloadingv1beta1.VirtualNode
+	not      reflection.NotReflected
+	workers  int
 	mapping  pod.Mapping
 }
 
-func newNodeSide(k *kubelet) *nodeSide { return &nodeSide{k: k} }
+func newNodeSide(k *kubelet) *nodeSide {
+	return &nodeSide{k: k, workers: int(k.flags.reflectors.config(podKind, nil).NumWorkers)}
+}
 
 // run gets the node's identity, then runs everything that needs it.
 func (n *nodeSide) run(ctx context.Context) error {
@@ -86,7 +91,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	}
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: int(f.pods.workers),
+		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: max(1, n.workers),
 		Confirm: n.stillOffloaded,
 	})
 	if err != nil {
@@ -114,8 +119,9 @@ func (n *nodeSide) tell(ctx context.Context) {
 	if n.pods == nil {
 		return
 	}
+	n.pods.SetWorkers(n.workers)
 	if n.vn != nil {
-		n.pods.SetSettings(settingsOf(ctx, n.vn, n.k.own))
+		n.pods.SetSettings(settingsOf(ctx, n.vn, n.not, n.k.own))
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {
@@ -123,14 +129,27 @@ func (n *nodeSide) tell(ctx context.Context) {
 	}
 }
 
-func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.VirtualNode) {
+func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.vn = vn
+	n.vn, n.not = vn, not
 	n.tell(ctx)
+}
+
+// setWorkers changes how many pods are handled at a time.
+func (n *nodeSide) setWorkers(workers int) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.workers = workers
+	if n.pods != nil {
+		n.pods.SetWorkers(workers)
+	}
 }
 
 func (n *nodeSide) setMapping(m pod.Mapping) {

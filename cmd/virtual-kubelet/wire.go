@@ -137,12 +137,10 @@ func (k *kubelet) work(ctx context.Context) error {
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
+	settings := &settings{k: k, engine: engine}
 	group.Go(func() error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) {
-				engine.SetNotReflected(notReflected(vn))
-				k.node.setVirtualNode(ctx, vn)
-			})
+			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) { settings.setNode(ctx, vn) })
 		return nil
 	})
 	group.Go(func() error {
@@ -157,15 +155,11 @@ func (k *kubelet) work(ctx context.Context) error {
 	return group.Wait()
 }
 
-// reflectors is the configuration of the mirrored kinds.
+// reflectors is the configuration of the mirrored kinds as far as the flags tell it.
 func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
 	config := map[string]offloadingv1beta1.ReflectorConfig{}
-	for name, r := range map[string]reflector{"configmap": k.flags.configMaps, "secret": k.flags.secrets} {
-		policy := offloadingv1beta1.ReflectionType(r.policy)
-		if kind, ok := reflection.Lookup(name); ok && policy == "" {
-			policy = kind.DefaultPolicy
-		}
-		config[name] = offloadingv1beta1.ReflectorConfig{NumWorkers: r.workers, Type: policy}
+	for _, kind := range reflection.Kinds() {
+		config[kind.Name] = k.flags.reflectors.config(kind.Name, nil)
 	}
 	return config
 }

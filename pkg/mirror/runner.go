@@ -12,6 +12,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -41,7 +42,7 @@ type runner struct {
 	kind   reflection.Kind
 	// queue is there once the runner was started.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	slots *slots
+	slots *slots.Slots
 
 	mu       sync.Mutex
 	ctx      context.Context
@@ -56,7 +57,7 @@ func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.Reflect
 	return &runner{
 		engine:   e,
 		kind:     kind,
-		slots:    newSlots(int(config.NumWorkers)),
+		slots:    slots.New(int(config.NumWorkers)),
 		config:   config,
 		pairs:    map[string]*pair{},
 		troubled: map[types.NamespacedName]Problem{},
@@ -78,7 +79,7 @@ func (r *runner) start(ctx context.Context) {
 func (r *runner) run() {
 	stop := context.AfterFunc(r.ctx, func() {
 		r.queue.ShutDown()
-		r.slots.close()
+		r.slots.Close()
 	})
 	defer stop()
 	var workers sync.WaitGroup
@@ -87,12 +88,12 @@ func (r *runner) run() {
 		if down {
 			break
 		}
-		if !r.slots.acquire() {
+		if !r.slots.Acquire() {
 			r.queue.Done(key)
 			continue
 		}
 		workers.Go(func() {
-			defer r.slots.release()
+			defer r.slots.Release()
 			defer r.queue.Done(key)
 			r.handle(r.ctx, key)
 		})
@@ -110,7 +111,7 @@ func (r *runner) configure(config offloadingv1beta1.ReflectorConfig) bool {
 		return false
 	}
 	r.config = config
-	r.slots.resize(int(config.NumWorkers))
+	r.slots.Resize(int(config.NumWorkers))
 	return true
 }
 

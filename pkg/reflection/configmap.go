@@ -46,6 +46,7 @@ func configMapKind() Kind {
 		GVR:            corev1.SchemeGroupVersion.WithResource("configmaps"),
 		GVK:            corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		DefaultPolicy:  offloadingv1beta1.DenyList,
+		ByReference:    true,
 		DefaultWorkers: 3,
 		NewObject:      func() Object { return &corev1.ConfigMap{} },
 		NewList:        func() ObjectList { return &corev1.ConfigMapList{} },

@@ -37,6 +37,8 @@ type Kind struct {
 	Ledger string
 	// DefaultPolicy applies where the user configured none.
 	DefaultPolicy offloadingv1beta1.ReflectionType
+	// ByReference says that pods use objects of the kind by name, so that the policy Referenced makes sense.
+	ByReference bool
 	// DefaultWorkers is how many objects are handled at a time where the user configured nothing.
 	DefaultWorkers int32
 	// NewObject makes an empty object.
@@ -80,6 +82,18 @@ func (k Kind) RemoteKind() Twin {
 		return *k.Twin
 	}
 	return Twin{GVR: k.GVR, GVK: k.GVK, NewObject: k.NewObject, NewList: k.NewList}
+}
+
+// Policies are those that a user may choose for the kind, the default first; none if it follows rules of its own.
+func (k Kind) Policies() []offloadingv1beta1.ReflectionType {
+	switch {
+	case k.DefaultPolicy == "" || k.DefaultPolicy == offloadingv1beta1.CustomLiqo:
+		return nil
+	case k.ByReference:
+		return []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.Referenced}
+	default:
+		return []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList}
+	}
 }
 
 // WriteOnly tells whether the remote objects can be written, but not read.

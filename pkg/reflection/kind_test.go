@@ -52,6 +52,8 @@ func TestTranslate(t *testing.T) {
 	skipped := meta(nil, map[string]string{offloadingv1beta1.SkipReflectionAnnotation: "", "x": "y"})
 	allowed := meta(nil, map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""})
 	allowList := func(in *Input) { in.Policy = offloadingv1beta1.AllowList }
+	referenced := func(in *Input) { in.Policy = offloadingv1beta1.Referenced }
+	used := func(in *Input) { in.Referenced = true }
 	disabled := offloadingv1beta1.ReasonReflectionDisabled
 	for name, tc := range map[string]struct {
 		kind   string
@@ -97,6 +99,10 @@ func TestTranslate(t *testing.T) {
 		}), reason: disabled},
 		"policy AllowList without annotation":         {kind: "secret", in: input(&corev1.Secret{}, allowList), reason: disabled},
 		"policy AllowList with annotation":            {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, allowList), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced, used by nobody":           {kind: "secret", in: input(&corev1.Secret{}, referenced), reason: disabled},
+		"policy Referenced, used by a pod":            {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, referenced, used), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced with annotation":           {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, referenced), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced, used but skipped":         {kind: "secret", in: input(&corev1.Secret{ObjectMeta: skipped}, referenced, used), reason: disabled},
 		"a token of a ServiceAccount":                 {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}), reason: offloadingv1beta1.ReasonNotReflectable},
 		"a bootstrap token, even if it is allowed":    {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: secretTypeBootstrapToken}, allowList), reason: offloadingv1beta1.ReasonNotReflectable},
 		"a Helm release follows the policy":           {kind: "secret", in: input(&corev1.Secret{Type: "helm.sh/release.v1"}), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: "helm.sh/release.v1"}},

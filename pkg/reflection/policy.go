@@ -26,10 +26,15 @@ func WhyNotReflected(in Input, fallback offloadingv1beta1.ReflectionType) *Skip 
 		return disabled("stays at home: the policy is AllowList and the object is not annotated %s", offloadingv1beta1.AllowReflectionAnnotation)
 	case policy == offloadingv1beta1.AllowList:
 		return nil
+	case policy == offloadingv1beta1.Referenced && allowed:
+		return nil
 	case skipped:
 		return disabled("stays at home: it is annotated %s", offloadingv1beta1.SkipReflectionAnnotation)
 	case skippedNamespace:
 		return disabled("stays at home: its namespace is annotated %s", offloadingv1beta1.SkipReflectionAnnotation)
+	case policy == offloadingv1beta1.Referenced && !in.Referenced:
+		return disabled("stays at home: the policy is Referenced and no pod on the virtual node uses it; annotate it %s to have it reflected anyway",
+			offloadingv1beta1.AllowReflectionAnnotation)
 	default:
 		return nil
 	}

@@ -24,6 +24,7 @@ func secretKind() Kind {
 		GVK:            corev1.SchemeGroupVersion.WithKind("Secret"),
 		Ledger:         offloadingv1beta1.SecretLedger,
 		DefaultPolicy:  offloadingv1beta1.DenyList,
+		ByReference:    true,
 		DefaultWorkers: 3,
 		NewObject:      func() Object { return &corev1.Secret{} },
 		NewList:        func() ObjectList { return &corev1.SecretList{} },

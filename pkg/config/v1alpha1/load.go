@@ -140,7 +140,7 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	} else if o.TwinNamespaces.MaxPerTenant < 1 {
 		errs = append(errs, field.Invalid(twins.Child("maxPerTenant"), o.TwinNamespaces.MaxPerTenant, "must be at least 1"))
 	}
-	policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList}
+	policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.Referenced}
 	for name, kind := range map[string]offloadingv1beta1.ReflectorConfig{"configmap": o.Reflection.ConfigMap, "secret": o.Reflection.Secret} {
 		if !slices.Contains(policies, kind.Type) {
 			errs = append(errs, field.NotSupported(path.Child("reflection", name, "type"), kind.Type, policies))

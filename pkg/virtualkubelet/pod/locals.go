@@ -29,7 +29,8 @@ func newLocalInformer(client kubernetes.Interface, node string) cache.SharedInde
 			return pods.Watch(ctx, options)
 		},
 	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, 0, nil)
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, 0,
+		cache.Indexers{usesIndex: indexUses})
 	// The transform cannot fail to be set before the informer runs.
 	_ = informer.SetTransform(slim)
 	return informer
@@ -48,12 +49,15 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 		AddFunc: func(object any) {
 			if pod, ok := object.(*corev1.Pod); ok {
 				r.enqueue(keyOf(pod), false)
+				r.tellUses(pod)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, new := before.(*corev1.Pod), after.(*corev1.Pod)
 			if old.UID != new.UID {
 				r.forget(old)
+				r.tellUses(old)
+				r.tellUses(new)
 			}
 			if old.UID != new.UID || old.Generation != new.Generation || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
@@ -69,6 +73,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			if pod, ok := object.(*corev1.Pod); ok {
 				r.forget(pod)
 				r.work.Add(keyOf(pod))
+				r.tellUses(pod)
 			}
 		},
 	}

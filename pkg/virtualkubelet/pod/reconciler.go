@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -32,6 +33,8 @@ type Reconciler struct {
 	locals  cache.SharedIndexInformer
 	work    queue
 	status  queue
+	// workers and statusWorkers bound how many pods of either queue are handled at a time.
+	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
 	reconnect chan struct{}
 
@@ -41,6 +44,8 @@ type Reconciler struct {
 	link     *link
 	memory   memory
 	beats    map[string]time.Time
+	// idle says that there are no workers.
+	idle bool
 }
 
 // New checks the options. Nothing happens before Run.
@@ -49,9 +54,10 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{
-		options:   o,
-		work:      newQueue("pods"),
-		status:    newQueue("podstatus"),
+		options: o,
+		work:    newQueue("pods"),
+		status:  newQueue("podstatus"),
+		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
 		reconnect: make(chan struct{}, 1),
 		memory:    newMemory(),
 		beats:     map[string]time.Time{},
@@ -88,11 +94,11 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	group.Go(func() { r.keepLink(ctx) })
 	group.Go(func() { r.beat(ctx) })
-	for range r.options.Workers {
-		group.Go(func() { r.drain(ctx, r.work, "pods", r.reconcileWork) })
-		group.Go(func() { r.drain(ctx, r.status, "podstatus", r.reconcileStatus) })
-	}
+	group.Go(func() { r.drain(ctx, r.work, r.workers, "pods", r.reconcileWork) })
+	group.Go(func() { r.drain(ctx, r.status, r.statusWorkers, "podstatus", r.reconcileStatus) })
 	<-ctx.Done()
+	r.workers.Close()
+	r.statusWorkers.Close()
 	return nil
 }
 
@@ -118,11 +124,21 @@ func (r *Reconciler) SetSettings(s Settings) {
 	r.enqueueLocals("", false)
 }
 
-// Alive tells whether both queues handled something since the given time.
+// SetWorkers changes how many pods of each queue are handled at a time. With zero the pods stay as they are, and what is
+// bound to the node waits.
+func (r *Reconciler) SetWorkers(n int) {
+	r.mu.Lock()
+	r.idle = n <= 0
+	r.mu.Unlock()
+	r.workers.Resize(n)
+	r.statusWorkers.Resize(n)
+}
+
+// Alive tells whether both queues handled something since the given time. Without workers nothing is expected of them.
 func (r *Reconciler) Alive(since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
+	return r.idle || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
 // Pods lists the node's pods, which must not be changed.
@@ -173,8 +189,10 @@ func (r *Reconciler) beat(ctx context.Context) {
 	}
 }
 
-// drain handles a queue's keys until it is shut down.
-func (r *Reconciler) drain(ctx context.Context, q queue, name string, handle func(context.Context, key) error) {
+// drain hands a queue's keys to as many workers as there may be, until it is shut down.
+func (r *Reconciler) drain(ctx context.Context, q queue, workers *slots.Slots, name string, handle func(context.Context, key) error) {
+	var running sync.WaitGroup
+	defer running.Wait()
 	for {
 		k, shutdown := q.Get()
 		if shutdown {
@@ -184,10 +202,18 @@ func (r *Reconciler) drain(ctx context.Context, q queue, name string, handle fun
 			r.mu.Lock()
 			r.beats[name] = r.options.Clock.Now()
 			r.mu.Unlock()
-		} else {
-			r.handle(ctx, q, k, handle)
+			q.Done(k)
+			continue
 		}
-		q.Done(k)
+		if !workers.Acquire() {
+			q.Done(k)
+			continue
+		}
+		running.Go(func() {
+			defer workers.Release()
+			defer q.Done(k)
+			r.handle(ctx, q, k, handle)
+		})
 	}
 }
 

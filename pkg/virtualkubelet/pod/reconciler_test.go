@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -368,6 +369,50 @@ func TestLabelsOfARunningPodTravel(t *testing.T) {
 		labels := w.shadow("p").Labels
 		return labels["tier"] == "front" && labels["app"] == ""
 	})
+}
+
+func TestUses(t *testing.T) {
+	w := newWorld(t)
+	changed := make(chan string, 10)
+	w.usesChanged = func(namespace, kind, name string) { changed <- namespace + "/" + kind + "/" + name }
+	pod := newPod("p", "uid-1")
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+	w.add(pod)
+	w.start()
+	for _, step := range []struct {
+		want bool
+		then func()
+	}{{true, w.force}, {false, func() {}}} {
+		w.eventually("the use of the Secret is as it should be", func() bool {
+			used, known := w.r.Uses("shop", "secret", "pull")
+			return known && used == step.want
+		})
+		if got := <-changed; got != "shop/secret/pull" {
+			t.Errorf("the use of %s changed", got)
+		}
+		step.then()
+	}
+	if used, _ := w.r.Uses("shop", "secret", "other"); used {
+		t.Error("a Secret that no pod names is used")
+	}
+}
+
+func TestWorkersChangeWhileTheyWork(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.r.SetWorkers(0)
+	w.provider()
+	w.offload()
+	w.add(newPod("p", "uid-1"))
+	w.eventually("the pod is seen and its link is up", func() bool { return len(w.r.Pods()) == 1 && w.r.look(keyOf(w.r.Pods()[0]), "uid-1").ready })
+	if w.shadow("p") != nil {
+		t.Error("a pod is handled without workers")
+	}
+	if !w.r.Alive(time.Now().Add(time.Hour)) {
+		t.Error("a virtual kubelet that was told to rest counts as dead")
+	}
+	w.r.SetWorkers(1)
+	w.eventually("the pod runs", func() bool { return isReady(w.pod("p")) })
 }
 
 func TestNewCredentialsReopenEverything(t *testing.T) {

@@ -56,6 +56,8 @@ type world struct {
 	// ran counts the remote pods that there ever were.
 	ran int
 
+	usesChanged func(namespace, kind, name string)
+
 	stop func()
 	r    *Reconciler
 }
@@ -190,7 +192,8 @@ func (w *world) count() int {
 // start runs a virtual kubelet in this world.
 func (w *world) start() {
 	w.t.Helper()
-	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2})
+	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
+		UsesChanged: w.usesChanged})
 	if err != nil {
 		w.t.Fatal(err)
 	}

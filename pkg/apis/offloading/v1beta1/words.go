@@ -38,8 +38,6 @@ const (
 	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
 	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
 	OriginalNameAnnotation = "liqo.io/original-name"
-	// OffloadingPatchHashAnnotation on virtual kubelet pods restarts them when the offloading patch changes.
-	OffloadingPatchHashAnnotation = "liqo.io/offloading-patch-hash"
 	// RenderedHashAnnotation on a virtual kubelet's Deployment is the digest of what it was rendered to.
 	RenderedHashAnnotation = "liqo.io/rendered-hash"
 	// NodeAppliedAnnotation on a virtual Node lists the labels, annotations and taints that Liqo put there, so that it can

@@ -239,21 +239,44 @@ func TestWhatPeopleDeleteComesBack(t *testing.T) {
 	}
 }
 
-func TestChangesReachTheDeployment(t *testing.T) {
-	w := ready(t)
-	var vn offloadingv1beta1.VirtualNode
-	w.is(&vn, "")
-	vn.Spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"secret"}}
-	if err := w.Client.Update(context.Background(), &vn); err != nil {
-		t.Fatal(err)
-	}
-	var before, after appsv1.Deployment
-	w.is(&before, "")
-	w.pass()
-	w.is(&after, "")
-	hash := offloadingv1beta1.OffloadingPatchHashAnnotation
-	if before.Spec.Template.Annotations[hash] == after.Spec.Template.Annotations[hash] {
-		t.Error("the virtual kubelet is not restarted")
+func TestWhatRestartsTheVirtualKubelet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		patch    *offloadingv1beta1.OffloadingPatch
+		template func(*offloadingv1beta1.VkOptionsTemplateSpec)
+		restarts bool
+	}{
+		"another image": {nil, func(s *offloadingv1beta1.VkOptionsTemplateSpec) { s.ContainerImage = "virtual-kubelet:next" }, true},
+		"an offloading patch, which it reads itself": {
+			&offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"secret"}}, func(*offloadingv1beta1.VkOptionsTemplateSpec) {}, false},
+		"how kinds are reflected, which it reads itself": {nil, func(s *offloadingv1beta1.VkOptionsTemplateSpec) {
+			s.ReflectorsConfig = map[string]offloadingv1beta1.ReflectorConfig{"secret": {NumWorkers: 0}}
+			s.LabelsNotReflected = []string{"secret"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ready(t)
+			ctx := context.Background()
+			var before, after appsv1.Deployment
+			w.is(&before, "")
+			var vn offloadingv1beta1.VirtualNode
+			w.is(&vn, "")
+			vn.Spec.OffloadingPatch = tc.patch
+			var template offloadingv1beta1.VkOptionsTemplate
+			if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "liqo", Name: offloadingv1beta1.DefaultVkOptionsTemplate}, &template); err != nil {
+				t.Fatal(err)
+			}
+			tc.template(&template.Spec)
+			for _, o := range []client.Object{&vn, &template} {
+				if err := w.Client.Update(ctx, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.pass()
+			w.is(&after, "")
+			if restarts := !cmp.Equal(before.Spec.Template, after.Spec.Template); restarts != tc.restarts {
+				t.Errorf("the pod template changed: %t, want %t", restarts, tc.restarts)
+			}
+		})
 	}
 }
 

@@ -30,9 +30,6 @@ const (
 	heartbeat = stateDir + "/healthy"
 )
 
-// reflected are the kinds that a virtual kubelet takes the number of workers of.
-var reflected = []string{"pod", "configmap", "secret"}
-
 // Rendering is what a virtual kubelet's Deployment is rendered from.
 type Rendering struct {
 	// VirtualNode that the virtual kubelet serves.
@@ -64,11 +61,6 @@ func Render(in Rendering) (*appsv1.Deployment, error) {
 	pod := &d.Spec.Template
 	pod.Labels = over(pod.Labels, labels, map[string]string{corev1beta1.RemoteClusterIDLabel: string(vn.Spec.ClusterID)})
 	pod.Spec.ServiceAccountName = vn.Name
-	patch, err := digest(vn.Spec.OffloadingPatch)
-	if err != nil {
-		return nil, fmt.Errorf("digesting the offloadingPatch of VirtualNode %s/%s: %w", vn.Namespace, vn.Name, err)
-	}
-	pod.Annotations = over(pod.Annotations, map[string]string{offloadingv1beta1.OffloadingPatchHashAnnotation: patch})
 	whole, err := digest(d)
 	if err != nil {
 		return nil, fmt.Errorf("digesting the Deployment of VirtualNode %s/%s: %w", vn.Namespace, vn.Name, err)
@@ -157,16 +149,6 @@ func (in Rendering) args() []string {
 	}
 	for _, cidr := range in.PodCIDRs {
 		args = append(args, "--local-podcidr="+cidr)
-	}
-	for _, kind := range reflected {
-		config, there := t.ReflectorsConfig[kind]
-		if !there {
-			continue
-		}
-		args = append(args, fmt.Sprintf("--%s-reflection-workers=%d", kind, config.NumWorkers))
-		if config.Type != "" && kind != "pod" {
-			args = append(args, fmt.Sprintf("--%s-reflection-type=%s", kind, config.Type))
-		}
 	}
 	if t.MetricsEnabled {
 		args = append(args, "--metrics-enabled=true")

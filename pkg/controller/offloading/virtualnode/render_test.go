@@ -92,7 +92,7 @@ func TestRenderDigest(t *testing.T) {
 		"labels of the Node":    {func(in *Rendering) { in.VirtualNode.Spec.Labels = map[string]string{"a": "b"} }, true},
 		"the status":            {func(in *Rendering) { in.VirtualNode.Status.ObservedGeneration = 3 }, true},
 		"the image":             {func(in *Rendering) { in.Template.ContainerImage = "other" }, false},
-		"the offloading patch":  {func(in *Rendering) { in.VirtualNode.Spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{} }, false},
+		"the offloading patch":  {func(in *Rendering) { in.VirtualNode.Spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{} }, true},
 		"the kubeconfig Secret": {func(in *Rendering) { in.VirtualNode.Spec.KubeconfigSecretRef.Name = "other" }, false},
 	} {
 		if got := digestOf(tc.change); (got == same) != tc.equal {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// podKind is the name by which users configure pods, which the table of kinds does not hold.
+const podKind = "pod"
+
+// podWorkers is how many pods are handled at a time where the user configured nothing.
+const podWorkers = 10
+
+// reflectors are the flags about reflected kinds. Each one that is given wins over the VkOptionsTemplate; what none names is
+// the template's to say, at run time.
+type reflectors struct {
+	set   *pflag.FlagSet
+	kinds map[string]*reflector
+}
+
+// reflector is what the flags say of one kind.
+type reflector struct {
+	workers  int32
+	policy   string
+	policies []string
+}
+
+// register adds the flags of every kind.
+func (r *reflectors) register(set *pflag.FlagSet) {
+	r.set, r.kinds = set, map[string]*reflector{}
+	r.add(podKind, podWorkers, nil)
+	for _, kind := range reflection.Kinds() {
+		r.add(kind.Name, kind.DefaultWorkers, kind.Policies())
+	}
+}
+
+func (r *reflectors) add(kind string, workers int32, policies []offloadingv1beta1.ReflectionType) {
+	flags := &reflector{}
+	for _, policy := range policies {
+		flags.policies = append(flags.policies, string(policy))
+	}
+	r.kinds[kind] = flags
+	const otherwise = "; if not given, the VkOptionsTemplate says it"
+	r.set.Int32Var(&flags.workers, kind+workersFlag, workers, "how many objects of the kind are handled at a time; 0 turns the kind off"+otherwise)
+	if len(policies) > 0 {
+		r.set.StringVar(&flags.policy, kind+policyFlag, "", "policy of the kind: "+strings.Join(flags.policies, " or ")+otherwise)
+	}
+}
+
+// What follows a kind's name in its flags.
+const (
+	workersFlag = "-reflection-workers"
+	policyFlag  = "-reflection-type"
+)
+
+func (r *reflectors) validate() error {
+	for kind, flags := range r.kinds {
+		if flags.workers < 0 || flags.workers > 1000 {
+			return fmt.Errorf("--%s%s must be between 0 and 1000", kind, workersFlag)
+		}
+		if flags.policy != "" && !slices.Contains(flags.policies, flags.policy) {
+			return fmt.Errorf("--%s%s must be %s", kind, policyFlag, strings.Join(flags.policies, " or "))
+		}
+	}
+	return nil
+}
+
+// given is the configuration of a kind by its flags, and whether there is a flag about its workers.
+func (r *reflectors) given(kind string) (offloadingv1beta1.ReflectorConfig, bool) {
+	flags := r.kinds[kind]
+	if flags == nil {
+		return offloadingv1beta1.ReflectorConfig{}, false
+	}
+	return offloadingv1beta1.ReflectorConfig{NumWorkers: flags.workers, Type: offloadingv1beta1.ReflectionType(flags.policy)},
+		r.set.Changed(kind + workersFlag)
+}
+
+// config is the configuration of a kind: each half is the flag's where it is given, else the template's, else the default.
+func (r *reflectors) config(kind string, t *offloadingv1beta1.VkOptionsTemplate) offloadingv1beta1.ReflectorConfig {
+	given, workers := r.given(kind)
+	config := given
+	if t != nil {
+		if says, there := t.Spec.ReflectorsConfig[kind]; there {
+			config = says
+			if workers {
+				config.NumWorkers = given.NumWorkers
+			}
+			if given.Type != "" {
+				config.Type = given.Type
+			}
+		}
+	}
+	if known, ok := reflection.Lookup(kind); ok && (config.Type == "" || !slices.Contains(known.Policies(), config.Type)) {
+		config.Type = known.DefaultPolicy
+	}
+	return config
+}
