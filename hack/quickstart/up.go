@@ -27,6 +27,8 @@ const (
 	provider  = "milan"
 	namespace = "liqo-demo"
 	tag       = "quickstart"
+	manager   = "liqo-controller-manager"
+	kubelet   = "virtual-kubelet"
 	// patience is how long the demo's pods may take: their images are on the nodes, so it is the clusters' own time.
 	patience = 3 * time.Minute
 )
@@ -38,6 +40,8 @@ var demo string
 type tour struct {
 	lab     *cluster.Lab
 	liqoctl string
+	// digests of the images by name.
+	digests map[string]string
 	// kubectlPath is the lab's own kubectl.
 	kubectlPath string
 	steps       step.Observer
@@ -88,7 +92,7 @@ func down(ctx context.Context) error {
 
 func (t *tour) images(ctx context.Context) error {
 	folder := filepath.Join("bin", "images")
-	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet")
+	binaries, err := assembly.Select(manager, kubelet)
 	if err != nil {
 		return err
 	}
@@ -100,8 +104,10 @@ func (t *tour) images(ctx context.Context) error {
 		return err
 	}
 	var archives []string
+	t.digests = map[string]string{}
 	for _, artifact := range artifacts {
 		archives = append(archives, artifact.Path)
+		t.digests[artifact.Name] = artifact.Digest
 	}
 	if err := t.lab.Load(ctx, archives); err != nil {
 		return fmt.Errorf("loading the images into the nodes: %w", err)
@@ -115,7 +121,10 @@ func (t *tour) install(name string) func(context.Context) error {
 		for _, c := range t.lab.Spec().Clusters {
 			if c.Name == name {
 				return t.execute(ctx, t.liqoctl, "install", "--kubeconfig", t.lab.Kubeconfig(name), "--cluster-id", name,
-					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag)
+					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag,
+					// The tag is always the same: the annotations have pods with an image of older code replaced.
+					"--set", "controllerManager.pod.annotations.quickstart-image="+t.digests[manager],
+					"--set", "virtualKubelet.extra.annotations.quickstart-image="+t.digests[kubelet])
 			}
 		}
 		return fmt.Errorf("the lab has no cluster %s", name)
