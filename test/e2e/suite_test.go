@@ -51,6 +51,10 @@ func declaration() spec.Lab {
 			Name: provider, PodCIDR: netip.MustParsePrefix("10.120.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.121.0.0/16"),
 			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}},
 		},
+		{
+			Name: secondProvider, PodCIDR: netip.MustParsePrefix("10.130.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.131.0.0/16"),
+			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}},
+		},
 	}}
 }
 

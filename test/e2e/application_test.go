@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// secondProvider is only used by an application that is spread over two providers.
+const secondProvider = "naples"
+
+// An application of six parts works when it is spread over two providers and the consumer: each part is found by its
+// Service's name from each cluster.
+func TestApplication(t *testing.T) {
+	the.peered(t)
+	naples, err := newSide(the.lab, secondProvider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	the.liqoctl(t, 4*time.Minute, the.installArgs(naples)...).succeeds(t)
+	t.Cleanup(func() {
+		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
+	})
+	both := []string{"--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", naples.kubeconfig}
+	the.liqoctl(t, 3*time.Minute, append([]string{"peer", "--timeout", "2m"}, both...)...).succeeds(t)
+	t.Cleanup(func() {
+		the.liqoctl(t, 3*time.Minute, append([]string{"unpeer", "--skip-confirm"}, both...)...).succeeds(t)
+	})
+	const namespace = "bookshop"
+	twin := the.offloaded(t, namespace)
+	naples.sees(t, namespaceOf(twin), "the twin namespace")
+	the.kubectl(t, the.rome, soon, "apply", "-n", namespace, "-f", filepath.Join(root, "docs", "examples", "bookshop.yaml")).succeeds(t)
+
+	the.rome.ready(t, namespace, "db", 1)
+	the.rome.ready(t, namespace, "api", 1)
+	the.rome.ready(t, namespace, "front", 1)
+	clients := the.rome.ready(t, namespace, "client", 3)
+	nodes := map[string]bool{}
+	for i := range clients {
+		nodes[clients[i].Spec.NodeName] = true
+	}
+	if len(nodes) != 3 || !nodes[provider] || !nodes[secondProvider] {
+		t.Errorf("the clients run on %v, want one in each cluster", nodes)
+	}
+	eventually(t, patience, "the Job to complete", func(ctx context.Context) (bool, string) {
+		job := &batchv1.Job{}
+		if err := the.rome.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "order"}, job); err != nil {
+			return false, err.Error()
+		}
+		return job.Status.Succeeded == 1, fmt.Sprint(job.Status)
+	})
+	for _, c := range []*side{the.milan, naples} {
+		c.sees(t, &networkingv1.Ingress{ObjectMeta: named(twin, "front")}, "the Ingress")
+	}
+	the.kubectl(t, the.rome, soon, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
+	the.rome.ready(t, namespace, "db", 1)
+	// The clients are only ready while what the database kept in its volume is still there.
+	the.rome.ready(t, namespace, "client", 3)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(namespace, "data-db-0")}
+	the.rome.deletes(t, claim)
+}
