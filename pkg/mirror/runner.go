@@ -42,6 +42,10 @@ type runner struct {
 	// queue is there once the runner was started.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	slots *slots
+	// twin is what the remote objects are.
+	twin reflection.Twin
+	// children are the kinds whose parent is this one.
+	children []*runner
 
 	mu       sync.Mutex
 	ctx      context.Context
@@ -57,6 +61,7 @@ func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.Reflect
 		engine:   e,
 		kind:     kind,
 		slots:    newSlots(int(config.NumWorkers)),
+		twin:     kind.RemoteKind(),
 		config:   config,
 		pairs:    map[string]*pair{},
 		troubled: map[types.NamespacedName]Problem{},
@@ -112,6 +117,13 @@ func (r *runner) configure(config offloadingv1beta1.ReflectorConfig) bool {
 	r.config = config
 	r.slots.resize(int(config.NumWorkers))
 	return true
+}
+
+// off tells whether the kind is not reflected at all.
+func (r *runner) off() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.NumWorkers <= 0
 }
 
 func (r *runner) policy() offloadingv1beta1.ReflectionType {
