@@ -190,7 +190,7 @@ type Change struct {
 }
 
 // Kinds returns the table of all reflected kinds.
-func Kinds() []Kind { return []Kind{configMapKind(), secretKind()} }
+func Kinds() []Kind { return []Kind{configMapKind(), secretKind(), endpointSliceKind()} }
 
 // Lookup finds a kind by the name that users configure it with.
 func Lookup(name string) (Kind, bool) {
