@@ -92,7 +92,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: max(1, n.workers),
-		Confirm: n.stillOffloaded,
+		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed,
 	})
 	if err != nil {
 		return err
@@ -100,6 +100,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reporter, n.pods = reporter, pods
+	n.k.uses.setPods(pods)
 	n.tell(ctx)
 	return nil
 }

@@ -41,6 +41,7 @@ type kubelet struct {
 	peer     *peer.Peer
 	mirror   *mirror.Engine
 	node     *nodeSide
+	uses     references
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
@@ -123,15 +124,18 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *kubelet) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	k.uses.nodeless = k.node == nil
 	engine, err := mirror.New(mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry,
+		References: &k.uses,
 	})
 	if err != nil {
 		return err
 	}
 	k.mirror = engine
+	k.uses.setEngine(engine)
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return engine.Run(ctx) })
 	if k.node != nil {

@@ -78,12 +78,12 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 func (t *task) conflict() error {
 	return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
 		"%s %s/%s exists in cluster %q and was not reflected from here; it is left alone: rename or remove one of the two",
-		t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote))
+		t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote))
 }
 
 // failed says what was being done.
 func (t *task) failed(doing string, err error) error {
-	return fmt.Errorf("%s %s %s/%s in cluster %q: %w", doing, t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote, err)
+	return fmt.Errorf("%s %s %s/%s in cluster %q: %w", doing, t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote, err)
 }
 
 // create sends the object. If there is one of the name already, which the view may not show yet or never, it is looked at
@@ -120,7 +120,7 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 func (t *task) read(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
 	call, cancel := t.call(ctx)
 	defer cancel()
-	live := t.kind().NewObject()
+	live := t.runner.twin.NewObject()
 	if err := c.Get(call, t.remoteKey(), live); err != nil {
 		return nil, t.failed("reading", err)
 	}
@@ -147,7 +147,7 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 			return readErr
 		}
 		if fresh.GetUID() != live.GetUID() || t.decide(fresh).action != change {
-			return fmt.Errorf("%s %s/%s in cluster %q changed while it was written", t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote)
+			return fmt.Errorf("%s %s/%s in cluster %q changed while it was written", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
 		}
 		return t.failed("changing", err)
 	default:
@@ -163,7 +163,7 @@ func (t *task) patch(ctx context.Context, c client.WithWatch, list []any, option
 	}
 	call, cancel := t.call(ctx)
 	defer cancel()
-	object := t.kind().NewObject()
+	object := t.runner.twin.NewObject()
 	object.SetNamespace(t.twin)
 	object.SetName(t.remoteName)
 	err = c.Patch(call, object, client.RawPatch(types.JSONPatchType, patch), append(options, client.FieldOwner(FieldManager))...)
@@ -173,7 +173,7 @@ func (t *task) patch(ctx context.Context, c client.WithWatch, list []any, option
 // delete removes exactly the object that was seen, in the state that was seen.
 func (t *task) delete(ctx context.Context, c client.WithWatch, live reflection.Object) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	object := t.kind().NewObject()
+	object := t.runner.twin.NewObject()
 	object.SetNamespace(t.twin)
 	object.SetName(t.remoteName)
 	call, cancel := t.call(ctx)

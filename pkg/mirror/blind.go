@@ -80,7 +80,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) e
 	case change, leave:
 		return t.failed("changing", err) // It is as it seemed: the provider refuses the content.
 	case await:
-		return fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.kind().GVK.Kind, t.twin, t.remoteName, t.options().Remote)
+		return fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
 	}
 	return t.act(ctx, c, d, live, false)
 }

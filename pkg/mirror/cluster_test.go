@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -59,6 +61,12 @@ func newCluster(objects ...reflection.Object) *cluster {
 		c.put(o)
 	}
 	return c
+}
+
+func init() {
+	if err := offloadingv1beta1.AddToScheme(scheme.Scheme); err != nil {
+		panic(err)
+	}
 }
 
 // IsWatchListSemanticsUnSupported keeps client-go from streaming lists.
@@ -361,12 +369,7 @@ func (c *cluster) Patch(_ context.Context, o client.Object, patch client.Patch, 
 		return invalid(o, "the server rejected our request due to an error in our request")
 	}
 	now := live.DeepCopyObject().(reflection.Object)
-	switch typed := now.(type) {
-	case *corev1.ConfigMap:
-		*typed = corev1.ConfigMap{}
-	case *corev1.Secret:
-		*typed = corev1.Secret{}
-	}
+	now = reflect.New(reflect.TypeOf(now).Elem()).Interface().(reflection.Object)
 	if err := json.Unmarshal(raw, now); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

@@ -27,6 +27,10 @@ type task struct {
 	local reflection.Object
 	// wanted is the remote object; nil if there must be none.
 	wanted reflection.Object
+	// parent is the local object that decides about it; nil if there is none.
+	parent reflection.Object
+	// orphaned says that the parent's kind is off: nobody knows what the parent would say.
+	orphaned bool
 	// skip is why a local object has no remote one.
 	skip *reflection.Skip
 	// fingerprint identifies what is wanted, to notice when the same is written again and again.
@@ -48,6 +52,9 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	t.local = p.objects.get(name)
 	if err := t.translate(ctx); err != nil {
 		return err
+	}
+	if t.skip != nil && t.orphaned {
+		return nil
 	}
 	if t.wanted != nil {
 		p.open()
@@ -84,16 +91,30 @@ func (t *task) translate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	not, generation := t.runner.engine.settings()
-	result := t.kind().Translate(reflection.Input{
+	not, provider, generation := t.runner.engine.settings()
+	in := reflection.Input{
 		Local: t.local, NamespaceAnnotations: annotations, Home: t.options().Home, Remote: t.options().Remote,
-		RemoteNamespace: t.twin, Policy: t.runner.policy(), NotReflected: not,
-	})
+		RemoteNamespace: t.twin, Policy: t.runner.policy(), NotReflected: not, Provider: provider,
+	}
+	if err := t.findParent(&in); err != nil {
+		return err
+	}
+	if references := t.options().References; references != nil {
+		var known bool
+		in.Referenced, known = references.Referenced(t.namespace, t.kind().Name, t.name)
+		if !known && in.Policy == offloadingv1beta1.Referenced {
+			return errUnready
+		}
+	}
+	result := t.kind().Translate(in)
 	t.wanted, t.skip = result.Apply, result.Skip
 	if result.Apply == nil && result.Skip == nil {
 		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
 	}
-	t.fingerprint = fmt.Sprintf("%s/%s/%d", t.local.GetUID(), t.local.GetResourceVersion(), generation)
+	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t", t.local.GetUID(), t.local.GetResourceVersion(), generation, in.Referenced)
+	if t.parent != nil {
+		t.fingerprint += fmt.Sprintf("/%s/%s", t.parent.GetUID(), t.parent.GetResourceVersion())
+	}
 	return nil
 }
 
@@ -143,7 +164,7 @@ func (t *task) confirm(ctx context.Context) error {
 	case err != nil && t.wanted == nil:
 		return nil // It is gone, whatever the cache says of it.
 	case err == nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
-		return nil // The policy decided, on the object as it is.
+		return t.confirmParent(ctx) // The policy decided, on the object as it is.
 	case err == nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
 		return nil // It takes the place of another one.
 	default:

@@ -29,6 +29,7 @@ type Engine struct {
 	started      bool
 	mapping      map[string]string
 	notReflected reflection.NotReflected
+	provider     reflection.Provider
 	// generation counts the changes of settings that Translate depends on.
 	generation int64
 }
@@ -61,6 +62,7 @@ func New(o Options) (*Engine, error) {
 		}
 		e.runners[kind.Name] = newRunner(e, kind, config)
 	}
+	e.adopt()
 	return e, nil
 }
 
@@ -157,6 +159,9 @@ func (e *Engine) SetConfig(kind string, config offloadingv1beta1.ReflectorConfig
 		e.bump()
 		e.follow()
 		r.reconsider("")
+		for _, child := range r.children {
+			child.reconsider("")
+		}
 	}
 	return nil
 }
@@ -210,8 +215,8 @@ func (e *Engine) bump() {
 }
 
 // settings returns what Translate depends on, and its generation.
-func (e *Engine) settings() (reflection.NotReflected, int64) {
+func (e *Engine) settings() (not reflection.NotReflected, provider reflection.Provider, generation int64) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.notReflected, e.generation
+	return e.notReflected, e.provider, e.generation
 }

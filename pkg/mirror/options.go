@@ -31,6 +31,14 @@ type Recorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
+// References knows what the pods that are bound to the virtual node use.
+type References interface {
+	// Referenced tells whether one of them uses the object of a kind, by the name that users configure the kind with. While
+	// nothing is known about pods yet, objects whose policy asks for it are left as they are: neither made nor removed.
+	// Whoever implements it calls Engine.Reconsider when an answer changes, and when answers become known.
+	Referenced(namespace, kind, name string) (used, known bool)
+}
+
 // Options of an Engine.
 type Options struct {
 	// Home is this cluster's ID.
@@ -49,6 +57,8 @@ type Options struct {
 	Local client.WithWatch
 	// Peer is the connection to the provider.
 	Peer Peer
+	// References tells what pods use; nil says that nothing is used.
+	References References
 	// Recorder of Events; nil records none.
 	Recorder Recorder
 	// Registerer of metrics; nil registers none.

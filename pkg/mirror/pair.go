@@ -34,7 +34,9 @@ type pair struct {
 	old  []*watched
 	// blocked keeps a view closed that showed too much, until the next survey.
 	blocked bool
-	states  map[string]*state
+	// awake tells whether the local watch was started.
+	awake  bool
+	states map[string]*state
 }
 
 func openPair(r *runner, namespace, twin string) *pair {
@@ -47,20 +49,56 @@ func openPair(r *runner, namespace, twin string) *pair {
 		newObject: r.kind.NewObject,
 		newList:   r.kind.NewList,
 		namespace: namespace,
-		event:     func(object reflection.Object, _ bool) { p.enqueue(object.GetName()) },
-		synced: func() {
-			p.enqueue("")
-			p.enqueueLocal()
-		},
-		failed: func(err error) { p.watchFailed("this cluster", namespace, err) },
+		event:     p.localEvent,
+		synced:    p.localSynced,
+		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
 	})
-	p.objects.start()
+	if r.kind.Parent == "" {
+		p.wake()
+	} else if parent, _ := p.parents(); parent != nil {
+		p.parentsSynced(parent)
+	}
 	return p
+}
+
+// wake starts the local watch, once.
+func (p *pair) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.awake && p.ctx.Err() == nil {
+		p.awake = true
+		p.objects.start()
+	}
+}
+
+func (p *pair) asleep() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.awake
+}
+
+// localEvent queues a local object that changed. One that was just written waits until it is calm.
+func (p *pair) localEvent(object reflection.Object, deleted bool) {
+	name := object.GetName()
+	if calm := p.kind().Calm; calm > 0 {
+		p.enqueueAfter(name, p.state(name).unrest(calm, p.options().Clock.Now()))
+	} else {
+		p.enqueue(name)
+	}
+	p.tellChildren(func(child *pair) { child.parentChanged(name, deleted) })
+}
+
+func (p *pair) localSynced() {
+	p.enqueue("")
+	p.enqueueLocal()
+	p.tellChildren(func(child *pair) { child.parentsSynced(p) })
 }
 
 // wait returns when everything that the pair started has ended; it must have been cancelled.
 func (p *pair) wait() {
-	p.objects.wait()
+	if !p.asleep() {
+		p.objects.wait()
+	}
 	p.mu.Lock()
 	views := append([]*watched{}, p.old...)
 	if p.view != nil {
@@ -146,7 +184,7 @@ func (p *pair) open() {
 		s.name = ledger
 		s.event = p.ledgerEvent()
 	} else {
-		s.newObject, s.newList = p.kind().NewObject, p.kind().NewList
+		s.newObject, s.newList = p.runner.twin.NewObject, p.runner.twin.NewList
 		s.labels = p.selector()
 		s.event = p.remoteEvent
 	}
@@ -293,23 +331,33 @@ func (p *pair) survey(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s/%s of cluster %q: %w", p.twin, ledger, p.options().Remote, err)
 		}
-		p.open()
+		p.found()
 		return nil
 	}
-	list := p.kind().NewList()
+	list := p.runner.twin.NewList()
 	err = c.List(ctx, list, &client.ListOptions{Namespace: p.twin, LabelSelector: p.selector(), Limit: 1})
 	if err != nil {
 		return fmt.Errorf("listing what was reflected into namespace %q of cluster %q: %w", p.twin, p.options().Remote, err)
 	}
 	if meta.LenList(list) > 0 {
-		p.open()
+		p.found()
 	}
 	return nil
 }
 
+// found opens the view of a twin that holds something. What stands there is compared with what is here, so the local watch
+// comes first.
+func (p *pair) found() {
+	if p.asleep() {
+		p.wake()
+		return
+	}
+	p.open()
+}
+
 // process brings one object in step; an empty name surveys the twin.
 func (p *pair) process(ctx context.Context, name string) error {
-	if !p.objects.ready() {
+	if !p.objects.ready() && (name != "" || !p.asleep()) {
 		return nil
 	}
 	if name == "" {

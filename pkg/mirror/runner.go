@@ -43,6 +43,10 @@ type runner struct {
 	// queue is there once the runner was started.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	slots *slots.Slots
+	// twin is what the remote objects are.
+	twin reflection.Twin
+	// children are the kinds whose parent is this one.
+	children []*runner
 
 	mu       sync.Mutex
 	ctx      context.Context
@@ -58,6 +62,7 @@ func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.Reflect
 		engine:   e,
 		kind:     kind,
 		slots:    slots.New(int(config.NumWorkers)),
+		twin:     kind.RemoteKind(),
 		config:   config,
 		pairs:    map[string]*pair{},
 		troubled: map[types.NamespacedName]Problem{},
@@ -113,6 +118,13 @@ func (r *runner) configure(config offloadingv1beta1.ReflectorConfig) bool {
 	r.config = config
 	r.slots.Resize(int(config.NumWorkers))
 	return true
+}
+
+// off tells whether the kind is not reflected at all.
+func (r *runner) off() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.NumWorkers <= 0
 }
 
 func (r *runner) policy() offloadingv1beta1.ReflectionType {

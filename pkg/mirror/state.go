@@ -22,6 +22,8 @@ type state struct {
 	// written is what was written last, and when the same was written before.
 	written string
 	times   []time.Time
+	// last is when anything was written last.
+	last time.Time
 	// answer is what the peer answered to the last write, believed until the cache caught up or until expires.
 	answer  reflection.Object
 	expires time.Time
@@ -114,6 +116,14 @@ func (s *state) wrote(what string, now time.Time) {
 		s.written, s.times = what, nil
 	}
 	s.times = append(s.times, now)
+	s.last = now
+}
+
+// unrest is how long the object is to be left alone so that no two writes come closer than calm.
+func (s *state) unrest(calm time.Duration, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.last.Add(calm).Sub(now))
 }
 
 // announce tells once for each local object that it crossed.

@@ -3,6 +3,7 @@ package reflection
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,6 +67,9 @@ type Kind struct {
 	Parent string
 	// ParentName is the name of an object's parent, in the same namespace; empty if it has none.
 	ParentName func(Object) string
+	// Calm is how long an object that was just written is left alone while it changes at home, so that a burst of changes
+	// becomes few writes; the first one is made at once. Zero writes each change at once.
+	Calm time.Duration
 }
 
 // Twin is the kind of remote objects that differ from local ones.
@@ -150,6 +154,8 @@ type Input struct {
 	NotReflected NotReflected
 	// Parent is the local object that decides about this one; nil if the kind has none or it does not exist.
 	Parent Object
+	// ParentPolicy is the configured policy of the parent's kind.
+	ParentPolicy offloadingv1beta1.ReflectionType
 	// Referenced says that a pod bound to the virtual node uses the object.
 	Referenced bool
 	// Provider is what this cluster knows of the provider.
@@ -167,6 +173,8 @@ type Provider struct {
 	Nodes map[string]bool
 	// Addresses says how an address of this cluster is reached from the provider; nil means as it is.
 	Addresses func(netip.Addr) (netip.Addr, bool)
+	// AddressPlan identifies Addresses: it differs whenever Addresses may answer differently.
+	AddressPlan string
 }
 
 // Result is what Translate decided: either Apply or Skip is set.
@@ -196,7 +204,7 @@ type Change struct {
 }
 
 // Kinds returns the table of all reflected kinds.
-func Kinds() []Kind { return []Kind{configMapKind(), secretKind()} }
+func Kinds() []Kind { return []Kind{configMapKind(), secretKind(), endpointSliceKind()} }
 
 // Lookup finds a kind by the name that users configure it with.
 func Lookup(name string) (Kind, bool) {

@@ -50,8 +50,8 @@ type Options struct {
 	// Confirm asks, past all caches, whether the namespace is still to be offloaded to the provider. It is called before a
 	// pod is given up, because a cache may show the past. Nil means that the Mapping is trusted.
 	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
-	// UsesChanged is called when the answer of Uses about an object may have changed; it does not block. Nil means that
-	// nobody asks.
+	// UsesChanged is called when the answer of Uses about an object may have changed, and with empty names when it becomes
+	// known; it does not block. Nil means that nobody asks.
 	UsesChanged func(namespace, kind, name string)
 	// Workers of each of the two queues (default 10).
 	Workers int

@@ -92,6 +92,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), r.locals.HasSynced) {
 		return nil
 	}
+	if r.options.UsesChanged != nil {
+		r.options.UsesChanged("", "", "")
+	}
 	group.Go(func() { r.keepLink(ctx) })
 	group.Go(func() { r.beat(ctx) })
 	group.Go(func() { r.drain(ctx, r.work, r.workers, "pods", r.reconcileWork) })

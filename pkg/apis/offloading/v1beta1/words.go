@@ -12,6 +12,10 @@ const (
 	ManagedByLabel = "liqo.io/managed-by"
 	// ManagedByShadowPod is the value of ManagedByLabel on Pods.
 	ManagedByShadowPod = "shadowpod"
+	// ManagedByShadowEndpointSlice is the value of ManagedByLabel on EndpointSlices.
+	ManagedByShadowEndpointSlice = "shadowendpointslice"
+	// EndpointSliceManager is the value of endpointslice.kubernetes.io/managed-by on EndpointSlices that were reflected.
+	EndpointSliceManager = "endpointslice.reflection.liqo.io"
 	// LocalPodLabel ("true") marks this cluster's pods that run on a virtual node.
 	LocalPodLabel = "liqo.io/shadowPod"
 	// SchedulingLabel ("true") on a namespace selects it for the pod webhook.
@@ -223,6 +227,17 @@ const (
 	ReasonRemoteOverLimit = "RemoteOverLimit"
 	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.
 	ReasonLedgerOverflow = "SecretLedgerOverflow"
+	// ReasonNoRemoteEndpoints: an EndpointSlice has no endpoint that the provider has to be told of.
+	ReasonNoRemoteEndpoints = "NoRemoteEndpoints"
+	// ReasonServiceNotReflected: the Service of an EndpointSlice stays at home.
+	ReasonServiceNotReflected = "ServiceNotReflected"
+	// ReasonAddressNotAnnounced: an endpoint is left out because its address is in no range that the consumer announced and
+	// the provider accepted.
+	ReasonAddressNotAnnounced = "AddressNotAnnounced"
+	// ReasonEndpointSliceConflict: an EndpointSlice of that name exists and is not this consumer's.
+	ReasonEndpointSliceConflict = "EndpointSliceConflict"
+	// ReasonEndpointSliceInvalid: the EndpointSlice that the consumer wants is malformed.
+	ReasonEndpointSliceInvalid = "EndpointSliceInvalid"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
 )

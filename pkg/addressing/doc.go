@@ -1,0 +1,9 @@
+// Package addressing says how the addresses of one cluster look from another one, and which ranges a peer may claim as its
+// own.
+//
+// Contract:
+//   - A Mapping turns prefixes of one cluster into prefixes of the same length, and back: each address inside has exactly one
+//     counterpart. Addresses outside have none.
+//   - The zero Mapping is the identity: the clusters see each other's addresses as they are.
+//   - Accept is the only judge of announced ranges: what it does not return is no peer's.
+package addressing

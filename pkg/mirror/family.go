@@ -1,0 +1,118 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// adopt tells each runner which kinds hang on its own.
+func (e *Engine) adopt() {
+	for _, child := range e.runners {
+		if parent := e.runners[child.kind.Parent]; parent != nil && parent != child {
+			parent.children = append(parent.children, child)
+		}
+	}
+}
+
+// tellChildren calls tell with each pair of the namespace whose objects hang on those of this one.
+func (p *pair) tellChildren(tell func(child *pair)) {
+	for _, runner := range p.runner.children {
+		if child := runner.pair(p.namespace); child != nil {
+			tell(child)
+		}
+	}
+}
+
+// parents is the pair of the parent's kind if its local watch is in step, nil if not. off tells that the parent's kind is not
+// reflected.
+func (p *pair) parents() (parents *pair, off bool) {
+	runner := p.runner.engine.runners[p.kind().Parent]
+	if runner == nil || runner.off() {
+		return nil, true
+	}
+	parents = runner.pair(p.namespace)
+	if parents == nil || !parents.objects.ready() {
+		return nil, false
+	}
+	return parents, false
+}
+
+// parentsSynced looks at everything again, now that the parents are known. Without any of them the local watch stays
+// closed, unless the twin holds something from earlier.
+func (p *pair) parentsSynced(parents *pair) {
+	if len(parents.objects.names()) > 0 {
+		p.wake()
+	}
+	p.enqueue("")
+	p.enqueueLocal()
+}
+
+// parentChanged looks again at the children of one parent.
+func (p *pair) parentChanged(parent string, gone bool) {
+	if !gone {
+		p.wake()
+	}
+	for _, o := range p.objects.store.List() {
+		if object := o.(reflection.Object); p.parentName(object) == parent {
+			p.enqueue(object.GetName())
+		}
+	}
+}
+
+func (p *pair) parentName(object reflection.Object) string {
+	if p.kind().ParentName == nil {
+		return ""
+	}
+	return p.kind().ParentName(object)
+}
+
+// findParent fills in what Translate has to know of the parent. It fails with errUnready until the parents are known: then
+// everything is queued again.
+func (t *task) findParent(in *reflection.Input) error {
+	t.parent, t.orphaned = nil, false
+	name := t.parentName(t.local)
+	if t.kind().Parent == "" || name == "" {
+		return nil
+	}
+	parents, off := t.parents()
+	switch {
+	case off:
+		t.orphaned = true
+		return nil
+	case parents == nil:
+		return errUnready
+	}
+	in.ParentPolicy = parents.runner.policy()
+	if parent := parents.objects.get(name); parent != nil {
+		t.parent, in.Parent = parent, parent
+	}
+	return nil
+}
+
+// confirmParent reads the parent live before something is deleted because of what the cache says of it.
+func (t *task) confirmParent(ctx context.Context) error {
+	name := t.parentName(t.local)
+	parents := t.runner.engine.runners[t.kind().Parent]
+	if parents == nil || name == "" {
+		return nil
+	}
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	live := parents.kind.NewObject()
+	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, live)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", parents.kind.Name, t.namespace, name, err)
+	case err != nil && t.parent == nil:
+		return nil
+	case err == nil && t.parent != nil && live.GetResourceVersion() == t.parent.GetResourceVersion():
+		return nil
+	default:
+		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", parents.kind.Name, t.namespace, name)
+	}
+}

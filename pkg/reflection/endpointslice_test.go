@@ -1,0 +1,241 @@
+package reflection
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// milan is a provider behind two virtual nodes that reaches pods of 10.0.0.0/8 under 100.0.0.0/8, and nothing else.
+var milan = Provider{
+	Nodes: map[string]bool{"milan": true, "milan-big": true},
+	Addresses: func(a netip.Addr) (netip.Addr, bool) {
+		if !netip.MustParsePrefix("10.0.0.0/8").Contains(a) {
+			return netip.Addr{}, false
+		}
+		four := a.As4()
+		return netip.AddrFrom4([4]byte{100, four[1], four[2], four[3]}), true
+	},
+}
+
+func slice(name string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "shop"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
+	}
+}
+
+func endpoint(node string, addresses ...string) discoveryv1.Endpoint {
+	e := discoveryv1.Endpoint{Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}
+	if node != "" {
+		e.NodeName = &node
+	}
+	return e
+}
+
+// TestEndpointSliceGolden shows what becomes of a slice with endpoints everywhere.
+func TestEndpointSliceGolden(t *testing.T) {
+	for name, provider := range map[string]Provider{
+		"mixed.identity": {Nodes: milan.Nodes}, "mixed.mapped": milan,
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile("testdata/endpointslice/mixed.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			local := &discoveryv1.EndpointSlice{}
+			if err := yaml.UnmarshalStrict(raw, local); err != nil {
+				t.Fatal(err)
+			}
+			result := translateEndpointSlice(Input{
+				Local: local, Home: "rome", Remote: "milan", RemoteNamespace: "shop-rome", Provider: provider, Parent: &corev1.Service{},
+				NotReflected: NotReflected{Labels: []string{"team", discoveryv1.LabelServiceName}},
+			})
+			goldenPod(t, "testdata/endpointslice/"+name+".golden", result)
+		})
+	}
+}
+
+func TestWhichEndpointSlicesCross(t *testing.T) {
+	service := func(annotations map[string]string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "demo", Annotations: annotations}}
+	}
+	skip := map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+	allow := map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""}
+	plain := func() *discoveryv1.EndpointSlice { return slice("a", endpoint("worker", "10.0.0.1")) }
+	labelled := func(key, value string) *discoveryv1.EndpointSlice {
+		s := plain()
+		s.Labels[key] = value
+		return s
+	}
+	annotated := func(annotations map[string]string) *discoveryv1.EndpointSlice {
+		s := plain()
+		s.Annotations = annotations
+		return s
+	}
+	fqdn := plain()
+	fqdn.AddressType = discoveryv1.AddressTypeFQDN
+	many := slice("a", slices.Repeat([]discoveryv1.Endpoint{endpoint("worker", "10.0.0.1")}, maxSliceEndpoints+1)...)
+	for name, tc := range map[string]struct {
+		slice  *discoveryv1.EndpointSlice
+		parent *corev1.Service
+		policy offloadingv1beta1.ReflectionType
+		reason string
+	}{
+		"an ordinary one":                            {plain(), service(nil), "", ""},
+		"without its Service":                        {plain(), nil, "", offloadingv1beta1.ReasonServiceNotReflected},
+		"with a Service that stays":                  {plain(), service(skip), "", offloadingv1beta1.ReasonServiceNotReflected},
+		"with a Service that is not allowed":         {plain(), service(nil), offloadingv1beta1.AllowList, offloadingv1beta1.ReasonServiceNotReflected},
+		"with a Service that is allowed":             {plain(), service(allow), offloadingv1beta1.AllowList, ""},
+		"itself kept at home":                        {annotated(skip), service(nil), "", offloadingv1beta1.ReasonReflectionDisabled},
+		"itself allowed":                             {annotated(allow), service(nil), offloadingv1beta1.AllowList, ""},
+		"itself kept at home, of an allowed Service": {annotated(skip), service(allow), offloadingv1beta1.AllowList, offloadingv1beta1.ReasonReflectionDisabled},
+		"made by a reflection":                       {labelled(discoveryv1.LabelManagedBy, offloadingv1beta1.EndpointSliceManager), service(nil), "", offloadingv1beta1.ReasonNotReflectable},
+		"made of a shadow":                           {labelled(offloadingv1beta1.ManagedByLabel, offloadingv1beta1.ManagedByShadowEndpointSlice), service(nil), "", offloadingv1beta1.ReasonNotReflectable},
+		"that came from the provider":                {labelled(offloadingv1beta1.OriginLabel, "milan"), service(nil), "", offloadingv1beta1.ReasonNotReflectable},
+		"of names":                                   {fqdn, service(nil), "", offloadingv1beta1.ReasonNotReflectable},
+		"too large":                                  {many, service(nil), "", offloadingv1beta1.ReasonTooLarge},
+		"empty":                                      {slice("a"), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
+		"of the provider's pods only":                {slice("a", endpoint("milan", "10.0.0.1")), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
+		"of addresses without translation":           {slice("a", endpoint("worker", "8.8.8.8")), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
+		"without any Service":                        {labelled(discoveryv1.LabelServiceName, ""), service(nil), "", offloadingv1beta1.ReasonServiceNotReflected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(tc.slice, func(in *Input) { in.ParentPolicy, in.Provider = tc.policy, milan })
+			if tc.parent != nil {
+				in.Parent = tc.parent
+			}
+			result := translateEndpointSlice(in)
+			got := ""
+			if result.Skip != nil {
+				got = result.Skip.Reason
+			}
+			if got != tc.reason || (result.Apply == nil) != (tc.reason != "") {
+				t.Errorf("got %+v, want reason %q", result.Skip, tc.reason)
+			}
+		})
+	}
+	apiServer := slice("kubernetes", endpoint("", "10.0.0.1"))
+	apiServer.Labels[discoveryv1.LabelServiceName] = "kubernetes"
+	in := input(apiServer, func(in *Input) { in.Parent = service(nil) })
+	apiServer.Namespace = "default"
+	if result := translateEndpointSlice(in); result.Skip == nil {
+		t.Error("the API server's own slice crosses")
+	}
+}
+
+// TestThreeClusters: what runs at one provider is told to the other, as the consumer sees it.
+func TestThreeClusters(t *testing.T) {
+	local := slice("a", endpoint("milan", "10.20.0.1"), endpoint("turin", "10.30.0.1"))
+	for remote, want := range map[string]string{"milan": "10.30.0.1", "turin": "10.20.0.1"} {
+		in := input(local, func(in *Input) {
+			in.Remote, in.Parent = remote, &corev1.Service{}
+			in.Provider.Nodes = map[string]bool{remote: true}
+		})
+		got := translateEndpointSlice(in).Apply.(*offloadingv1beta1.ShadowEndpointSlice).Spec.Template.Endpoints
+		if len(got) != 1 || !slices.Equal(got[0].Addresses, []string{want}) || *got[0].NodeName != "rome" {
+			t.Errorf("cluster %s is told of %+v", remote, got)
+		}
+	}
+}
+
+func anyEndpoint(t *rapid.T) discoveryv1.Endpoint {
+	e := endpoint(rapid.SampledFrom([]string{"", "worker", "milan", "turin"}).Draw(t, "node"),
+		rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.1", "10.1.2.3", "8.8.8.8", "fd00::1", "nonsense", "fe80::1%eth0", ""}), 0, 3).Draw(t, "addresses")...)
+	yes, no := ptr.To(true), ptr.To(false)
+	e.Conditions = discoveryv1.EndpointConditions{
+		Ready: rapid.SampledFrom([]*bool{nil, yes, no}).Draw(t, "ready"), Serving: rapid.SampledFrom([]*bool{nil, yes, no}).Draw(t, "serving"),
+		Terminating: rapid.SampledFrom([]*bool{nil, yes, no}).Draw(t, "terminating"),
+	}
+	if rapid.Bool().Draw(t, "target") {
+		e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: "demo", Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod"), UID: "u", ResourceVersion: "1"}
+	}
+	return e
+}
+
+func TestEndpointSliceProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		local := slice("a", rapid.SliceOfN(rapid.Custom(anyEndpoint), 0, 6).Draw(t, "endpoints")...)
+		in := input(local, func(in *Input) { in.Provider, in.Parent = milan, &corev1.Service{} })
+		before := local.DeepCopy()
+		checkEndpointSlice(t, in)
+		if diff := cmp.Diff(before, local); diff != "" {
+			t.Fatalf("the local slice was changed: %s", diff)
+		}
+		first := translateEndpointSlice(in)
+		shuffled := local.DeepCopy()
+		slices.Reverse(shuffled.Endpoints)
+		second := in
+		second.Local = shuffled
+		if first.Apply != nil {
+			again := translateEndpointSlice(second).Apply
+			if changes := endpointSliceKind().Differences(first.Apply, translateEndpointSlice(in).Apply); len(changes) > 0 {
+				t.Fatalf("translating twice differs in %v", changes)
+			}
+			if again == nil || len(again.(*offloadingv1beta1.ShadowEndpointSlice).Spec.Template.Endpoints) != len(first.Apply.(*offloadingv1beta1.ShadowEndpointSlice).Spec.Template.Endpoints) {
+				t.Fatal("the order of the endpoints matters")
+			}
+		}
+	})
+}
+
+type failer interface {
+	Fatalf(format string, args ...any)
+}
+
+// checkEndpointSlice checks what holds of every translation.
+func checkEndpointSlice(t failer, in Input) {
+	result := translateEndpointSlice(in)
+	if (result.Apply == nil) == (result.Skip == nil) {
+		t.Fatalf("neither or both: %+v", result)
+	}
+	if result.Apply == nil {
+		return
+	}
+	remote := result.Apply.(*offloadingv1beta1.ShadowEndpointSlice)
+	if !IsOurs(remote, in.Home, in.Remote) || remote.Labels[discoveryv1.LabelManagedBy] != offloadingv1beta1.EndpointSliceManager ||
+		remote.Labels[discoveryv1.LabelServiceName] == "" {
+		t.Fatalf("metadata is %+v", remote.ObjectMeta)
+	}
+	for _, e := range remote.Spec.Template.Endpoints {
+		if e.Conditions.Serving != nil || e.Conditions.Terminating != nil || e.DeprecatedTopology != nil || len(e.Addresses) == 0 ||
+			e.NodeName == nil || *e.NodeName != in.Home || e.Hints != nil && len(e.Hints.ForNodes) > 0 {
+			t.Fatalf("endpoint %+v", e)
+		}
+		if target := e.TargetRef; target != nil && (target.UID != "" || target.ResourceVersion != "" || target.Namespace != in.RemoteNamespace) {
+			t.Fatalf("target %+v", target)
+		}
+		for _, a := range e.Addresses {
+			if !netip.MustParsePrefix("100.0.0.0/8").Contains(netip.MustParseAddr(a)) {
+				t.Fatalf("address %s is not a translated one", a)
+			}
+		}
+	}
+}
+
+func FuzzEndpointSlice(f *testing.F) {
+	raw, err := json.Marshal(slice("a", endpoint("worker", "10.0.0.1"), endpoint("milan", "10.0.0.2")))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		local := &discoveryv1.EndpointSlice{}
+		if json.Unmarshal(raw, local) != nil {
+			t.Skip()
+		}
+		checkEndpointSlice(t, input(local, func(in *Input) { in.Provider, in.Parent = milan, &corev1.Service{} }))
+	})
+}
