@@ -24,6 +24,10 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 		}
 		if t.local == nil && live == nil {
 			t.forget(t.name)
+			return nil
+		}
+		if believed == 0 {
+			t.state.settle(t.fingerprint)
 		}
 		return nil
 	}
@@ -133,12 +137,20 @@ func (t *task) remoteKey() client.ObjectKey {
 
 // change patches the live object.
 func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live reflection.Object) error {
+	var manager string
+	drifted := t.drifted()
+	if drifted {
+		manager = t.meddler(ctx, c, d.changes)
+	}
 	list := append(testOwner(t.options().Home, t.options().Remote), testLive(live), testOrigin(t.wanted))
 	answer, err := t.patch(ctx, c, append(list, steps(d.changes, true)...))
 	switch {
 	case err == nil:
 		t.remember(answer)
 		t.wrote(resultUpdated)
+		if drifted {
+			t.putBack(d.changes, manager)
+		}
 		return nil
 	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
 		// Either the object is not what the view shows any more, or the provider really refuses it as it is.

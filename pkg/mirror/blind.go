@@ -22,6 +22,7 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	want := &entry{originUID: reflection.OriginUID(t.wanted), hash: t.kind().Hash(t.wanted)}
 	if l.shows(t.remoteName, want) {
 		t.state.confirmed()
+		t.state.settle(t.fingerprint)
 		return nil
 	}
 	now := t.options().Clock.Now()
@@ -38,8 +39,12 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	if err := t.guard(ctx, "the content"); err != nil {
 		return err
 	}
-	if err := t.overwrite(ctx, c, t.state.exists(t.remoteName, l)); err != nil {
+	exists := t.state.exists(t.remoteName, l)
+	if err := t.overwrite(ctx, c, exists); err != nil {
 		return err
+	}
+	if exists && t.drifted() {
+		t.putBack(nil, "")
 	}
 	t.state.sent(want, l, t.options().Clock.Now())
 	return nil

@@ -32,6 +32,10 @@ type state struct {
 	entry   *entry
 	at      time.Time
 	version string
+	// inStep is what was wanted when the live object held it.
+	inStep string
+	// revertedAt is when a change that was put back was told last.
+	revertedAt time.Time
 	// announced is the UID of the local object whose crossing was told.
 	announced types.UID
 	// warned is the last failure that was told.
@@ -106,6 +110,31 @@ func (s *state) mayWrite(what string, now time.Time) time.Duration {
 		return 0
 	}
 	return s.times[0].Add(sameWrites).Sub(now)
+}
+
+// mayTell tells whether a change that was put back is to be told now.
+func (s *state) mayTell(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.revertedAt.IsZero() && now.Sub(s.revertedAt) < warnEvery {
+		return false
+	}
+	s.revertedAt = now
+	return true
+}
+
+// settle takes note that the live object holds what is wanted.
+func (s *state) settle(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inStep = what
+}
+
+// settled tells whether the live object held this before.
+func (s *state) settled(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inStep == what
 }
 
 // wrote takes note of a successful write.

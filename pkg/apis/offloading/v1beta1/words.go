@@ -223,6 +223,9 @@ const (
 	ReasonTooLarge = "TooLarge"
 	// ReasonContended: somebody at the provider keeps changing what was reflected; the message names the field.
 	ReasonContended = "Contended"
+	// ReasonRemoteChangeReverted: somebody at the provider changed what was reflected, and it was put back; the message names
+	// the field and who changed it.
+	ReasonRemoteChangeReverted = "RemoteChangeReverted"
 	// ReasonRemoteOverLimit: the provider shows more objects than are accepted from it.
 	ReasonRemoteOverLimit = "RemoteOverLimit"
 	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.
