@@ -129,7 +129,9 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace,
 				PodCIDRs: texts(config.IPAM.Prefixes()), NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
-		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"shadowpod": func() error {
+			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})
