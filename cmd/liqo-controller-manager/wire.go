@@ -113,7 +113,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return vkoptions.Register(mgr, vkoptions.Options{Config: config, Namespace: env.namespace, Deployment: env.deployment})
 		},
 		"namespaceoffloading": func() error {
-			return namespaceoffloading.Register(mgr, namespaceoffloading.Options{ClusterID: env.clusterID})
+			return namespaceoffloading.Register(mgr, namespaceoffloading.Options{ClusterID: env.clusterID, NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
 		"namespacemap": func() error {
 			return namespacemap.Register(mgr, namespacemap.Options{
@@ -126,9 +126,12 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			})
 		},
 		"virtualnode": func() error {
-			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(config.IPAM.Prefixes())})
+			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace,
+				PodCIDRs: texts(config.IPAM.Prefixes()), NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
-		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"shadowpod": func() error {
+			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})

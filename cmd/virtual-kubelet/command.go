@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/version"
 )
 
@@ -42,6 +44,7 @@ type flags struct {
 	leaseRenew       time.Duration
 	leaseRetry       time.Duration
 	certificates     string
+	identity         string
 	heartbeat        string
 }
 
@@ -107,6 +110,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.leaseRenew, "vk-lease-renew-interval", 20*time.Second, "how long the active replica tries to stay it")
 	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", 10*time.Second, "time between two tries")
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
+	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
 	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
 }
 
@@ -125,6 +129,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	}
 	if err := f.reflectors.validate(); err != nil {
 		return nil, err
+	}
+	if !slices.Contains(v1alpha1.NodeIdentities, v1alpha1.NodeIdentity(f.identity)) {
+		return nil, errors.New("--node-identity must be node or serviceAccount")
 	}
 	if config, given := f.reflectors.given(podKind); given && config.NumWorkers == 0 && f.createNode {
 		return nil, errors.New("--pod-reflection-workers must be at least 1; --create-node=false runs no pods")

@@ -40,6 +40,8 @@ func TestFlags(t *testing.T) {
 		"a node that runs no pods":      {[]string{"--pod-reflection-workers=0"}, "at least 1"},
 		"an unknown policy":             {[]string{"--secret-reflection-type=Some"}, "must be DenyList or AllowList"},
 		"a lease that is always behind": {[]string{"--node-lease-duration=15s"}, "at least twice"},
+		"an identity that there is not": {[]string{"--node-identity=admin"}, "must be node or serviceAccount"},
+		"no node but an account":        {[]string{"--node-identity=serviceAccount"}, ""},
 		"no time between probes":        {[]string{"--node-ping-interval=0s"}, "more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,6 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
-	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
@@ -51,9 +50,7 @@ func newNodeSide(k *kubelet) *nodeSide {
 // run gets the node's identity, then runs everything that needs it.
 func (n *nodeSide) run(ctx context.Context) error {
 	f := n.k.flags
-	store, err := credential.New(ctx, credential.Options{
-		Node: f.node, Directory: f.certificates, Address: n.k.around.address, Bootstrap: n.k.home,
-	})
+	store, err := newNodeIdentity(ctx, n.k)
 	if err != nil {
 		return err
 	}
@@ -177,8 +174,8 @@ func (n *nodeSide) alive(since time.Time) bool {
 }
 
 // serve runs the kubelet endpoint.
-func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store *credential.Store) error {
-	ca, err := n.clientCA(ctx)
+func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store nodeIdentity) error {
+	ca, err := n.clientCA(ctx, local)
 	if err != nil {
 		return err
 	}
@@ -194,9 +191,9 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 }
 
 // clientCA reads the CA of the cluster's clients, again and again until it is told.
-func (n *nodeSide) clientCA(ctx context.Context) (dynamiccertificates.CAContentProvider, error) {
+func (n *nodeSide) clientCA(ctx context.Context, local kubernetes.Interface) (dynamiccertificates.CAContentProvider, error) {
 	for {
-		ca, err := api.ClientCA(ctx, n.k.account, n.k.home.CAFile)
+		ca, err := api.ClientCA(ctx, local, n.k.home.CAFile)
 		if err == nil {
 			return ca, nil
 		}
@@ -210,7 +207,7 @@ func (n *nodeSide) clientCA(ctx context.Context) (dynamiccertificates.CAContentP
 }
 
 // serveMetrics serves the metrics to whom this cluster authorizes.
-func serveMetrics(ctx context.Context, address string, store *credential.Store) error {
+func serveMetrics(ctx context.Context, address string, store nodeIdentity) error {
 	config := store.Config()
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

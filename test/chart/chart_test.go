@@ -32,6 +32,7 @@ var valueSets = map[string]string{
 	"default":             `discovery: {config: {clusterID: rome}}`,
 	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true}",
 	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
+	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount}",
 	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
 }
 
@@ -212,6 +213,7 @@ func TestRefusedValues(t *testing.T) {
 		"a pod CIDR that is none":       {"ipam: {podCIDR: ten}", "podCIDR"},
 		"an unknown failure policy":     {"webhook: {failurePolicy: Maybe}", "failurePolicy"},
 		"an unknown Pod Security level": {"offloading: {twinNamespaces: {podSecurity: safe}}", "podSecurity"},
+		"an unknown node identity":      {"virtualKubelet: {nodeIdentity: admin}", "nodeIdentity"},
 		"a string for a number":         {"webhook: {port: https}", "port"},
 		"an unknown enforcement":        {"controllerManager: {config: {defaultLimitsEnforcement: Harder}}", "defaultLimitsEnforcement"},
 	} {

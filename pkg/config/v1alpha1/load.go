@@ -49,6 +49,9 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.TwinNamespaces.RequireSuffix == nil {
 		c.Offloading.TwinNamespaces.RequireSuffix = &hardened
 	}
+	if c.VirtualKubelet.NodeIdentity == "" {
+		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
+	}
 	policy := offloadingv1beta1.DenyList
 	if hardened {
 		policy = offloadingv1beta1.AllowList
@@ -75,6 +78,7 @@ func (c *ControllerManager) Validate() field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("networking", "enabled"), true, "the network module is not part of this version; set it to false"))
 	}
 	errs = append(errs, c.Offloading.validate(field.NewPath("offloading"))...)
+	errs = append(errs, c.VirtualKubelet.validate(field.NewPath("virtualKubelet"))...)
 	levels := []offloadingv1beta1.LimitsEnforcement{offloadingv1beta1.NoLimitsEnforcement, offloadingv1beta1.SoftLimitsEnforcement, offloadingv1beta1.HardLimitsEnforcement}
 	if !slices.Contains(levels, c.ControllerManager.DefaultLimitsEnforcement) {
 		errs = append(errs, field.NotSupported(field.NewPath("controllerManager", "config", "defaultLimitsEnforcement"), c.ControllerManager.DefaultLimitsEnforcement, levels))

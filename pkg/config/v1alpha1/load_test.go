@@ -22,21 +22,22 @@ offloading: {twinNamespaces: {maxPerTenant: 10}, defaultNodeResources: {cpu: "4"
 
 func TestParseRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, want string }{
-		"a key that this version does not know":        {"profile:", "profil: x\nprofile:", "unknown field"},
-		"an unknown profile":                           {"compatible", "strict", `profile: Unsupported value: "strict"`},
-		"a certificate that is gone before it is used": {"24h", "5m", "authentication.certificateLifetime: Invalid value: \"5m0s\": must be at least 10m"},
-		"an unknown enforcement":                       {"defaultLimitsEnforcement: None", "defaultLimitsEnforcement: Some", "controllerManager.config.defaultLimitsEnforcement: Unsupported value"},
-		"a pod CIDR that is no network":                {"10.10.0.0/16", "10.10.0.1/16", "ipam.podCIDRs[0]: Invalid value: \"10.10.0.1/16\": must be a network such as 10.0.0.0/16"},
-		"a service CIDR that is no network":            {"10.11.0.0/16", "services", "ipam.serviceCIDR: Invalid value"},
-		"a reserved subnet that is no network":         {"ipam: {", "ipam: {reservedSubnets: [x], ", "ipam.reservedSubnets[0]: Invalid value"},
-		"a single pod CIDR that is no network":         {"ipam: {", "ipam: {podCIDR: x, ", "ipam.podCIDR: Invalid value"},
-		"a plain API server":                           {"profile:", "apiServer: {address: 'http://a'}\nprofile:", "apiServer.address: Invalid value: \"http://a\": must be a URL such as https://203.0.113.7:6443"},
-		"a CA that is not base64":                      {"profile:", "apiServer: {ca: '!'}\nprofile:", "apiServer.ca: Invalid value: \"(not shown)\": must be base64"},
-		"the network module, which is not there yet":   {"profile:", "networking: {enabled: true}\nprofile:", "networking.enabled: Invalid value: true: the network module is not part of this version; set it to false"},
-		"an unknown Pod Security level":                {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
-		"no namespaces for tenants":                    {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},
-		"a negative resource":                          {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
-		"a policy that Secrets do not have":            {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
+		"a key that this version does not know":         {"profile:", "profil: x\nprofile:", "unknown field"},
+		"an unknown profile":                            {"compatible", "strict", `profile: Unsupported value: "strict"`},
+		"a certificate that is gone before it is used":  {"24h", "5m", "authentication.certificateLifetime: Invalid value: \"5m0s\": must be at least 10m"},
+		"an unknown enforcement":                        {"defaultLimitsEnforcement: None", "defaultLimitsEnforcement: Some", "controllerManager.config.defaultLimitsEnforcement: Unsupported value"},
+		"a pod CIDR that is no network":                 {"10.10.0.0/16", "10.10.0.1/16", "ipam.podCIDRs[0]: Invalid value: \"10.10.0.1/16\": must be a network such as 10.0.0.0/16"},
+		"a service CIDR that is no network":             {"10.11.0.0/16", "services", "ipam.serviceCIDR: Invalid value"},
+		"a reserved subnet that is no network":          {"ipam: {", "ipam: {reservedSubnets: [x], ", "ipam.reservedSubnets[0]: Invalid value"},
+		"a single pod CIDR that is no network":          {"ipam: {", "ipam: {podCIDR: x, ", "ipam.podCIDR: Invalid value"},
+		"a plain API server":                            {"profile:", "apiServer: {address: 'http://a'}\nprofile:", "apiServer.address: Invalid value: \"http://a\": must be a URL such as https://203.0.113.7:6443"},
+		"a CA that is not base64":                       {"profile:", "apiServer: {ca: '!'}\nprofile:", "apiServer.ca: Invalid value: \"(not shown)\": must be base64"},
+		"the network module, which is not there yet":    {"profile:", "networking: {enabled: true}\nprofile:", "networking.enabled: Invalid value: true: the network module is not part of this version; set it to false"},
+		"an unknown Pod Security level":                 {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
+		"no namespaces for tenants":                     {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},
+		"a negative resource":                           {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
+		"an identity that virtual kubelets do not have": {"profile:", "virtualKubelet: {nodeIdentity: admin}\nprofile:", "virtualKubelet.nodeIdentity: Unsupported value"},
+		"a policy that Secrets do not have":             {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.Replace(good, tc.from, tc.to, 1)

@@ -165,6 +165,8 @@ type VirtualKubelet struct {
 	PullPolicy corev1.PullPolicy `json:"pullPolicy"`
 	// Replicas of the Deployments.
 	Replicas int32 `json:"replicas"`
+	// NodeIdentity is who they are for this cluster; empty means NodeIdentityNode.
+	NodeIdentity NodeIdentity `json:"nodeIdentity"`
 	// Extra of the Deployments.
 	Extra VirtualKubeletExtra `json:"extra"`
 	// VirtualNode configures the Nodes.

@@ -6,4 +6,8 @@
 // with the node's own identity, for the address of the pod and nothing else. Both live with their keys in one folder,
 // readable by nobody else, so that a restarted container goes on with what it has. Renewed certificates are picked up by
 // new connections at once, and old connections are closed.
+//
+// Where a control plane does not offer these signers, an Account takes the place of the Store: the virtual kubelet stays its
+// ServiceAccount, whose rights are given by roles and confined by an admission policy, and serves with a self-signed
+// certificate.
 package credential

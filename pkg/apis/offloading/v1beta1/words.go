@@ -97,6 +97,14 @@ const (
 	VirtualKubeletTenantClusterRole = "liqo-virtual-kubelet-tenant"
 	// VirtualKubeletClusterRole is what a virtual kubelet may do cluster-wide: ask for its node certificate.
 	VirtualKubeletClusterRole = "liqo-virtual-kubelet"
+	// VirtualKubeletAccountClusterRole is what a virtual kubelet may do cluster-wide where it is no node but a ServiceAccount;
+	// the admission policy VirtualNodeAccountsPolicy confines it to its own node.
+	VirtualKubeletAccountClusterRole = "liqo-virtual-kubelet-account"
+	// VirtualKubeletTokensClusterRole is what such a virtual kubelet may do besides in an offloaded namespace, bound per
+	// namespace.
+	VirtualKubeletTokensClusterRole = "liqo-virtual-kubelet-tokens"
+	// VirtualNodeAccountsPolicy is the admission policy, and its binding, that confines virtual kubelets which are no nodes.
+	VirtualNodeAccountsPolicy = "liqo-virtual-node-accounts"
 	// ManagerTenantClusterRole is what liqo-controller-manager may do in tenant namespaces, bound there by itself.
 	ManagerTenantClusterRole = "liqo-controller-manager-tenant"
 	// ManagerTwinClusterRole is what liqo-controller-manager may do in twin namespaces, bound there by itself.
@@ -185,6 +193,8 @@ const (
 	ReasonTemplateMissing = "VkOptionsTemplateMissing"
 	// ReasonInvalidVirtualNode: the VirtualNode contradicts its namespace or another node; the message says how.
 	ReasonInvalidVirtualNode = "InvalidVirtualNode"
+	// ReasonPolicyMissing: the admission policy that confines virtual kubelets is not there, so they get no rights.
+	ReasonPolicyMissing = "AdmissionPolicyMissing"
 	// ReasonDraining: pods are leaving the node.
 	ReasonDraining = "Draining"
 	// ReasonPodCreated: the pod exists.

@@ -58,6 +58,9 @@ func Ensure(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) erro
 	changed := live.DeepCopy()
 	changed.Subjects = want.Subjects
 	changed.Labels, changed.Annotations = merged(live.Labels, want.Labels), merged(live.Annotations, want.Annotations)
+	if want.OwnerReferences != nil {
+		changed.OwnerReferences = want.OwnerReferences
+	}
 	if equality.Semantic.DeepEqual(&live, changed) {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/placement"
@@ -28,6 +29,9 @@ const (
 	poll = 10 * time.Second
 	// bindingPrefix and a provider's ID make the name of the RoleBinding of its virtual kubelets.
 	bindingPrefix = "liqo-virtual-kubelet-"
+	// tokensPrefix and a provider's ID make the name of the RoleBinding by which virtual kubelets that are no nodes get tokens
+	// for their pods.
+	tokensPrefix = "liqo-virtual-tokens:"
 )
 
 // scope is what the phases of one pass learn.
@@ -195,7 +199,15 @@ func (r *reconciler) bind(ctx context.Context, s *scope, cluster corev1beta1.Clu
 	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int { return strings.Compare(a.Name, b.Name) })
 	want := binding.New(s.nso.Namespace, bindingPrefix+string(cluster), offloadingv1beta1.LocalClusterRole, subjects...)
 	want.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
-	return binding.Ensure(ctx, r.Client, want)
+	if err := binding.Ensure(ctx, r.Client, want); err != nil {
+		return err
+	}
+	if r.NodeIdentity != v1alpha1.NodeIdentityServiceAccount {
+		return binding.Remove(ctx, r.Client, s.nso.Namespace, tokensPrefix+string(cluster))
+	}
+	tokens := binding.New(s.nso.Namespace, tokensPrefix+string(cluster), offloadingv1beta1.VirtualKubeletTokensClusterRole, subjects...)
+	tokens.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
+	return binding.Ensure(ctx, r.Client, tokens)
 }
 
 // unbind removes the rights of virtual kubelets whose provider is not selected any more.
@@ -207,7 +219,7 @@ func (r *reconciler) unbind(ctx context.Context, s *scope) error {
 	for i := range list.Items {
 		rb := &list.Items[i]
 		cluster := rb.Labels[corev1beta1.RemoteClusterIDLabel]
-		if cluster == "" || rb.Name != bindingPrefix+cluster || s.selected[corev1beta1.ClusterID(cluster)] {
+		if cluster == "" || !ours(rb.Name, cluster) || s.selected[corev1beta1.ClusterID(cluster)] {
 			continue
 		}
 		if err := binding.Remove(ctx, r.Client, rb.Namespace, rb.Name); err != nil {
@@ -215,6 +227,11 @@ func (r *reconciler) unbind(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// ours tells whether a RoleBinding of that name is one that bind makes for the provider.
+func ours(name, cluster string) bool {
+	return name == bindingPrefix+cluster || name == tokensPrefix+cluster
 }
 
 // finish undoes the offloading and lets the object go once no provider has a twin any more.

@@ -16,6 +16,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -34,6 +35,8 @@ import (
 type Options struct {
 	// ClusterID is the local cluster's ID, a part of default twin names.
 	ClusterID string
+	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
+	NodeIdentity v1alpha1.NodeIdentity
 	// Clock gives conditions their times; the real one if nil.
 	Clock clock.PassiveClock
 	// Workers is how many namespaces are reconciled at a time; 2 if 0.

@@ -24,6 +24,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 )
 
 var key = types.NamespacedName{Namespace: "shop", Name: "offloading"}
@@ -272,6 +273,24 @@ func TestUnoffloading(t *testing.T) {
 	}
 }
 
+// Virtual kubelets that are no nodes get tokens for their pods, as long as the namespace is offloaded to them.
+func TestRightsOfAccounts(t *testing.T) {
+	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{ClusterSelector: south()}))
+	w.r.NodeIdentity = v1alpha1.NodeIdentityServiceAccount
+	want := map[string]string{"map naples": "shop-rome", "rights liqo-virtual-kubelet-naples": naplesRights, "label": "true", "phase": "InProgress",
+		"rights liqo-virtual-tokens:naples": "liqo-virtual-kubelet-tokens liqo-tenant-naples/naples", "ready": "False RemoteNamespacePending"}
+	w.expect("offloaded", want)
+	w.r.NodeIdentity = v1alpha1.NodeIdentityNode
+	delete(want, "rights liqo-virtual-tokens:naples")
+	w.expect("they become nodes", want)
+	w.r.NodeIdentity = v1alpha1.NodeIdentityServiceAccount
+	w.pass()
+	if err := w.Client.Delete(context.Background(), w.nso()); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("not offloaded any more", map[string]string{})
+}
+
 // C8: a dead provider is not waited for.
 func TestUnoffloadingFromADeadProvider(t *testing.T) {
 	fc := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "naples", Annotations: map[string]string{corev1beta1.PermanentlyUnreachableAnnotation: "true"}}}
@@ -316,11 +335,14 @@ func TestWhoIsWokenUp(t *testing.T) {
 	mine := nsmap("milan")
 	mine.Spec.DesiredMapping["shop"] = "x"
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "liqo-virtual-kubelet-milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}}
+	tokens := binding.DeepCopy()
+	tokens.Name = "liqo-virtual-tokens:milan"
 	for name, tc := range map[string]struct{ got, want []ctrl.Request }{
 		"W1: names that a provider invents": {w.r.ofMap(ctx, hostile), nil},
 		"a new map":                         {w.r.ofMap(ctx, empty), one},
 		"a map with the namespace":          {w.r.ofMap(ctx, mine), one},
 		"our RoleBinding":                   {ofBinding(ctx, binding), one},
+		"our RoleBinding for tokens":        {ofBinding(ctx, tokens), one},
 		"another RoleBinding":               {ofBinding(ctx, &rbacv1.RoleBinding{}), nil},
 		"the namespace":                     {ofNamespace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}), one},
 		"a peer that dies":                  {w.r.leaving(ctx, nil), nil},

@@ -63,7 +63,7 @@ func ofNamespace(_ context.Context, o client.Object) []ctrl.Request {
 }
 
 func ofBinding(_ context.Context, o client.Object) []ctrl.Request {
-	if cluster := o.GetLabels()[corev1beta1.RemoteClusterIDLabel]; cluster == "" || o.GetName() != bindingPrefix+cluster {
+	if cluster := o.GetLabels()[corev1beta1.RemoteClusterIDLabel]; cluster == "" || !ours(o.GetName(), cluster) {
 		return nil
 	}
 	return []ctrl.Request{requestFor(o.GetNamespace())}

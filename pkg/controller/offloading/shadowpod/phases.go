@@ -77,6 +77,9 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.shadow); err != nil {
 		return err
 	}
+	if err := r.claim(ctx, s.shadow); err != nil {
+		return err
+	}
 	pod := build(s.shadow)
 	err := r.Create(ctx, pod)
 	switch {

@@ -30,6 +30,8 @@ import (
 type Options struct {
 	// Check returns what a PodSpec has that is not on the allow-list; required.
 	Check func(*corev1.PodSpec) field.ErrorList
+	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
+	Enforce bool
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
@@ -43,6 +45,7 @@ type Options struct {
 type reconciler struct {
 	client.Client
 	Options
+	claims *claims
 	// finished remembers the UIDs of ShadowPods whose end this process recorded: the cache may show them unfinished for a while.
 	finished sync.Map
 }
@@ -64,7 +67,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 10
 	}
-	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims()}
 	err := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
@@ -91,10 +94,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var shadow offloadingv1beta1.ShadowPod
 	err := r.Get(ctx, req.NamespacedName, &shadow)
 	if apierrors.IsNotFound(err) {
+		r.claims.release(req.NamespacedName)
 		return reconcile.Result(r.orphaned(ctx, req))
 	}
 	if err != nil {
 		return reconcile.Result(fmt.Errorf("reading ShadowPod %s: %w", req, err))
+	}
+	if Terminal(shadow.Status.Phase) {
+		r.claims.release(req.NamespacedName)
 	}
 	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
 	if err != nil {

@@ -72,7 +72,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return c.Delete(ctx, o, opts...)
 			},
 		}).Build()
-	w.reconciler = &reconciler{Client: w.Client, Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
 		Check: func(spec *corev1.PodSpec) field.ErrorList {
 			if spec.HostNetwork {
 				return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "hostNetwork"), "not here")}
@@ -216,7 +216,7 @@ func TestFinishedPodNeverRunsAgain(t *testing.T) {
 
 // newWorldFrom is the same provider after a restart of the controller.
 func newWorldFrom(w *world) *world {
-	w.reconciler = &reconciler{Client: w.Client, Options: w.reconciler.Options}
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), Options: w.reconciler.Options}
 	return w
 }
 

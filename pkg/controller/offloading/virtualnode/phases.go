@@ -154,7 +154,7 @@ func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 
 // deploy ensures the Deployment of the virtual kubelet.
 func (r *reconciler) deploy(ctx context.Context, s *scope) error {
-	deployment, err := Render(Rendering{VirtualNode: s.vn, Template: s.template, ClusterID: r.ClusterID, Namespace: r.Namespace, PodCIDRs: r.PodCIDRs})
+	deployment, err := Render(Rendering{VirtualNode: s.vn, Template: s.template, ClusterID: r.ClusterID, Namespace: r.Namespace, PodCIDRs: r.PodCIDRs, NodeIdentity: r.NodeIdentity})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	Namespace string
 	// PodCIDRs of the local cluster, told to the virtual kubelets.
 	PodCIDRs []string
+	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
+	NodeIdentity v1alpha1.NodeIdentity
 	// DrainTimeout is how long PodDisruptionBudgets are respected when a VirtualNode is deleted; 10 minutes if 0.
 	DrainTimeout time.Duration
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
@@ -104,12 +107,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
 	s := &scope{vn: &vn, before: vn.DeepCopy()}
-	phases := []func(context.Context, *scope) error{r.gather, r.validate, r.configure, r.mapping, r.authorize, r.deploy, r.register, r.inspect}
+	phases := []func(context.Context, *scope) error{r.gather, r.validate, r.configure, r.mapping, r.authorize, r.deploy, r.register, r.empower, r.inspect}
 	if !vn.DeletionTimestamp.IsZero() {
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil
 		}
-		phases = []func(context.Context, *scope) error{r.gather, r.drain, r.undeploy, r.forgetRequests, r.unauthorize, r.unregister, r.unmap}
+		phases = []func(context.Context, *scope) error{r.gather, r.drain, r.undeploy, r.forgetRequests, r.disempower, r.unauthorize, r.unregister, r.unmap}
 	} else if controllerutil.AddFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 		if err := r.patch(ctx, s); err != nil {
 			return reconcile.Result(err)

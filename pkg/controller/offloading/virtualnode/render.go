@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 )
 
 const (
@@ -42,6 +43,8 @@ type Rendering struct {
 	Namespace string
 	// PodCIDRs of the local cluster.
 	PodCIDRs []string
+	// NodeIdentity is who the virtual kubelet is for the local cluster; empty means a node.
+	NodeIdentity v1alpha1.NodeIdentity
 }
 
 // Render returns the Deployment of a virtual kubelet, with the digest of itself in an annotation.
@@ -142,6 +145,9 @@ func (in Rendering) args() []string {
 		"--foreign-kubeconfig-secret-name=" + secretOf(vn),
 		"--listen-port=" + strconv.Itoa(kubeletPort),
 		"--create-node=" + strconv.FormatBool(createsNode(vn, t)),
+	}
+	if in.NodeIdentity != "" && in.NodeIdentity != v1alpha1.NodeIdentityNode {
+		args = append(args, "--node-identity="+string(in.NodeIdentity))
 	}
 	if t.Replicas != nil && *t.Replicas > 1 {
 		// Without the lease all replicas would be active.

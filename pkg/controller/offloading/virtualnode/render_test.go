@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -44,6 +45,7 @@ func TestRender(t *testing.T) {
 	for name, in := range map[string]Rendering{
 		"default": {VirtualNode: virtualNode(), Template: template(), ClusterID: "rome", Namespace: "liqo", PodCIDRs: []string{"10.1.0.0/16", "fd00:1::/64"}},
 		"full":    {VirtualNode: patched, Template: full, ClusterID: "rome", Namespace: "liqo"},
+		"account": {VirtualNode: virtualNode(), Template: template(), ClusterID: "rome", Namespace: "liqo", NodeIdentity: v1alpha1.NodeIdentityServiceAccount},
 		"own":     {VirtualNode: own, Template: template(), ClusterID: "rome", Namespace: "liqo"},
 	} {
 		t.Run(name, func(t *testing.T) {

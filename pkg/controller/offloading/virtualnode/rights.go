@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -31,7 +32,7 @@ func (r *reconciler) authorize(ctx context.Context, s *scope) error {
 	if err := r.account(ctx, s.vn); err != nil {
 		return err
 	}
-	if err := r.clusterBinding(ctx, s.vn, account); err != nil {
+	if err := r.bootstrap(ctx, s.vn); err != nil {
 		return err
 	}
 	if err := r.secretRole(ctx, s.vn); err != nil {
@@ -70,13 +71,26 @@ func owned(vn *offloadingv1beta1.VirtualNode, name string) metav1.ObjectMeta {
 		Labels: map[string]string{corev1beta1.ManagedLabel: "true", offloadingv1beta1.VirtualNodeLabel: vn.Name}}
 }
 
-func (r *reconciler) clusterBinding(ctx context.Context, vn *offloadingv1beta1.VirtualNode, account rbacv1.Subject) error {
-	want := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: rightsPrefix + vn.Name,
-			Labels: map[string]string{corev1beta1.ManagedLabel: "true", offloadingv1beta1.VirtualNodeLabel: vn.Name}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: offloadingv1beta1.VirtualKubeletClusterRole},
-		Subjects: []rbacv1.Subject{account},
+// bootstrap lets the virtual kubelet ask for the certificate by which it becomes a node; one that stays a ServiceAccount does
+// not need it.
+func (r *reconciler) bootstrap(ctx context.Context, vn *offloadingv1beta1.VirtualNode) error {
+	if r.NodeIdentity == v1alpha1.NodeIdentityServiceAccount {
+		return r.removeClusterBinding(ctx, rightsPrefix+vn.Name)
 	}
+	return r.clusterBinding(ctx, newClusterBinding(vn, rightsPrefix+vn.Name, offloadingv1beta1.VirtualKubeletClusterRole))
+}
+
+// newClusterBinding is the binding of a ClusterRole to the virtual kubelet's account.
+func newClusterBinding(vn *offloadingv1beta1.VirtualNode, name, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1beta1.ManagedLabel: "true", offloadingv1beta1.VirtualNodeLabel: vn.Name}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{binding.ServiceAccount(vn.Namespace, vn.Name)},
+	}
+}
+
+func (r *reconciler) clusterBinding(ctx context.Context, want *rbacv1.ClusterRoleBinding) error {
 	var live rbacv1.ClusterRoleBinding
 	found, err := r.find(ctx, client.ObjectKeyFromObject(want), &live)
 	if err != nil {
@@ -91,11 +105,11 @@ func (r *reconciler) clusterBinding(ctx context.Context, vn *offloadingv1beta1.V
 	if live.Labels[corev1beta1.ManagedLabel] != "true" || live.RoleRef != want.RoleRef {
 		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf("the ClusterRoleBinding %s exists and is not Liqo's: rename or delete it", want.Name))
 	}
-	if equality.Semantic.DeepEqual(live.Subjects, want.Subjects) {
+	if equality.Semantic.DeepEqual(live.Subjects, want.Subjects) && equality.Semantic.DeepEqual(live.OwnerReferences, want.OwnerReferences) {
 		return nil
 	}
 	changed := live.DeepCopy()
-	changed.Subjects = want.Subjects
+	changed.Subjects, changed.OwnerReferences = want.Subjects, want.OwnerReferences
 	if err := r.Patch(ctx, changed, client.MergeFrom(&live)); err != nil {
 		return fmt.Errorf("changing ClusterRoleBinding %s: %w", want.Name, err)
 	}
@@ -140,8 +154,13 @@ func (r *reconciler) unauthorize(ctx context.Context, s *scope) error {
 	if err := r.removeOwned(ctx, s.vn, &rbacv1.Role{ObjectMeta: meta}); err != nil {
 		return err
 	}
+	return r.removeClusterBinding(ctx, rightsPrefix+s.vn.Name)
+}
+
+// removeClusterBinding deletes a ClusterRoleBinding if it is there and ours.
+func (r *reconciler) removeClusterBinding(ctx context.Context, name string) error {
 	var live rbacv1.ClusterRoleBinding
-	found, err := r.find(ctx, client.ObjectKey{Name: rightsPrefix + s.vn.Name}, &live)
+	found, err := r.find(ctx, client.ObjectKey{Name: name}, &live)
 	if err != nil || !found || live.Labels[corev1beta1.ManagedLabel] != "true" {
 		return err
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/virtualkubelet/credential"
+)
+
+// nodeIdentity is who the process is for its own cluster.
+type nodeIdentity interface {
+	// Run keeps the credentials valid until the context ends.
+	Run(ctx context.Context) error
+	// Client waits for the credentials and returns a client that goes on over renewals.
+	Client(ctx context.Context) (kubernetes.Interface, error)
+	// Config connects with the same identity; it works once Client returned.
+	Config() *rest.Config
+	// ServingCertificate is the GetCertificate of the node's endpoint.
+	ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+func newNodeIdentity(ctx context.Context, k *kubelet) (nodeIdentity, error) {
+	options := credential.Options{Node: k.flags.node, Directory: k.flags.certificates, Address: k.around.address, Bootstrap: k.home}
+	if v1alpha1.NodeIdentity(k.flags.identity) == v1alpha1.NodeIdentityServiceAccount {
+		return credential.NewAccount(options)
+	}
+	return credential.New(ctx, options)
+}

@@ -1,0 +1,168 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch
+
+// claims are the shares of the grants that ShadowPods with a Pod hold. The webhooks count as well, but each replica for itself,
+// so that together they may admit more than was granted. Only one process runs this controller: what it does not find room for
+// gets no Pod.
+type claims struct {
+	mu     sync.Mutex
+	loaded bool
+	ledger *capacity.Ledger
+	// holders are the ShadowPods in the ledger.
+	holders map[types.NamespacedName]holder
+}
+
+// holder is a ShadowPod with a claim.
+type holder struct {
+	uid  types.UID
+	user string
+}
+
+func newClaims() *claims {
+	// Every reservation is settled at once.
+	return &claims{ledger: capacity.NewLedger(time.Minute), holders: map[types.NamespacedName]holder{}}
+}
+
+// claim makes sure that a ShadowPod which is about to get a Pod has a share of its user's grant. Whoever has one keeps it as long
+// as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
+func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
+	if !r.Enforce || user == "" {
+		return nil
+	}
+	c := r.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := r.loadClaims(ctx); err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(shadow)
+	if c.holders[key].uid == shadow.UID {
+		return nil
+	}
+	c.forget(key)
+	grant, err := r.grant(ctx, shadow, user)
+	if err != nil {
+		return err
+	}
+	if grant != nil {
+		refusal := c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
+		if refusal != nil {
+			// Somebody may have gone without this controller having looked at it yet.
+			if err := r.sweep(ctx, user); err != nil {
+				return err
+			}
+			refusal = c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
+		}
+		if refusal != nil {
+			return reconcile.Refuse(refusal.Reason, refusal)
+		}
+	}
+	c.hold(shadow, user)
+	return nil
+}
+
+// grant is what the user was granted, nil if nothing is known of it. A cordon and rules about what a pod declares are for new
+// ShadowPods: admission has applied them.
+func (r *reconciler) grant(ctx context.Context, shadow *offloadingv1beta1.ShadowPod, user string) (*offloadingv1beta1.QuotaSpec, error) {
+	namespace := corev1beta1.TenantNamespacePrefix + shadow.Labels[offloadingv1beta1.OriginLabel]
+	var list offloadingv1beta1.QuotaList
+	if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing Quotas in %s: %w", namespace, err)
+	}
+	var found *offloadingv1beta1.Quota
+	for i := range list.Items {
+		if q := &list.Items[i]; capacity.UserLabel(q.Spec.User) == user && (found == nil || q.Name < found.Name) {
+			found = q
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return &offloadingv1beta1.QuotaSpec{User: found.Spec.User, Resources: found.Spec.Resources}, nil
+}
+
+// loadClaims gives those a claim, once, that had a Pod before this process ran the controller.
+func (r *reconciler) loadClaims(ctx context.Context) error {
+	if r.claims.loaded {
+		return nil
+	}
+	var shadows offloadingv1beta1.ShadowPodList
+	if err := r.List(ctx, &shadows); err != nil {
+		return fmt.Errorf("listing ShadowPods: %w", err)
+	}
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
+		return fmt.Errorf("listing the Pods of ShadowPods: %w", err)
+	}
+	running := map[types.UID]bool{}
+	for i := range pods.Items {
+		if owner := metav1.GetControllerOf(&pods.Items[i]); owner != nil {
+			running[owner.UID] = true
+		}
+	}
+	for i := range shadows.Items {
+		shadow := &shadows.Items[i]
+		// A Pod that is just being replaced shows in the phase.
+		if !Terminal(shadow.Status.Phase) && (running[shadow.UID] || shadow.Status.Phase != "") {
+			r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel])
+		}
+	}
+	r.claims.loaded = true
+	return nil
+}
+
+// sweep ends the claims of a user's ShadowPods that are gone or finished.
+func (r *reconciler) sweep(ctx context.Context, user string) error {
+	for key, holder := range r.claims.holders {
+		if holder.user != user {
+			continue
+		}
+		var live offloadingv1beta1.ShadowPod
+		if err := r.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
+		}
+		if live.UID != holder.uid || Terminal(live.Status.Phase) {
+			r.claims.forget(key)
+		}
+	}
+	return nil
+}
+
+// release ends the claim of a ShadowPod.
+func (c *claims) release(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(key)
+}
+
+// hold enters a ShadowPod. The caller locks.
+func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string) {
+	key := client.ObjectKeyFromObject(shadow)
+	c.holders[key] = holder{uid: shadow.UID, user: user}
+	c.ledger.Observe(key, capacity.Entry{User: user, Amount: capacity.PodRequests(&shadow.Spec.Pod)})
+}
+
+// forget takes a ShadowPod out. The caller locks.
+func (c *claims) forget(key types.NamespacedName) {
+	delete(c.holders, key)
+	c.ledger.Forget(key)
+}

@@ -1,0 +1,59 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// boundByUs are the ClusterRoles that our controllers bind cluster-wide themselves.
+var boundByUs = []string{"liqo-virtual-kubelet", "liqo-virtual-kubelet-account"}
+
+// Whoever holds a ClusterRole of ours cluster-wide gets neither Secrets nor tokens by it, nor the right to take them.
+func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {
+	for name, values := range valueSets {
+		rendered, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles := map[string]rbacv1.ClusterRole{}
+		bound := slices.Clone(boundByUs)
+		for _, text := range rendered {
+			for _, document := range strings.Split("\n"+text, "\n---") {
+				var role rbacv1.ClusterRole
+				var binding rbacv1.ClusterRoleBinding
+				switch {
+				case strings.Contains(document, "kind: ClusterRoleBinding\n"):
+					if err := yaml.Unmarshal([]byte(document), &binding); err != nil {
+						t.Fatal(err)
+					}
+					bound = append(bound, binding.RoleRef.Name)
+				case strings.Contains(document, "kind: ClusterRole\n"):
+					if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+						t.Fatal(err)
+					}
+					roles[role.Name] = role
+				}
+			}
+		}
+		if len(bound) == len(boundByUs) || len(roles[bound[len(bound)-1]].Rules) == 0 {
+			t.Fatalf("%s: the chart's bindings were not understood: %v", name, bound)
+		}
+		for _, role := range bound {
+			for _, rule := range roles[role].Rules {
+				for _, resource := range []string{"secrets", "serviceaccounts/token", "serviceaccounts/*", "*"} {
+					if slices.Contains(rule.Resources, resource) {
+						t.Errorf("%s: ClusterRole %s grants %s cluster-wide", name, role, resource)
+					}
+				}
+				named := len(rule.ResourceNames) > 0
+				if slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, "bind") && !named {
+					t.Errorf("%s: ClusterRole %s lets its holder take any right: %v", name, role, rule)
+				}
+			}
+		}
+	}
+}
