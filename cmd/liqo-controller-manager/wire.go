@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
+	"liqo.io/liqo/pkg/controller/offloading/podlog"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
@@ -129,6 +130,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(config.IPAM.Prefixes())})
 		},
 		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"podlog":       func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})
