@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
+	"liqo.io/liqo/pkg/controller/offloading/podlog"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
@@ -132,6 +133,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
 		},
+		"podlog":       func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})

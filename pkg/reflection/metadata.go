@@ -41,7 +41,7 @@ var homeAnnotations = []string{
 	"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
 	offloadingv1beta1.SkipReflectionAnnotation, offloadingv1beta1.AllowReflectionAnnotation,
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation,
-	corev1beta1.OriginUIDAnnotation,
+	offloadingv1beta1.LogsRequestedAnnotation, corev1beta1.OriginUIDAnnotation,
 }
 
 // RemoteLabels are the labels that a local object has at the provider: its own minus those that stay at home, plus the

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -34,6 +36,9 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	logs, err := s.openLogs(ctx, cancel, call.target, options)
+	if apierrors.IsForbidden(err) && call.target.RequestLogs != nil {
+		logs, err = s.requestLogs(ctx, cancel, call.target, options)
+	}
 	if err != nil {
 		refuse(w, fromPeer("reading logs", err))
 		return
@@ -52,6 +57,31 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 		klog.FromContext(ctx).V(2).Info("A log stream broke", "pod", klog.KRef(call.target.Namespace, call.target.Pod), "reason", bounded(err.Error()))
 		// A regular end would show the caller a complete log: an expired deadline keeps net/http from writing one.
 		_ = controller.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// requestLogs has the provider let the logs be read, and tries until it does or the time is up. A provider lets a pod's logs
+// be read from the first time that they are asked for, so that is the only time that this takes.
+func (s *Server) requestLogs(ctx context.Context, cancel context.CancelCauseFunc, target Target, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+	asking, done := context.WithTimeout(ctx, s.options.Limits.LogsTimeout)
+	defer done()
+	if err := target.RequestLogs(asking); err != nil {
+		return nil, fmt.Errorf("asking for permission: %w", err)
+	}
+	backOff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 6, Cap: time.Second}
+	for {
+		select {
+		case <-asking.Done():
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("%w: the pod is not a running ShadowPod of this cluster there, or the controller that permits it is down", errNoPermission)
+		case <-s.options.Clock.After(backOff.Step()):
+		}
+		// Not with the context of the asking: the logs may be followed for longer.
+		if logs, err := s.openLogs(ctx, cancel, target, options); !apierrors.IsForbidden(err) {
+			return logs, err
+		}
 	}
 }
 

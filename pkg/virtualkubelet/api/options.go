@@ -40,6 +40,9 @@ type Target struct {
 	// Containers are all containers of the pod, init and ephemeral ones included; nil means that they are not known
 	// here and the provider decides.
 	Containers []string
+	// RequestLogs asks the provider to let the pod's logs be read, which it then does after a moment. Asking again costs
+	// nothing. Nil means that there is nobody to ask.
+	RequestLogs func(context.Context) error
 }
 
 // Limits bound what one peer can cost.
@@ -49,6 +52,8 @@ type Limits struct {
 	Streams int
 	// DialTimeout is how long the provider may take to accept a stream. Default 30 s.
 	DialTimeout time.Duration
+	// LogsTimeout is how long the provider may take to let logs be read once it was asked. Default 10 s.
+	LogsTimeout time.Duration
 	// IdleTimeout ends a stream that carried no data for so long. Default 4 h, as a kubelet.
 	IdleTimeout time.Duration
 }
@@ -86,6 +91,7 @@ const (
 	defaultAddress     = ":10250"
 	defaultStreams     = 100
 	defaultDialTimeout = 30 * time.Second
+	defaultLogsTimeout = 10 * time.Second
 	defaultIdleTimeout = 4 * time.Hour
 )
 
@@ -100,12 +106,13 @@ func (o *Options) complete() error {
 			missing = append(missing, errors.New("the kubelet endpoint needs the option "+name))
 		}
 	}
-	if o.Limits.Streams < 0 || o.Limits.DialTimeout < 0 || o.Limits.IdleTimeout < 0 {
+	if o.Limits.Streams < 0 || o.Limits.DialTimeout < 0 || o.Limits.LogsTimeout < 0 || o.Limits.IdleTimeout < 0 {
 		missing = append(missing, errors.New("the limits of the kubelet endpoint must not be negative"))
 	}
 	o.Address = orDefault(o.Address, defaultAddress)
 	o.Limits.Streams = orDefault(o.Limits.Streams, defaultStreams)
 	o.Limits.DialTimeout = orDefault(o.Limits.DialTimeout, defaultDialTimeout)
+	o.Limits.LogsTimeout = orDefault(o.Limits.LogsTimeout, defaultLogsTimeout)
 	o.Limits.IdleTimeout = orDefault(o.Limits.IdleTimeout, defaultIdleTimeout)
 	if o.Gatherer == nil {
 		o.Gatherer = prometheus.DefaultGatherer

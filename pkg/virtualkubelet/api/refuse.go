@@ -20,6 +20,9 @@ const maxMessage = 1024
 // errNoAnswer is the cause when the provider did not accept a stream in time.
 var errNoAnswer = errors.New("no answer in time")
 
+// errNoPermission is the cause when the provider did not let logs be read in time.
+var errNoPermission = errors.New("it did not permit reading the logs of this pod in time")
+
 // refuse answers with the status that fits the error, in plain text as a kubelet does: the kube-apiserver wraps it.
 func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, bounded(err.Error()), statusOf(err))
@@ -34,6 +37,9 @@ func statusOf(err error) int {
 	}
 	if errors.Is(err, ErrNotConnected) {
 		return http.StatusServiceUnavailable
+	}
+	if errors.Is(err, errNoPermission) {
+		return http.StatusForbidden
 	}
 	if errors.Is(err, errNoAnswer) || errors.Is(err, context.DeadlineExceeded) || net.IsTimeout(err) {
 		return http.StatusGatewayTimeout

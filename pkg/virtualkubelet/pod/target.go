@@ -2,9 +2,15 @@ package pod
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 )
@@ -33,6 +39,9 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	target := api.Target{Config: config, Namespace: twin, Pod: name}
+	if v.shadow != nil && standsFor(v.shadow, local) {
+		target.RequestLogs = func(ctx context.Context) error { return requestLogs(ctx, v.clients, v.shadow) }
+	}
 	for i := range local.Spec.InitContainers {
 		target.Containers = append(target.Containers, local.Spec.InitContainers[i].Name)
 	}
@@ -40,4 +49,28 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		target.Containers = append(target.Containers, local.Spec.Containers[i].Name)
 	}
 	return target, nil
+}
+
+// requestLogs marks the ShadowPod as one whose pod's logs are wanted. It is written once in a ShadowPod's life.
+func requestLogs(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1.ShadowPod) error {
+	if _, asked := shadow.Annotations[offloadingv1beta1.LogsRequestedAnnotation]; asked {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": shadow.UID, "annotations": map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the request for logs of ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	}
+	_, err = c.Dynamic.Resource(shadowPods).Namespace(shadow.Namespace).Patch(ctx, shadow.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return fmt.Errorf("pod %s/%s is being removed: %w", shadow.Namespace, shadow.Name, api.ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("requesting the logs of ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	}
+	return nil
 }

@@ -208,7 +208,10 @@ func TestUpdate(t *testing.T) {
 		as            func(*admission.Request)
 		want          string
 	}{
-		"labels":             {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, same, ""},
+		"labels": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, same, ""},
+		"V14: a wish for logs": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			s.Annotations = map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"}
+		}, same, ""},
 		"the image":          {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
 		"a new toleration":   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
 		"a toleration less":  {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},

@@ -63,6 +63,8 @@ const (
 	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
 	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
+	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
+	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
 	// RemoteServiceAccountAnnotation on a pod is its ServiceAccount at the provider (with API server support "remote").
 	RemoteServiceAccountAnnotation = "liqo.io/remote-service-account-name"
 )
@@ -111,6 +113,8 @@ const (
 	ManagerTwinClusterRole = "liqo-controller-manager-twin"
 	// DefaultRuntimeClass is the RuntimeClass by which a pod asks for a virtual node.
 	DefaultRuntimeClass = "liqo"
+	// PodLogsRole is the Role in a twin namespace, with its RoleBinding, by which the consumer reads logs of the pods that it asked for.
+	PodLogsRole = "liqo-pod-logs"
 	// SecretLedger is the ConfigMap in a twin namespace by which the provider tells what became of reflected Secrets.
 	SecretLedger = "liqo-secret-ledger"
 )

@@ -166,7 +166,7 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range shadow.Annotations {
-		if !hasPrefix(key, privileged) {
+		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation {
 			annotations[key] = value
 		}
 	}

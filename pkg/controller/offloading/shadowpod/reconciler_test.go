@@ -144,7 +144,7 @@ func job() *offloadingv1beta1.ShadowPod {
 	return &offloadingv1beta1.ShadowPod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid-1",
 			Labels: map[string]string{"app": "web", offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.CreatorUserLabel: "user-1"},
-			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "k8s.v1.cni.cncf.io/networks": "host",
+			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "k8s.v1.cni.cncf.io/networks": "host", offloadingv1beta1.LogsRequestedAnnotation: "true",
 				"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}},
 		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, NodeName: "chosen", AutomountServiceAccountToken: ptr.To(true),
 			Containers: []corev1.Container{{Name: "c", Image: "busybox"}}}},
