@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"liqo.io/liqo/pkg/reflection"
@@ -30,8 +29,6 @@ type state struct {
 	entry   *entry
 	at      time.Time
 	version string
-	// announced is the UID of the local object whose crossing was told.
-	announced types.UID
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time
@@ -114,15 +111,6 @@ func (s *state) wrote(what string, now time.Time) {
 		s.written, s.times = what, nil
 	}
 	s.times = append(s.times, now)
-}
-
-// announce tells once for each local object that it crossed.
-func (s *state) announce(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := s.announced != uid
-	s.announced = uid
-	return first
 }
 
 // mayWarn tells whether a failure is to be told now.
