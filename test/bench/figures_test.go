@@ -51,16 +51,18 @@ func TestRequestsAreCountedOnce(t *testing.T) {
 		`{"stage":"ResponseComplete","verb":"patch","userAgent":"kwok/v1","user":{"username":"kubernetes-admin"},"objectRef":{"resource":"pods","subresource":"status"},"responseStatus":{"code":409}}`,
 		`{"stage":"ResponseComplete","verb":"update","user":{"username":"system:node:milan"},"objectRef":{"resource":"leases","apiGroup":"coordination.k8s.io"},"responseStatus":{"code":200}}`,
 		`{"stage":"ResponseComplete","verb":"create","user":{"username":"system:x"},"objectRef":{"resource":"subjectaccessreviews","apiGroup":"authorization.k8s.io"},"responseStatus":{"code":201}}`,
+		`{"stage":"ResponseComplete","verb":"patch","requestURI":"/api/v1/secrets/x?dryRun=All","user":{"username":"liqo.io:slice:x"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200}}`,
 		`{"stage":"ResponseComplete","ver`,
 	} {
 		counted.add("rome", []byte(line))
 	}
 	want := tally{
-		{"rome", kubeletNode, "create", "pods/status", false}:                       1,
-		{"rome", kubeletAway, "watch", "pods", false}:                               1,
-		{"rome", "kwok", "patch", "pods/status", true}:                              1,
-		{"rome", kubeletNode, "update", "leases.coordination.k8s.io", false}:        1,
-		{"rome", "x", "create", "subjectaccessreviews.authorization.k8s.io", false}: 1,
+		{"rome", kubeletNode, "create", "pods/status", false, false}:                       1,
+		{"rome", kubeletAway, "watch", "pods", false, false}:                               1,
+		{"rome", "kwok", "patch", "pods/status", true, false}:                              1,
+		{"rome", kubeletNode, "update", "leases.coordination.k8s.io", false, false}:        1,
+		{"rome", "x", "create", "subjectaccessreviews.authorization.k8s.io", false, false}: 1,
+		{"rome", kubeletAway, "patch", "secrets", false, true}:                             1,
 	}
 	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Errorf("differs (-want +got):\n%s", diff)
@@ -68,7 +70,7 @@ func TestRequestsAreCountedOnce(t *testing.T) {
 	if got := counted.sum(kind.write); got != 2 {
 		t.Errorf("%d writes, want those of pods, which are 2", got)
 	}
-	if got := counted.sum(kind.ofLiqo); got != 3 {
-		t.Errorf("%d requests of Liqo, want 3", got)
+	if got := counted.sum(kind.ofLiqo); got != 4 {
+		t.Errorf("%d requests of Liqo, want 4", got)
 	}
 }

@@ -50,6 +50,8 @@ type Operation struct {
 	// HomeWrites and AwayWrites are made by Liqo, per object.
 	HomeWrites float64 `json:"homeWritesPerObject"`
 	AwayWrites float64 `json:"awayWritesPerObject"`
+	// Requests of everybody for one object.
+	Requests []Request `json:"requests"`
 }
 
 // reflected are the kinds that are measured as soon as the product reflects them.
@@ -168,7 +170,7 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) string, pace time
 	write := func(cluster string) float64 {
 		return round(float64(requests.sum(func(k kind) bool { return k.write() && k.ofLiqo() && k.Cluster == cluster })) / float64(n))
 	}
-	op.HomeWrites, op.AwayWrites = write("rome"), write("milan")
+	op.HomeWrites, op.AwayWrites, op.Requests = write("rome"), write("milan"), requests.rows(n, func(k kind) bool { return k.write() || k.ofLiqo() })
 	return op
 }
 

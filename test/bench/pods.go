@@ -79,6 +79,9 @@ func (b *bench) round(s *system, n int, bare bool) Burst {
 	defer t.close()
 	b.resetPeaks()
 	before, from, cpu := b.readLoad(), b.mark(), b.cpuSeconds()
+	if s.name == liqo {
+		b.profile(fmt.Sprintf("burst-%d", n), "profile?seconds=8")
+	}
 	remove := b.bring(s, t, n, bare, &result)
 	b.settle(15)
 	requests, used := b.since(from), b.cpuSeconds()

@@ -41,6 +41,8 @@ type kind struct {
 	Verb, Resource string
 	// Conflict says that the API server refused the write for its old version.
 	Conflict bool
+	// Try says that the write was a dry run.
+	Try bool
 }
 
 // tally counts requests.
@@ -49,6 +51,7 @@ type tally map[kind]int
 // entry is the part of an audit event that is counted.
 type entry struct {
 	Stage     string `json:"stage"`
+	URI       string `json:"requestURI"`
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
 	User      struct {
@@ -127,7 +130,7 @@ func (t tally) add(cluster string, line []byte) {
 	if e.ObjectRef.Subresource != "" {
 		resource += "/" + e.ObjectRef.Subresource
 	}
-	t[kind{Cluster: cluster, Agent: agent(&e), Verb: e.Verb, Resource: resource, Conflict: e.ResponseStatus.Code == 409}]++
+	t[kind{Cluster: cluster, Agent: agent(&e), Verb: e.Verb, Resource: resource, Conflict: e.ResponseStatus.Code == 409, Try: strings.Contains(e.URI, "dryRun=All")}]++
 }
 
 // ours are the agents that Liqo consists of.
@@ -170,7 +173,7 @@ func (k kind) ofLiqo() bool {
 // write tells whether the request changes something that is kept. Leases and the state of nodes are the clusters' own
 // heartbeat, whatever runs; reviews and tokens are answered, not stored.
 func (k kind) write() bool {
-	if !slices.Contains(writing, k.Verb) {
+	if k.Try || !slices.Contains(writing, k.Verb) {
 		return false
 	}
 	name, _, _ := strings.Cut(k.Resource, ".")

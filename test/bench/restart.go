@@ -43,6 +43,7 @@ func (b *bench) restarts(n int) {
 		remove := b.bring(s, t, n, false, &Burst{System: liqo})
 		b.settle(15)
 		result.Loaded = memory(b.own[k.process()].PID(), "VmRSS")
+		b.profile("loaded", "heap?gc=1")
 
 		from := b.mark()
 		b.renew(k)
@@ -88,7 +89,7 @@ func (b *bench) changeStatus(s *system) float64 {
 	}
 	pod := &pods.Items[0]
 	message := fixture.Unique("changed")
-	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"PodScheduled","message":%q}]}}`, message))
+	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","message":%q}]}}`, message))
 	fixture.Must(b.w, "changing a pod's status", s.away.Client.Status().Patch(b.w.ctx, pod, patch))
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
@@ -118,6 +119,7 @@ type Idle struct {
 func (b *bench) idle(d time.Duration) {
 	from, cpu := b.mark(), b.cpuSeconds()
 	b.w.pause(d)
+	b.profile("idle", "heap?gc=1")
 	b.w.pause(2 * half) // the end of the log
 	rows := b.since(from).rows(1, kind.ofLiqo)
 	for i := range rows {
