@@ -35,7 +35,8 @@ import (
 	virtualnodewebhook "liqo.io/liqo/pkg/webhook/virtualnode"
 )
 
-// twinObjects bounds what one consumer's namespace may hold: far above what workloads need, far below what hurts.
+// twinObjects bounds what one consumer's namespace may hold: far above what workloads need, far below what hurts. Pods are
+// bounded by the grant: a second count of them, for the namespace, would cost one more write for each pod that comes or goes.
 var twinObjects = resource.MustParse("5000")
 
 // register adds all controllers and webhooks of the enabled modules.
@@ -122,7 +123,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
 				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, corev1.ResourcePods: twinObjects}},
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects}},
 				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},

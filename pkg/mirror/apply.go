@@ -101,7 +101,6 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 	case err == nil:
 		t.remember(sent)
 		t.wrote(resultCreated)
-		t.crossed()
 		return nil
 	case apierrors.IsAlreadyExists(err) && look:
 		live, err := t.read(ctx, c)
@@ -112,7 +111,6 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 		if d.action == leave {
 			// A create of ours whose answer was lost.
 			t.remember(live)
-			t.crossed()
 		}
 		return t.act(ctx, c, d, live, false)
 	default:

@@ -64,9 +64,6 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) e
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
-		if !exists {
-			t.crossed() // A create of ours whose answer was lost.
-		}
 		return nil
 	case apierrors.IsNotFound(err) && exists:
 		return t.create(ctx, c, false)

@@ -143,14 +143,6 @@ func (t *task) wrote(what string) {
 	t.runner.engine.reporter.done(t.kind().Name, t.namespace, what)
 }
 
-// crossed tells the user, once, that the object crossed.
-func (t *task) crossed() {
-	if t.state.announce(t.local.GetUID()) {
-		t.runner.engine.reporter.event(t.local, corev1.EventTypeNormal, offloadingv1beta1.ReasonSuccessfulReflection,
-			fmt.Sprintf("Reflected to cluster %q as %s/%s", t.options().Remote, t.twin, t.remoteName))
-	}
-}
-
 // confirm reads the local object live before something is deleted because of it: a cache may lag, or may even have gone
 // back in time. It returns an error if the live object is not what the cache says.
 func (t *task) confirm(ctx context.Context) error {

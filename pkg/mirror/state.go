@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"liqo.io/liqo/pkg/reflection"
@@ -36,8 +35,6 @@ type state struct {
 	inStep string
 	// revertedAt is when a change that was put back was told last.
 	revertedAt time.Time
-	// announced is the UID of the local object whose crossing was told.
-	announced types.UID
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time
@@ -153,15 +150,6 @@ func (s *state) unrest(calm time.Duration, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.last.Add(calm).Sub(now))
-}
-
-// announce tells once for each local object that it crossed.
-func (s *state) announce(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := s.announced != uid
-	s.announced = uid
-	return first
 }
 
 // mayWarn tells whether a failure is to be told now.

@@ -20,8 +20,8 @@ type memory struct {
 	refused map[types.UID]refusal
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
 	patched map[types.UID]*corev1.Pod
-	// ended is the version of the pod that was removed for good: until the cache moves on, it shows the past.
-	ended map[types.UID]string
+	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
+	ended map[types.UID]removal
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
 }
@@ -31,13 +31,18 @@ type creation struct {
 	until  time.Time
 }
 
+type removal struct {
+	version string
+	at      time.Time
+}
+
 type refusal struct{ reason, message string }
 
 func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
 		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
-		patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]string{},
+		patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
 	}
 }
 

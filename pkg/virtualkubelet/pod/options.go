@@ -88,6 +88,8 @@ const (
 	maxBackOff = 60 * time.Second
 	// creationSeen is how long a creation may take to show up in the cache.
 	creationSeen = 30 * time.Second
+	// removalSeen is how long this API server may take between the two steps of a removal.
+	removalSeen = 5 * time.Second
 	// statusCalm collects changes of a pod that has not started yet into one write.
 	statusCalm = time.Second
 	// localTimeout bounds each call to this cluster.

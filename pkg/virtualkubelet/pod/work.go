@@ -219,14 +219,21 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	if ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 && len(local.Finalizers) > 0 {
 		return nil // done already; somebody else's finalizer holds it
 	}
+	now := r.options.Clock.Now()
 	r.mu.Lock()
-	version, ended := r.memory.ended[local.UID]
-	// Noted before the call: the event that clears it may come before the answer.
-	r.memory.ended[local.UID] = local.ResourceVersion
-	r.mu.Unlock()
-	if ended && version == local.ResourceVersion {
+	before, asked := r.memory.ended[local.UID]
+	if asked && before.version == local.ResourceVersion {
+		r.mu.Unlock()
 		return nil // done already; its end is an event
 	}
+	// The API server first shortens the grace period, which is an event, and then removes the pod, which is the next one.
+	if left := before.at.Add(removalSeen).Sub(now); asked && left > 0 && ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 {
+		r.mu.Unlock()
+		return reconcile.Wait("Removed", "waiting for the API server to remove the pod", left)
+	}
+	// Noted before the call: the event that clears it may come before the answer.
+	r.memory.ended[local.UID] = removal{version: local.ResourceVersion, at: now}
+	r.mu.Unlock()
 	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
 	})

@@ -37,6 +37,15 @@ func (l *Lab) Restart(ctx context.Context, component string) error {
 	return l.processes.Restart(ctx, component)
 }
 
+// RestartWith starts a component again with some flags, named without their leading dashes, changed or added. It stays so
+// until the lab is started again.
+func (l *Lab) RestartWith(ctx context.Context, component string, flags map[string]string) error {
+	return l.processes.RestartWith(ctx, component, flags)
+}
+
+// PID returns the process id of a running component, 0 for others.
+func (l *Lab) PID(component string) int { return l.processes.PID(component) }
+
 // Components lists the names of all components.
 func (l *Lab) Components() []string { return l.processes.Components() }
 

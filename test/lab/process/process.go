@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,6 +122,28 @@ func (t *Table) Restart(ctx context.Context, component string) error {
 		return err
 	}
 	return t.Start(ctx, r.Spec)
+}
+
+// RestartWith is Restart with some flags, named without their leading dashes, changed or added.
+func (t *Table) RestartWith(ctx context.Context, component string, flags map[string]string) error {
+	r, err := t.read(component)
+	if err != nil {
+		return err
+	}
+	args := slices.DeleteFunc(slices.Clone(r.Args), func(arg string) bool {
+		name, _, isFlag := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		_, changed := flags[name]
+		return isFlag && changed
+	})
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		args = append(args, "--"+name+"="+flags[name])
+	}
+	if err := t.Stop(ctx, 10*time.Second, component); err != nil {
+		return err
+	}
+	s := r.Spec
+	s.Args = args
+	return t.Start(ctx, s)
 }
 
 // Signal sends a signal to the component; it fails when the component does not run.

@@ -152,3 +152,17 @@ func TestUnknownComponentNamesTheKnownOnes(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+func TestRestartWithOtherFlags(t *testing.T) {
+	table := sleeper(t, "/bin/sh", "-c", "echo \"$@\"; exec sleep 1000", "sh", "--kept=1", "--changed=1")
+	if err := table.RestartWith(context.Background(), "rome/x", map[string]string{"changed": "2", "added": "3"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/bin/sh", "-c", "echo \"$@\"; exec sleep 1000", "sh", "--kept=1", "--added=3", "--changed=2"}
+	if diff := cmp.Diff(want, mustRead(t, table).Args); diff != "" {
+		t.Errorf("arguments differ (-want +got):\n%s", diff)
+	}
+	if !table.Alive("rome/x") {
+		t.Error("it does not run")
+	}
+}

@@ -15,7 +15,8 @@ type ShadowPodSpec struct {
 
 // ShadowPodStatus is what became of the pod.
 type ShadowPodStatus struct {
-	// phase of the pod. Once Succeeded or Failed it never changes and the pod never runs again.
+	// phase of the pod, empty while it lives and nothing ever went wrong. Once Succeeded or Failed it never changes and the pod
+	// never runs again.
 	// +kubebuilder:default=Unknown
 	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Unknown
 	// +optional
@@ -24,7 +25,7 @@ type ShadowPodStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ContainerStatuses []corev1.ContainerStatus `json:"containerStatuses,omitempty"`
-	// conditions: Ready, which tells whether the pod exists, and if not, why.
+	// conditions: Ready, which tells whether the pod exists, and if not, why. None while nothing ever went wrong.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -26,6 +26,10 @@ import (
 // lag is how long to wait for the cache to show what was just written, if no event does it.
 const lag = 2 * time.Second
 
+// fresh is an age at which a ShadowPod cannot have lost a Pod without this process knowing: no other replica takes over, or
+// is taken over from, so fast.
+const fresh = 10 * time.Second
+
 // privileged are prefixes of annotations by which a pod gets rights or networks from the node that it runs on: they are the
 // provider's to give and are not taken from a consumer.
 var privileged = []string{
@@ -85,6 +89,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	switch {
 	case err == nil:
 		s.pod = pod
+		r.seen.Store(client.ObjectKeyFromObject(s.shadow), s.shadow.UID)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.existing(ctx, s)
@@ -101,10 +106,12 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	}
 }
 
-// confirm reads a ShadowPod that already had a Pod from the API server before it gets another one: the cache may not yet
-// show that it finished or is being deleted.
+// confirm reads a ShadowPod that may have had a Pod already from the API server before it gets another one: the cache may not
+// yet show that it finished or is being deleted.
 func (r *reconciler) confirm(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
-	if shadow.Status.Phase == "" || shadow.Status.Phase == corev1.PodUnknown {
+	uid, had := r.seen.Load(client.ObjectKeyFromObject(shadow))
+	had = had && uid == shadow.UID || len(shadow.Status.Conditions) > 0
+	if age := r.Clock.Since(shadow.CreationTimestamp.Time); !had && age >= 0 && age < fresh {
 		return nil
 	}
 	var live offloadingv1beta1.ShadowPod
@@ -270,6 +277,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope) error {
 // orphaned lets the Pod of a ShadowPod go that does not exist any more.
 func (r *reconciler) orphaned(ctx context.Context, req ctrl.Request) error {
 	r.finished.Delete(req.NamespacedName)
+	r.seen.Delete(req.NamespacedName)
 	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
 	if err != nil || pod == nil || !held(pod) {
 		return err

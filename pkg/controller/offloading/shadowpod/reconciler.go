@@ -48,6 +48,8 @@ type reconciler struct {
 	claims *claims
 	// finished remembers the UIDs of ShadowPods whose end this process recorded: the cache may show them unfinished for a while.
 	finished sync.Map
+	// seen remembers the UIDs of ShadowPods that had a Pod while this process looked.
+	seen sync.Map
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the Pods with the label liqo.io/managed-by=shadowpod.
@@ -111,6 +113,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
 		// The cache lags behind our own write; its event brings us back.
 		return ctrl.Result{}, nil
+	}
+	if pod != nil && metav1.IsControlledBy(pod, &shadow) {
+		r.seen.Store(req.NamespacedName, shadow.UID)
 	}
 	s.decision = Decide(s.shadow, s.pod, r.Clock.Now())
 	err = r.act(ctx, s)

@@ -3,7 +3,6 @@ package shadowpod
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,10 +14,6 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
-
-// patience is how long a Pod may be Pending before that is written into the ShadowPod: most start sooner, and one write of the
-// status is saved for each.
-const patience = 10 * time.Second
 
 // report writes the status, if it differs from what is there. problem is what the action ended with.
 func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
@@ -48,14 +43,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	return nil
 }
 
-// observe copies the phase of a living Pod.
+// observe copies the phase of a living Pod into a ShadowPod that said otherwise before. One that never had a problem stays
+// without status until its end: the Pod itself, which its consumer sees, says all that there is to say.
 func (r *reconciler) observe(s *scope) {
-	if s.pod.Status.Phase == corev1.PodPending || s.pod.Status.Phase == "" {
-		known := s.shadow.Status.Phase != "" && s.shadow.Status.Phase != corev1.PodUnknown || len(s.shadow.Status.Conditions) > 0
-		if wait := patience - r.Clock.Since(s.pod.CreationTimestamp.Time); wait > 0 && !known {
-			s.decision.After = wait
-			return
-		}
+	if phase := s.shadow.Status.Phase; (phase == "" || phase == corev1.PodUnknown) && len(s.shadow.Status.Conditions) == 0 {
+		return
 	}
 	if s.pod.Status.Phase != "" {
 		s.shadow.Status.Phase = s.pod.Status.Phase

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Goal is one line of the table of goals.
+type Goal struct {
+	Figure string `json:"figure"`
+	// Vanilla and Floor are what the same costs without Liqo, and with the least that a virtual kubelet can do.
+	Vanilla string `json:"vanilla"`
+	Floor   string `json:"floor"`
+	Known   string `json:"bestKnownBefore"`
+	Liqo    string `json:"liqo"`
+	Wanted  string `json:"goal"`
+	// Met is yes or no, and empty where the run does not tell.
+	Met string `json:"met"`
+}
+
+const unknown = "–"
+
+// judge makes the table of goals from what was found out.
+func (r *Report) judge() {
+	r.Goals = nil
+	r.judgePods()
+	r.judgeRequests()
+	r.judgeObjects()
+	r.judgeMemory()
+}
+
+// add makes a line; of no value nothing is said.
+func (r *Report) add(figure, vanilla, floor, known string, value float64, format string, met bool, wanted string) {
+	g := Goal{Figure: figure, Vanilla: vanilla, Floor: floor, Known: known, Liqo: unknown, Wanted: wanted}
+	if value >= 0 {
+		g.Liqo = fmt.Sprintf(format, value)
+		g.Met = map[bool]string{true: "yes", false: "no"}[met]
+	}
+	r.Goals = append(r.Goals, g)
+}
+
+// largest is the greatest number of pods that bursts of a sort had.
+func (r *Report) largest(bare, limited bool) int {
+	n := 0
+	for i := range r.Bursts {
+		if b := &r.Bursts[i]; b.Bare == bare && b.Limited == limited {
+			n = max(n, b.Pods)
+		}
+	}
+	return n
+}
+
+// burst is the median over the rounds of a sort of bursts; below 0 if there were none.
+func (r *Report) burst(system string, n int, bare, limited bool, of func(*Burst) float64) float64 {
+	var values []float64
+	for i := range r.Bursts {
+		if b := &r.Bursts[i]; b.System == system && b.Pods == n && b.Bare == bare && b.Limited == limited {
+			values = append(values, of(b))
+		}
+	}
+	if len(values) == 0 {
+		return -1
+	}
+	return median(values)
+}
+
+func over(value, base float64) float64 {
+	if value < 0 || base <= 0 {
+		return -1
+	}
+	return round(value / base)
+}
+
+func text(value float64, format string) string {
+	if value < 0 {
+		return unknown
+	}
+	return fmt.Sprintf(format, value)
+}
+
+func (r *Report) judgePods() {
+	readySeconds := func(b *Burst) float64 { return b.Ready }
+	for _, mode := range []struct {
+		limited     bool
+		name, known string
+		wanted      float64
+	}{{true, "at their defaults", "3.4", 1.05}, {false, "lifted", "4", 1.6}} {
+		n := r.largest(false, mode.limited)
+		base := r.burst(vanilla, n, false, mode.limited, readySeconds)
+		ratio := over(r.burst(liqo, n, false, mode.limited, readySeconds), base)
+		r.add(fmt.Sprintf("%d pods of a Deployment, creation → all ready ÷ vanilla, limits of Kubernetes' controllers %s", n, mode.name),
+			"1 ("+text(base, "%.1f s")+")", text(over(r.burst(floorName, n, false, mode.limited, readySeconds), base), "%.2f"),
+			mode.known, ratio, "%.2f", ratio <= mode.wanted, fmt.Sprintf("≤ %.2f", mode.wanted))
+	}
+	n := r.largest(false, false)
+	base := r.burst(floorName, n, false, false, readySeconds)
+	ratio := over(r.burst(liqo, n, false, false, readySeconds), base)
+	r.add("the same, lifted, ÷ floor", unknown, "1 ("+text(base, "%.1f s")+")", "2.8", ratio, "%.2f", ratio <= 1.15, "≤ 1.15")
+
+	n = r.largest(true, false)
+	base = r.burst(vanilla, n, true, false, readySeconds)
+	ratio = over(r.burst(liqo, n, true, false, readySeconds), base)
+	r.add(fmt.Sprintf("%d bare pods from %d writers ÷ vanilla", n, writers), "1 ("+text(base, "%.1f s")+")",
+		text(over(r.burst(floorName, n, true, false, readySeconds), base), "%.2f"), "10", ratio, "%.2f", ratio <= 2.5, "≤ 2.5")
+
+	cpu := func(b *Burst) float64 { return b.CPUPerPod }
+	n = r.largest(false, false)
+	base = r.burst(vanilla, n, false, false, cpu)
+	ratio = over(r.burst(liqo, n, false, false, cpu), base)
+	r.add("CPU per offloaded pod, everything on both sides ÷ vanilla", "1 ("+text(base, "%.0f ms")+")",
+		text(over(r.burst(floorName, n, false, false, cpu), base), "%.2f"), "5.1", ratio, "%.2f", ratio <= 2, "≤ 2")
+
+	lone := func(system string) float64 {
+		for _, t := range r.Trickles {
+			if t.System == system {
+				return t.Ready.P50
+			}
+		}
+		return -1
+	}
+	r.add("lone pod, creation → ready, p50", text(lone(vanilla), "%.0f ms"), text(lone(floorName), "%.0f ms"), "111–132 ms",
+		lone(liqo), "%.0f ms", lone(liqo) <= 58, "≤ 58 ms")
+	back := func(b *Burst) float64 { return b.Stages["remote ready → local ready"].P50 }
+	value := r.burst(liqo, n, false, false, back)
+	r.add("remote ready → local ready under a burst, p50", unknown, text(r.burst(floorName, n, false, false, back), "%.0f ms"), "13 s",
+		value, "%.0f ms", value <= 500, "≤ 500 ms")
+}
+
+func (r *Report) judgeRequests() {
+	n := r.largest(false, false)
+	for _, part := range []struct {
+		name, known string
+		of          func(*Burst) float64
+		wanted      float64
+	}{
+		{"write requests per pod, both sides together, create", "27", func(b *Burst) float64 { return b.CreateWrites }, 9.5},
+		{"write requests per pod, both sides together, delete", "9.6", func(b *Burst) float64 { return b.DeleteWrites }, 7},
+		{"Events written per healthy pod at the consumer", "7.7", func(b *Burst) float64 { return b.Events }, 2},
+		{"writes refused as conflicts per 100 pods", "26", func(b *Burst) float64 { return b.Conflicts }, 0},
+	} {
+		value := r.burst(liqo, n, false, false, part.of)
+		r.add(part.name, text(r.burst(vanilla, n, false, false, part.of), "%.1f"), text(r.burst(floorName, n, false, false, part.of), "%.1f"),
+			part.known, value, "%.2f", value <= part.wanted, fmt.Sprintf("≤ %.3g", part.wanted))
+	}
+	var writes, fresh, home []float64
+	pods := 0
+	for _, restart := range r.Restarts {
+		writes, fresh, home, pods = append(writes, float64(restart.Writes)), append(fresh, restart.NewPod), append(home, restart.StatusHome), restart.Pods
+	}
+	if len(writes) == 0 {
+		return
+	}
+	what := fmt.Sprintf("virtual kubelet restarted with %d pods: ", pods)
+	r.add(what+"writes on both sides", unknown, unknown, "3800", median(writes), "%.0f", median(writes) == 0, "0")
+	r.add(what+"a new pod is ready after", unknown, unknown, "52–64 s", median(fresh), "%.1f s", median(fresh) <= 2, "≤ 2 s")
+	r.add(what+"a remote status is home after", unknown, unknown, unknown, median(home), "%.1f s", median(home) <= 2, "≤ 2 s")
+}
+
+// operation is the median over the rounds of what was measured of some objects; below 0 if there were none.
+func (r *Report) operation(kind, system string, count int, name string, of func(Operation) float64) float64 {
+	var values []float64
+	for _, o := range r.Objects {
+		if o.Kind == kind && o.System == system && o.Count == count {
+			values = append(values, of(o.Operations[name]))
+		}
+	}
+	if len(values) == 0 {
+		return -1
+	}
+	return median(values)
+}
+
+func (r *Report) judgeObjects() {
+	most := 0
+	for _, o := range r.Objects {
+		most = max(most, o.Count)
+	}
+	rate := func(o Operation) float64 { return o.Rate }
+	for _, k := range []struct {
+		kind, name, known string
+		wanted            float64
+	}{{"configmap", "ConfigMaps", "70", 200}, {"secret", "Secrets", "67", 200}, {"service", "Services", "20", 100}} {
+		value := r.operation(k.kind, liqo, most, "create", rate)
+		r.add(fmt.Sprintf("%s reflected per second in a burst of %d", k.name, most), unknown, text(r.operation(k.kind, floorName, most, "create", rate), "%.0f"),
+			k.known, value, "%.0f", value >= k.wanted, fmt.Sprintf("≥ %.0f", k.wanted))
+	}
+	writes := r.operation("configmap", liqo, most, "create", func(o Operation) float64 { return o.AwayWrites })
+	r.add("provider writes per reflected object", unknown, "1", "2", writes, "%.2f", writes <= 1, "1")
+	p50Of, p99Of := func(o Operation) float64 { return o.Latency.P50 }, func(o Operation) float64 { return o.Latency.P99 }
+	p50, p99 := r.operation("configmap", liqo, 1, "update", p50Of), r.operation("configmap", liqo, 1, "update", p99Of)
+	r.add("one ConfigMap on an idle system, p50", unknown, text(r.operation("configmap", floorName, 1, "update", p50Of), "%.1f ms"),
+		"7 ms", p50, "%.1f ms", p50 <= 7, "≤ 7 ms")
+	r.add("one ConfigMap on an idle system, p99", unknown, text(r.operation("configmap", floorName, 1, "update", p99Of), "%.1f ms"),
+		"28 ms", p99, "%.1f ms", p99 <= 28, "≤ 28 ms")
+}
+
+func (r *Report) judgeMemory() {
+	var few, many *Scale
+	for i := range r.Scales {
+		if s := &r.Scales[i]; s.What == namespacesName {
+			if few == nil {
+				few = s
+			}
+			many = s
+		}
+	}
+	memory, watches := -1.0, -1.0
+	if few != nil && many.Count > few.Count {
+		memory = round(max(0, many.Memory[kubeletName]-few.Memory[kubeletName]) / float64(many.Count-few.Count))
+		watches = round(float64(many.HomeWatches-few.HomeWatches) / float64(many.Count-few.Count))
+	}
+	r.add("an empty offloaded namespace: memory of the virtual kubelet", unknown, unknown, "1.75 MB", memory, "%.3f MB", memory <= 0.1, "≤ 0.1 MB")
+	r.add("an empty offloaded namespace: watches at home", unknown, unknown, "12", watches, "%.1f", watches <= 4, "≤ 4")
+
+	var idle, perPod []float64
+	for _, restart := range r.Restarts {
+		idle = append(idle, restart.Idle)
+		perPod = append(perPod, 1000*(restart.Loaded-restart.Idle)/float64(restart.Pods))
+	}
+	own, each, all := -1.0, -1.0, -1.0
+	if len(idle) > 0 {
+		own, each = median(idle), max(0, median(perPod))
+	}
+	if r.Idle != nil {
+		all = 0
+		for name, megabytes := range r.Idle.Memory {
+			if !strings.Contains(name, "floor") {
+				all += megabytes
+			}
+		}
+	}
+	r.add("memory of the virtual kubelet", unknown, unknown, "75 MB", own, "%.0f MB", own <= 40, "≤ 40 MB")
+	r.add("memory of the virtual kubelet per further pod", unknown, unknown, "140 KB", each, "%.0f KB", each <= 15, "≤ 15 KB")
+	r.add("memory of everything of ours on both clusters, idle", unknown, unknown, "430 MB", all, "%.0f MB", all <= 150, "≤ 150 MB")
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// options are what the flags say.
+type options struct {
+	only                                            *regexp.Regexp
+	pods, objects, endpoints, namespaces, nodeCount []int
+	rounds, nodes, updates, bare, capped, restarted int
+	lone                                            int
+	idle, budget                                    time.Duration
+	folder, page                                    string
+	profile                                         bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var err error
+	if len(os.Args) == 4 && os.Args[1] == "floor" {
+		err = runFloor(ctx, os.Args[2], os.Args[3])
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout)
+	}
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// parse reads the flags.
+func parse(args []string) (options, error) {
+	o := options{}
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	quick := set.Bool("quick", false, "a smoke run with few pods and one round, whose figures mean nothing")
+	only := set.String("only", ".", "run only the scenarios whose names match: "+strings.Join(names(), ", "))
+	numbers := map[*[]int]*string{
+		&o.pods:       set.String("pods", "100,500,1000", "how many pods a Deployment has, in turn"),
+		&o.objects:    set.String("objects", "1,100,1000", "how many objects of a kind are reflected, in turn"),
+		&o.endpoints:  set.String("endpoints", "10,100,1000", "how many endpoints a Service has, in turn"),
+		&o.namespaces: set.String("namespaces", "1,20,100", "how many namespaces are offloaded, in turn"),
+		&o.nodeCount:  set.String("virtual-nodes", "1,10", "how many virtual nodes there are, in turn"),
+	}
+	set.IntVar(&o.rounds, "rounds", 3, "how often each scenario is repeated; figures are medians")
+	set.IntVar(&o.nodes, "nodes", 20, "how many simulated nodes each cluster has")
+	set.IntVar(&o.bare, "bare", 500, "how many pods are created without a Deployment")
+	set.IntVar(&o.capped, "limited", 300, "how many pods a Deployment has while Kubernetes' controllers have their default limits")
+	set.IntVar(&o.restarted, "restarted", 500, "how many pods are in place when the virtual kubelet is restarted")
+	set.IntVar(&o.lone, "lone", 40, "how many lone pods are created in each round")
+	set.IntVar(&o.updates, "updates", 100, "how often a lone object is updated in each round")
+	set.DurationVar(&o.idle, "idle", time.Minute, "how long is listened to the idle system")
+	set.DurationVar(&o.budget, "budget", 14*time.Minute, "no scenario is begun after this time")
+	set.StringVar(&o.folder, "out", "dist/bench", "folder for the report")
+	set.StringVar(&o.page, "page", "", "page whose figures are replaced by the run's, such as docs/performance.md")
+	set.BoolVar(&o.profile, "profile", false, "write profiles of our processes; figures suffer")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	if *quick {
+		o.rounds, o.bare, o.capped, o.restarted, o.lone, o.updates, o.idle, o.nodes = 1, 20, 40, 20, 5, 10, 10*time.Second, 3
+		for target, text := range map[*[]int]string{&o.pods: "20", &o.objects: "1,20", &o.endpoints: "10", &o.namespaces: "1,5", &o.nodeCount: "1,2"} {
+			*numbers[target] = text
+		}
+	}
+	for target, text := range numbers {
+		for part := range strings.SplitSeq(*text, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil || n < 1 {
+				return o, fmt.Errorf("%q is not a list of numbers such as 100,500", *text)
+			}
+			*target = append(*target, n)
+		}
+	}
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return o, fmt.Errorf("reading --only: %w", err)
+	}
+	if o.folder, err = filepath.Abs(o.folder); err != nil {
+		return o, fmt.Errorf("reading --out: %w", err)
+	}
+	return o, nil
+}
+
+// scenario is one thing that is measured.
+type scenario struct {
+	name string
+	run  func(*bench)
+}
+
+// scenarios in the order in which they are run: the last ones leave the clusters fuller than they were.
+var scenarios = []scenario{
+	{"idle", func(b *bench) { b.idle(b.options.idle) }},
+	{"lone", func(b *bench) { b.trickle(b.options.lone) }},
+	{"burst", func(b *bench) {
+		for _, n := range b.options.pods {
+			b.bursts(b.systems, n, false)
+		}
+	}},
+	{"restart", func(b *bench) { b.restarts(b.options.restarted) }},
+	{"objects", func(b *bench) { b.objects(b.options.objects) }},
+	{"endpoints", func(b *bench) { b.endpoints(b.options.endpoints) }},
+	{"bare", func(b *bench) { b.bursts(b.systems, b.options.bare, true) }},
+	{"limited", func(b *bench) {
+		b.limits(false)
+		b.bursts([]*system{b.systems[0], b.systems[2]}, b.options.capped, false)
+		b.limits(true)
+	}},
+	{"namespaces", func(b *bench) { b.namespaces(b.options.namespaces) }},
+	{"nodes", func(b *bench) { b.virtualNodes(b.options.nodeCount) }},
+}
+
+func names() []string {
+	list := make([]string, len(scenarios))
+	for i := range scenarios {
+		list[i] = scenarios[i].name
+	}
+	return list
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.folder, 0o755); err != nil {
+		return fmt.Errorf("making the folder for the report: %w", err)
+	}
+	b := &bench{options: o, out: out}
+	defer func() { err = errors.Join(err, b.env.Close()) }()
+	if o.profile {
+		flag, err := overlay(o.folder)
+		if err != nil {
+			return err
+		}
+		b.env.BuildFlags = []string{flag}
+	}
+	b.report.begin(o)
+	if err := b.try(ctx, b.build); err != nil {
+		return err
+	}
+	before, begun := b.readLoad(), time.Now()
+	failed := b.all(ctx)
+	b.report.Load, b.report.Seconds = b.readLoad().since(before), round(time.Since(begun).Seconds())
+	b.report.judge()
+	if err := b.report.write(o.folder); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s\nThe report is in %s.\n", b.report.markdown(), o.folder)
+	if o.page != "" {
+		return errors.Join(failed, b.report.publish(o.page))
+	}
+	return failed
+}
+
+// all runs the scenarios one after the other; one that fails does not keep the others from running.
+func (b *bench) all(ctx context.Context) error {
+	begun := time.Now()
+	var errs []error
+	for _, s := range scenarios {
+		switch {
+		case !b.options.only.MatchString(s.name):
+			continue
+		case ctx.Err() != nil:
+			return errors.Join(append(errs, ctx.Err())...)
+		case time.Since(begun) > b.options.budget:
+			b.report.skip(s.name, fmt.Sprintf("the run's budget of %s was used up", b.options.budget))
+			continue
+		}
+		b.w.Logf("--- %s", s.name)
+		if err := b.try(ctx, func() { s.run(b) }); err != nil {
+			b.report.skip(s.name, "it failed: "+err.Error())
+			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// try runs a part of the bench with a witness of its own.
+func (b *bench) try(ctx context.Context, part func()) error {
+	return attempt(ctx, b.out, func(w *witness) {
+		b.w = w
+		part()
+	})
+}
