@@ -60,8 +60,8 @@ func (r *reconciler) empower(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	for name, role := range map[string]string{name: name, accountRights + s.vn.Name: offloadingv1beta1.VirtualKubeletAccountClusterRole} {
-		crb := newClusterBinding(s.vn, name, role)
+	for bound, role := range map[string]string{name: name, accountRights + s.vn.Name: offloadingv1beta1.VirtualKubeletAccountClusterRole} {
+		crb := newClusterBinding(s.vn, bound, role)
 		crb.OwnerReferences = owner
 		if err := r.clusterBinding(ctx, crb); err != nil {
 			return err
