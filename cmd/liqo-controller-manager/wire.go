@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
+	"liqo.io/liqo/pkg/controller/offloading/nodefailure"
 	"liqo.io/liqo/pkg/controller/offloading/podlog"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
@@ -129,7 +130,13 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		"virtualnode": func() error {
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(config.IPAM.Prefixes())})
 		},
-		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"shadowpod": func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
+		"nodefailure": func() error {
+			if !config.ControllerManager.EnableNodeFailureController {
+				return nil
+			}
+			return nodefailure.Register(mgr, nodefailure.Options{})
+		},
 		"podlog":       func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
