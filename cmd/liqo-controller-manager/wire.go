@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
+	"liqo.io/liqo/pkg/controller/offloading/nodefailure"
 	"liqo.io/liqo/pkg/controller/offloading/podlog"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
@@ -133,6 +134,12 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+		},
+		"nodefailure": func() error {
+			if !config.ControllerManager.EnableNodeFailureController {
+				return nil
+			}
+			return nodefailure.Register(mgr, nodefailure.Options{})
 		},
 		"podlog":       func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },

@@ -77,10 +77,15 @@ func (c *Chart) Validate(values map[string]any) error {
 	return nil
 }
 
+// renderedFor is the version of Kubernetes that the chart is rendered for without a cluster: the one that it is tested with.
+const renderedFor = "v1.36.0"
+
 // Render renders the chart without any cluster: lookups find nothing. It is keyed by the template's path.
 func (c *Chart) Render(name, namespace string, values map[string]any) (map[string]string, error) {
 	options := chartutil.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
-	complete, err := chartutil.ToRenderValues(c.loaded, copyValues(values), options, chartutil.DefaultCapabilities)
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: renderedFor, Major: "1", Minor: "36"}
+	complete, err := chartutil.ToRenderValues(c.loaded, copyValues(values), options, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("completing the values of Helm release %s/%s: %w", namespace, name, err)
 	}

@@ -89,6 +89,8 @@ type Enforcement struct {
 	EnableResourceEnforcement bool `json:"enableResourceEnforcement"`
 	// DefaultLimitsEnforcement says how strictly pods must declare what they need.
 	DefaultLimitsEnforcement offloadingv1beta1.LimitsEnforcement `json:"defaultLimitsEnforcement"`
+	// EnableNodeFailureController says whether consumers' pods are removed by force from nodes that are not ready.
+	EnableNodeFailureController bool `json:"enableNodeFailureController"`
 }
 
 // Discovery is what peers learn about this cluster.

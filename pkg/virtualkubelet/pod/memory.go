@@ -22,6 +22,8 @@ type memory struct {
 	patched map[types.UID]*corev1.Pod
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
 	ended map[types.UID]removal
+	// hastened is the grace period that the remote pod was last asked to end in.
+	hastened map[types.UID]int64
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
 }
@@ -42,7 +44,7 @@ func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
 		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
-		patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
+		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
 	}
 }
 

@@ -30,7 +30,11 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	case v.waiting:
 		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", time.Second)
 	case v.remote != nil && standsFor(v.remote, local):
-		return nil // its end is an event
+		// Its end is an event. A pod that terminates without a period of its own is in no hurry.
+		if local.DeletionGracePeriodSeconds == nil {
+			return nil
+		}
+		return r.hasten(ctx, v, *local.DeletionGracePeriodSeconds)
 	case v.gone:
 		return r.deleteLocal(ctx, local)
 	}

@@ -171,7 +171,7 @@ func (r *Reconciler) remotePodHandler(t *twin) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			if pod, ok := after.(*corev1.Pod); ok {
 				k := key{Namespace: t.local, Name: pod.Name}
-				if old, ok := before.(*corev1.Pod); ok && old.UID != pod.UID {
+				if old, ok := before.(*corev1.Pod); ok && (old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil) {
 					r.work.Add(k)
 				}
 				r.status.AddAfter(k, calm(pod))
@@ -202,6 +202,11 @@ func (r *Reconciler) showedUp(shadow *offloadingv1beta1.ShadowPod) {
 // remoteSeen notes that the remote pod of a local pod is there, or is gone. Pods that say they stand for others are not
 // noted: the provider may make as many of those as it likes.
 func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
+	if gone {
+		r.mu.Lock()
+		delete(r.memory.hastened, types.UID(reflection.OriginUID(remote)))
+		r.mu.Unlock()
+	}
 	local := r.local(key{Namespace: t.local, Name: remote.Name})
 	if local == nil || string(local.UID) != reflection.OriginUID(remote) {
 		return

@@ -46,22 +46,35 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 
 // orphan removes a ShadowPod whose local pod is gone, after the local API server confirmed that.
 func (r *Reconciler) orphan(ctx context.Context, k key, v view) error {
-	if !v.ready || v.shadow == nil || v.shadow.DeletionTimestamp != nil {
+	if !v.ready || v.shadow == nil {
+		return r.hastenForced(ctx, k, v)
+	}
+	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
+	if exists, err := r.exists(ctx, k, v.shadow); err != nil {
+		return err
+	} else if exists {
+		return reconcile.Wait("LocalCacheBehind", "waiting for the local cache to show the pod", time.Second)
+	}
+	return r.deleteShadow(ctx, v)
+}
+
+// exists asks this cluster whether the pod that a remote object stands for is still there.
+func (r *Reconciler) exists(ctx context.Context, k key, remote metav1.Object) (bool, error) {
 	// A node may not read a pod that is not bound to it, but it may list those that are, by name: an empty list is the proof.
 	list, err := r.options.Local.CoreV1().Pods(k.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.AndSelectors(
 		fields.OneTermEqualSelector(nodeNameField, r.options.Node),
 		fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name)).String()})
 	if err != nil {
-		return fmt.Errorf("asking whether pod %s still exists: %w", k, err)
+		return false, fmt.Errorf("asking whether pod %s still exists: %w", k, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Name == k.Name && standsFor(v.shadow, &list.Items[i]) {
-			return reconcile.Wait("LocalCacheBehind", "waiting for the local cache to show the pod", time.Second)
+		if list.Items[i].Name == k.Name && standsFor(remote, &list.Items[i]) {
+			return true, nil
 		}
 	}
-	return r.deleteShadow(ctx, v)
+	return false, nil
 }
 
 // replace removes what is left of an earlier pod of the same name.

@@ -163,10 +163,6 @@ var sliceAttempts = map[string]attempt{
 	"use the control plane's rights": {rbac, func(t *testing.T, p *peering) error {
 		return p.slice.Create(t.Context(), p.resourceSlice("escape", p.honest()))
 	}},
-	"evict a pod": {rbac, func(t *testing.T, p *peering) error {
-		return p.slice.SubResource("eviction").Create(t.Context(),
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: p.twin}}, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: p.twin}})
-	}},
 }
 
 func TestHostileSlice(t *testing.T) {
@@ -191,6 +187,54 @@ func TestNamespaceMustBeTheConsumers(t *testing.T) {
 	c := p.configMap("any", p.reflected())
 	c.Namespace = name
 	attempt{reason: notYourNamespace}.check(t, p.slice.Create(t.Context(), c))
+}
+
+// C13: by an eviction the consumer gives its pods that are being deleted less time, and touches no others.
+func TestEvictions(t *testing.T) {
+	p := newPeering(t)
+	provide := func(name string, labels map[string]string, deleted bool) {
+		t.Helper()
+		// A pod that is bound to a node stays until its kubelet says that it ended; here there is none.
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.twin, Labels: labels},
+			Spec: corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
+		p.provide(t, pod)
+		if deleted {
+			fixture.Must(t, "deleting a pod", env.Milan.Client.Delete(t.Context(), pod))
+		}
+	}
+	own := p.reflected()
+	own[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowPod
+	provide("going", own, true)
+	provide("living", own, false)
+	provide("providers", nil, true)
+	evict := func(ctx context.Context, name string, grace *int64, dryRun ...string) error {
+		return p.slice.Kube.PolicyV1().Evictions(p.twin).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.twin}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: grace, DryRun: dryRun}})
+	}
+	seconds := func(n int64) *int64 { return &n }
+	// Until the policies are effective everything is allowed, and until they know the pods nothing is found out about them.
+	for name, tc := range map[string]struct {
+		pod    string
+		grace  *int64
+		reason string
+	}{
+		"a pod that is not being deleted": {"living", seconds(5), "NotDeleted"},
+		"the provider's pod":              {"providers", seconds(5), notYourObject},
+		"by force":                        {"going", seconds(0), "GracePeriodNotAllowed"},
+		"without a grace period":          {"going", nil, "GracePeriodNotAllowed"},
+		"a longer grace period":           {"going", seconds(60), "GracePeriodNotAllowed"},
+	} {
+		fixture.Await(t, fixture.Patience, "an eviction to be refused: "+name, func(ctx context.Context) (bool, string) {
+			err := evict(ctx, tc.pod, tc.grace, metav1.DryRunAll)
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), tc.reason), fmt.Sprint(err)
+		})
+	}
+	fixture.Must(t, "shortening a grace period", evict(t.Context(), "going", seconds(2)))
+	pod := &corev1.Pod{}
+	fixture.Must(t, "reading the pod", env.Milan.Client.Get(t.Context(), client.ObjectKey{Namespace: p.twin, Name: "going"}, pod))
+	if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 2 {
+		t.Errorf("grace period %v, want 2 s", pod.DeletionGracePeriodSeconds)
+	}
 }
 
 // awaitStreamPolicy waits until streams are checked; a chart without that policy relies on RBAC, which cannot tell pods apart.
@@ -227,8 +271,7 @@ func TestStreamsIntoForeignPods(t *testing.T) {
 		t.Run("log "+pod, func(t *testing.T) {
 			t.Parallel()
 			// Nobody asked for any of them yet; test/integration/system has the controller that lets own ones be read then.
-			_, err := p.slice.Kube.CoreV1().Pods(p.twin).GetLogs(pod, &corev1.PodLogOptions{Container: "a"}).DoRaw(t.Context())
-			attempt{reason: rbac}.check(t, err)
+			attempt{reason: rbac}.check(t, p.slice.Kube.CoreV1().Pods(p.twin).GetLogs(pod, &corev1.PodLogOptions{Container: "a"}).Do(t.Context()).Error())
 		})
 	}
 	for _, stream := range []string{"exec", "attach", "portforward"} {
