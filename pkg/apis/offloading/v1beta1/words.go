@@ -34,6 +34,8 @@ const (
 	SkipReflectionAnnotation = "liqo.io/skip-reflection"
 	// AllowReflectionAnnotation (presence) lets an object cross under policy AllowList.
 	AllowReflectionAnnotation = "liqo.io/allow-reflection"
+	// ForceRemoteNodePortAnnotation ("true") on a Service has its node ports opened at the provider, too.
+	ForceRemoteNodePortAnnotation = "liqo.io/force-remote-node-port"
 	// ManagedByNamespaceMapAnnotation on a twin namespace or its RoleBinding is <tenant namespace>/<NamespaceMap>.
 	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
 	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
