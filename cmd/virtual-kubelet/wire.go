@@ -160,7 +160,9 @@ func (k *kubelet) work(ctx context.Context) error {
 // reflectors is the configuration of the mirrored kinds.
 func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
 	config := map[string]offloadingv1beta1.ReflectorConfig{}
-	for name, r := range map[string]reflector{"configmap": k.flags.configMaps, "secret": k.flags.secrets} {
+	for name, r := range map[string]reflector{
+		"configmap": k.flags.configMaps, "secret": k.flags.secrets, "service": k.flags.services, "ingress": k.flags.ingresses,
+	} {
 		policy := offloadingv1beta1.ReflectionType(r.policy)
 		if kind, ok := reflection.Lookup(name); ok && policy == "" {
 			policy = kind.DefaultPolicy
