@@ -49,6 +49,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	if err := t.translate(ctx); err != nil {
 		return err
 	}
+	t.recall()
 	if t.wanted != nil {
 		p.open()
 	}

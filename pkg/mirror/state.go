@@ -32,6 +32,8 @@ type state struct {
 	version string
 	// announced is the UID of the local object whose crossing was told.
 	announced types.UID
+	// refused is what the provider refused, so that it is not asked for again.
+	refused refusal
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time

@@ -2,6 +2,8 @@ package reflection
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,7 @@ func serviceKind() Kind {
 		Translate:      translateService,
 		Changes:        serviceChanges,
 		MustRecreate:   serviceMustRecreate,
+		Relax:          serviceRelax,
 	}
 }
 
@@ -133,4 +136,19 @@ func serviceMustRecreate(liveObject, wantedObject Object) string {
 	default:
 		return ""
 	}
+}
+
+// serviceRelax leaves node ports that were forced upon the provider to it, if it cannot open them: they may be taken there,
+// or outside of its range.
+func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
+	wanted := wantedObject.(*corev1.Service)
+	forced := slices.ContainsFunc(wanted.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
+	if !forced || !strings.Contains(refusal, ".nodePort: ") {
+		return nil, ""
+	}
+	without := wanted.DeepCopy()
+	for i := range without.Spec.Ports {
+		without.Spec.Ports[i].NodePort = 0
+	}
+	return without, "its node ports are not those of this cluster"
 }

@@ -323,3 +323,33 @@ func FuzzService(f *testing.F) {
 		}
 	})
 }
+
+func TestServiceRelax(t *testing.T) {
+	forced := serviceOf(corev1.ServiceSpec{Ports: []corev1.ServicePort{port(80, 30080), port(81, 0)}})
+	for name, tc := range map[string]struct {
+		wanted  *corev1.Service
+		refusal string
+		relaxed bool
+	}{
+		"a node port that is taken":       {forced, "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated", true},
+		"a node port out of range":        {forced, "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range", true},
+		"something else":                  {forced, "spec.type: Unsupported value", false},
+		"a node port that nobody forced":  {serviceOf(corev1.ServiceSpec{Ports: []corev1.ServicePort{port(80, 0)}}), "spec.ports[0].nodePort: Invalid value", false},
+		"words that a provider invented":  {forced, "nodePort", false},
+		"a Service that has no ports yet": {serviceOf(corev1.ServiceSpec{}), "spec.ports[0].nodePort: Invalid value", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.wanted.DeepCopy()
+			relaxed, given := serviceRelax(tc.wanted, tc.refusal)
+			if (relaxed != nil) != tc.relaxed || (given != "") != tc.relaxed {
+				t.Fatalf("relaxed to %+v, %q", relaxed, given)
+			}
+			if diff := cmp.Diff(before, tc.wanted); diff != "" {
+				t.Errorf("the wanted object was changed: %s", diff)
+			}
+			if relaxed != nil {
+				leftToProvider(t, relaxed.(*corev1.Service).Spec, false)
+			}
+		})
+	}
+}

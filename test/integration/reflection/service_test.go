@@ -1,6 +1,7 @@
 package reflection
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +94,11 @@ func TestForcedNodePort(t *testing.T) {
 	other.Spec.Ports[0].NodePort = taken.Spec.Ports[0].NodePort
 	fixture.Must(t, "taking the node port at the provider", env.Milan.Client.Create(t.Context(), other))
 	w.link.connect(true)
-	w.told(offloadingv1beta1.ReasonFailedReflection, "provided port is already allocated")
+	w.told(offloadingv1beta1.ReasonPartiallyReflected, "provided port is already allocated")
+	fixture.Await(t, fixture.Patience, "the Service to cross with another node port", func(ctx context.Context) (bool, string) {
+		remote, there := w.remote(ctx, "taken").(*corev1.Service)
+		return there && remote.Spec.Ports[0].NodePort != 0 && remote.Spec.Ports[0].NodePort != taken.Spec.Ports[0].NodePort, w.events.all()
+	})
 	fixture.Must(t, "freeing the node port", env.Milan.Client.Delete(t.Context(), other))
 	w.editLocal("taken", func(o reflection.Object) { o.GetLabels()["touched"] = "true" })
 	w.converged("taken")

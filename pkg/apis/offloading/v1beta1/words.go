@@ -143,6 +143,8 @@ const (
 
 // Reasons of conditions and Events in this group.
 const (
+	// ReasonPartiallyReflected: the provider refused a part of the object, which crossed without it; the message says which.
+	ReasonPartiallyReflected = "PartiallyReflected"
 	// ReasonRemotePodExists: the pod has its twin at the provider.
 	ReasonRemotePodExists = "RemotePodExists"
 	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.
