@@ -131,6 +131,12 @@ func newWorld(t *testing.T, kindName string) *world {
 	}
 	w.local = env.Rome.As(t, account)
 	w.link = &link{client: env.Milan.Slice(t, home, sliceName)}
+	fixture.Await(t, fixture.Patience, "the rights of reflection", func(ctx context.Context) (bool, string) {
+		err := errors.Join(w.local.List(ctx, kind.NewList().(client.ObjectList), client.InNamespace(w.namespace)),
+			w.local.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}),
+			w.link.client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(w.twin)))
+		return err == nil, fmt.Sprint(err)
+	})
 	if kind.WriteOnly() {
 		w.keepLedger()
 	}
