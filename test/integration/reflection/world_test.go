@@ -294,7 +294,7 @@ func (w *world) writes(since fixture.Moment, name string) []string {
 	w.Helper()
 	var list []string
 	for _, write := range env.Milan.Recorder.Since(w, since, func(user string) bool { return user == identity.SliceUser(home, sliceName) }) {
-		if write.Namespace == w.twin && (write.Name == name || write.Name == "") {
+		if write.Namespace == w.twin && write.Name == name {
 			list = append(list, write.Verb)
 		}
 	}
