@@ -82,6 +82,8 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		Endpoints:           endpoints,
 		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
 		DefaultResources:    config.Offloading.DefaultNodeResources,
+		IngressClasses:      config.Offloading.Reflection.Ingress.Offered(),
+		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),

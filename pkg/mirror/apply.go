@@ -35,7 +35,11 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 	if err != nil {
 		return err
 	}
-	return t.act(ctx, c, d, live, true)
+	err = t.act(ctx, c, d, live, true)
+	if t.relax(err) {
+		return t.act(ctx, c, t.decide(live), live, true)
+	}
+	return err
 }
 
 func (t *task) decide(live reflection.Object) decision {

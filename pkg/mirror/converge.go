@@ -56,6 +56,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	if t.skip != nil && t.orphaned {
 		return nil
 	}
+	t.recall()
 	if t.wanted != nil {
 		p.open()
 	}

@@ -444,7 +444,7 @@ func TestOrphansGo(t *testing.T) {
 
 func TestRemoteWatchesOpenLazily(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.start()
+		w.start(func(o *Options) { o.Kinds = reflection.Kinds()[:2] })
 		w.equal("calls for an empty namespace", []string{"get ConfigMap/demo-rome/liqo-secret-ledger", "list ConfigMap/demo-rome"}, sorted(w.remote.took(true)))
 		w.local.put(configMap("a", "1"))
 		w.rest()

@@ -24,9 +24,6 @@ const (
 	maxSliceEndpoints = 1000
 )
 
-// apiServerService is the Service of the API server, in namespace default.
-const apiServerService = "kubernetes"
-
 func endpointSliceKind() Kind {
 	return Kind{
 		Name:           "endpointslice",

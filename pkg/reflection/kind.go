@@ -60,6 +60,12 @@ type Kind struct {
 	RemoteName func(home, name string) string
 	// LocalName undoes RemoteName.
 	LocalName func(home, name string) string
+	// Relax gives up the part of a wanted object that the provider refused with these words, if it works without; a nil result
+	// means that it does not. What is given up is said for people. Nil means that every part is needed.
+	Relax func(wanted Object, refusal string) (relaxed Object, given string)
+	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
+	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.
+	Back func(local, live Object) Object
 	// Twin is what the remote object is, where it is of another kind than the local one. Nil means the same kind.
 	Twin *Twin
 	// Parent names the kind whose object decides about objects of this one, such as the Service of an EndpointSlice; empty
@@ -204,7 +210,9 @@ type Change struct {
 }
 
 // Kinds returns the table of all reflected kinds.
-func Kinds() []Kind { return []Kind{configMapKind(), secretKind(), endpointSliceKind()} }
+func Kinds() []Kind {
+	return []Kind{configMapKind(), secretKind(), serviceKind(), endpointSliceKind(), ingressKind()}
+}
 
 // Lookup finds a kind by the name that users configure it with.
 func Lookup(name string) (Kind, bool) {

@@ -248,7 +248,8 @@ func TestLabelsThatVanishAtHomeGo(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsWrittenWhole(t *testing.T) {
-	for _, kind := range []Kind{configMapKind(), secretKind()} {
+	for _, name := range []string{"configmap", "secret"} {
+		kind, _ := Lookup(name)
 		o := kind.NewObject()
 		wanted := kind.Translate(input(o)).Apply
 		var paths []string

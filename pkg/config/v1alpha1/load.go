@@ -56,7 +56,10 @@ func (c *ControllerManager) complete() {
 	if hardened {
 		policy = offloadingv1beta1.AllowList
 	}
-	for _, kind := range []*offloadingv1beta1.ReflectorConfig{&c.Offloading.Reflection.ConfigMap, &c.Offloading.Reflection.Secret} {
+	reflected := &c.Offloading.Reflection
+	for _, kind := range []*offloadingv1beta1.ReflectorConfig{
+		&reflected.ConfigMap, &reflected.Secret, &reflected.Service.ReflectorConfig, &reflected.Ingress.ReflectorConfig,
+	} {
 		if kind.Type == "" {
 			kind.Type = policy
 		}
@@ -144,12 +147,20 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	} else if o.TwinNamespaces.MaxPerTenant < 1 {
 		errs = append(errs, field.Invalid(twins.Child("maxPerTenant"), o.TwinNamespaces.MaxPerTenant, "must be at least 1"))
 	}
-	policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.Referenced}
-	for name, kind := range map[string]offloadingv1beta1.ReflectorConfig{"configmap": o.Reflection.ConfigMap, "secret": o.Reflection.Secret} {
+	for name, kind := range map[string]offloadingv1beta1.ReflectorConfig{
+		"configmap": o.Reflection.ConfigMap, "secret": o.Reflection.Secret,
+		"service": o.Reflection.Service.ReflectorConfig, "ingress": o.Reflection.Ingress.ReflectorConfig,
+	} {
+		policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList}
+		if name == "configmap" || name == "secret" {
+			policies = append(policies, offloadingv1beta1.Referenced)
+		}
 		if !slices.Contains(policies, kind.Type) {
 			errs = append(errs, field.NotSupported(path.Child("reflection", name, "type"), kind.Type, policies))
 		}
 	}
+	errs = append(errs, validateClasses(path.Child("reflection", "ingress", "ingressClasses"), o.Reflection.Ingress.IngressClasses)...)
+	errs = append(errs, validateClasses(path.Child("reflection", "service", "loadBalancerClasses"), o.Reflection.Service.LoadBalancerClasses)...)
 	for name, quantity := range o.DefaultNodeResources {
 		if quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(path.Child("defaultNodeResources", string(name)), quantity.String(), "must not be negative"))

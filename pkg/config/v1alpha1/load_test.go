@@ -38,6 +38,10 @@ func TestParseRefuses(t *testing.T) {
 		"a negative resource":                           {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
 		"an identity that virtual kubelets do not have": {"profile:", "virtualKubelet: {nodeIdentity: admin}\nprofile:", "virtualKubelet.nodeIdentity: Unsupported value"},
 		"a policy that Secrets do not have":             {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
+		"a policy that Services do not have":            {"offloading: {", "offloading: {reflection: {service: {type: Some}}, ", "offloading.reflection.service.type: Unsupported value"},
+		"an offered class without a name":               {"offloading: {", "offloading: {reflection: {ingress: {ingressClasses: [{default: true}]}}, ", "offloading.reflection.ingress.ingressClasses[0].name: Required value"},
+		"an offered class twice":                        {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a}, {name: a}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].name: Duplicate value"},
+		"two default classes":                           {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a, default: true}, {name: b, default: true}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].default: Invalid value: true: there is another default class"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.Replace(good, tc.from, tc.to, 1)

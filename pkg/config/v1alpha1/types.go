@@ -135,6 +135,10 @@ type Reflection struct {
 	ConfigMap offloadingv1beta1.ReflectorConfig `json:"configmap"`
 	// Secret configures Secrets.
 	Secret offloadingv1beta1.ReflectorConfig `json:"secret"`
+	// Service configures Services.
+	Service ServiceReflection `json:"service"`
+	// Ingress configures Ingresses.
+	Ingress IngressReflection `json:"ingress"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }

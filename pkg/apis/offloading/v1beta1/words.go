@@ -38,6 +38,8 @@ const (
 	SkipReflectionAnnotation = "liqo.io/skip-reflection"
 	// AllowReflectionAnnotation (presence) lets an object cross under policy AllowList.
 	AllowReflectionAnnotation = "liqo.io/allow-reflection"
+	// ForceRemoteNodePortAnnotation ("true") on a Service has its node ports opened at the provider, too.
+	ForceRemoteNodePortAnnotation = "liqo.io/force-remote-node-port"
 	// ManagedByNamespaceMapAnnotation on a twin namespace or its RoleBinding is <tenant namespace>/<NamespaceMap>.
 	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
 	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
@@ -155,6 +157,8 @@ const (
 
 // Reasons of conditions and Events in this group.
 const (
+	// ReasonPartiallyReflected: the provider refused a part of the object, which crossed without it; the message says which.
+	ReasonPartiallyReflected = "PartiallyReflected"
 	// ReasonRemotePodExists: the pod has its twin at the provider.
 	ReasonRemotePodExists = "RemotePodExists"
 	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.

@@ -52,6 +52,8 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"pod":       c.Offloading.Reflection.Pod,
 			"configmap": c.Offloading.Reflection.ConfigMap,
 			"secret":    c.Offloading.Reflection.Secret,
+			"service":   c.Offloading.Reflection.Service.ReflectorConfig,
+			"ingress":   c.Offloading.Reflection.Ingress.ReflectorConfig,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            vk.Extra.Args,

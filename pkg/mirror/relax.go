@@ -1,0 +1,47 @@
+package mirror
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// refusal is what the provider refused lately, and why: it is not asked for again until the object or the settings change.
+type refusal struct{ fingerprint, words string }
+
+// relax gives up what the provider refused, if the kind works without it. It tells the user, once.
+func (t *task) relax(err error) bool {
+	if err == nil || t.kind().Relax == nil || t.wanted == nil || !apierrors.IsInvalid(err) {
+		return false
+	}
+	relaxed, given := t.kind().Relax(t.wanted, err.Error())
+	if relaxed == nil {
+		return false
+	}
+	t.wanted = relaxed
+	t.state.mu.Lock()
+	t.state.refused = refusal{t.fingerprint, err.Error()}
+	t.state.mu.Unlock()
+	t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonPartiallyReflected,
+		fmt.Sprintf("Reflected to cluster %q in part, %s: %s", t.options().Remote, given, err))
+	return true
+}
+
+// recall gives up at once what the provider refused before.
+func (t *task) recall() {
+	if t.kind().Relax == nil || t.wanted == nil {
+		return
+	}
+	t.state.mu.Lock()
+	before := t.state.refused
+	t.state.mu.Unlock()
+	if before.words == "" || before.fingerprint != t.fingerprint {
+		return
+	}
+	if relaxed, _ := t.kind().Relax(t.wanted, before.words); relaxed != nil {
+		t.wanted = relaxed
+	}
+}

@@ -1,0 +1,64 @@
+package mirror
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// forcedService is a Service whose node port is wanted at the provider, too.
+func forcedService(port int32) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "a", Annotations: map[string]string{offloadingv1beta1.ForceRemoteNodePortAnnotation: "true"}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}},
+	}
+}
+
+// TestWhatIsRefusedIsGivenUp covers D6: a Service whose node port is taken at the provider crosses without it.
+func TestWhatIsRefusedIsGivenUp(t *testing.T) {
+	inBubble(t, func(w *world) {
+		refusals := 0
+		w.remote.intercept = func(verb, key string) error {
+			if key != "Service/"+there+"/a" || verb != "create" && verb != "patch" || refusals > 0 {
+				return nil
+			}
+			refusals++
+			return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), "a", field.ErrorList{
+				field.Invalid(field.NewPath("spec", "ports").Index(0).Child("nodePort"), 30080, "provided port is already allocated")})
+		}
+		w.local.put(forcedService(30080))
+		w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service")} })
+		create := "create Service/" + there + "/a"
+		w.wrote("a refused port", create, create)
+		remote, crossed := w.remote.find(at(forcedService(0))).(*corev1.Service)
+		if !crossed || remote.Spec.Ports[0].NodePort != 0 {
+			t.Fatalf("at the provider: %+v", remote)
+		}
+		w.equal("events", []string{"a Warning " + offloadingv1beta1.ReasonPartiallyReflected, "a Normal " + offloadingv1beta1.ReasonSuccessfulReflection}, w.events.took())
+		// Somebody else's change does not have the refused port asked for again.
+		theirs := remote.DeepCopy()
+		theirs.Labels["theirs"] = "1"
+		w.remote.put(theirs)
+		w.wrote("another's change")
+		// The user's does.
+		w.local.put(forcedService(30081))
+		w.wrote("another port", "patch Service/"+there+"/a")
+		if remote := w.remote.find(at(forcedService(0))).(*corev1.Service); remote.Spec.Ports[0].NodePort != 30081 {
+			t.Errorf("node port %d", remote.Spec.Ports[0].NodePort)
+		}
+	})
+}
+
+func kindNamed(t *testing.T, name string) reflection.Kind {
+	kind, known := reflection.Lookup(name)
+	if !known {
+		t.Fatalf("no kind %q", name)
+	}
+	return kind
+}

@@ -1,0 +1,154 @@
+package reflection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// apiServerService is the Service of the API server itself, in namespace default; every cluster has its own.
+const apiServerService = "kubernetes"
+
+func serviceKind() Kind {
+	return Kind{
+		Name:           "service",
+		GVR:            corev1.SchemeGroupVersion.WithResource("services"),
+		GVK:            corev1.SchemeGroupVersion.WithKind("Service"),
+		DefaultPolicy:  offloadingv1beta1.DenyList,
+		DefaultWorkers: 3,
+		NewObject:      func() Object { return &corev1.Service{} },
+		NewList:        func() ObjectList { return &corev1.ServiceList{} },
+		Translate:      translateService,
+		Changes:        serviceChanges,
+		MustRecreate:   serviceMustRecreate,
+		Relax:          serviceRelax,
+	}
+}
+
+func translateService(in Input) Result {
+	local := in.Local.(*corev1.Service)
+	if skip := whyServiceStays(in, local); skip != nil {
+		return Result{Skip: skip}
+	}
+	wanted := &corev1.Service{ObjectMeta: remoteMeta(in, local.Name), Spec: remoteServiceSpec(in, local)}
+	if skip := tooLarge(wanted, 0); skip != nil {
+		return Result{Skip: skip}
+	}
+	return Result{Apply: wanted}
+}
+
+func whyServiceStays(in Input, local *corev1.Service) *Skip {
+	if local.Namespace == metav1.NamespaceDefault && local.Name == apiServerService {
+		return &Skip{
+			Reason:  offloadingv1beta1.ReasonNotReflectable,
+			Message: fmt.Sprintf("stays at home: Service %s/%s leads to the API server of its own cluster", local.Namespace, local.Name),
+		}
+	}
+	if skip := whyNeverReflected(in); skip != nil {
+		return skip
+	}
+	return WhyNotReflected(in, offloadingv1beta1.DenyList)
+}
+
+// remoteServiceSpec names each field that travels, so that one which Kubernetes adds stays at home until somebody looked
+// at it. Left to the provider are all addresses and ports that a cluster allocates, and the order of IP families. External
+// addresses never travel: they would draw traffic of the provider's nodes.
+func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
+	spec := local.Spec
+	remote := corev1.ServiceSpec{
+		Type:                          serviceType(spec),
+		Selector:                      spec.Selector,
+		Ports:                         remotePorts(local),
+		ExternalName:                  spec.ExternalName,
+		SessionAffinity:               spec.SessionAffinity,
+		SessionAffinityConfig:         spec.SessionAffinityConfig,
+		ExternalTrafficPolicy:         spec.ExternalTrafficPolicy,
+		InternalTrafficPolicy:         spec.InternalTrafficPolicy,
+		TrafficDistribution:           spec.TrafficDistribution,
+		IPFamilyPolicy:                remoteFamilyPolicy(spec.IPFamilyPolicy),
+		AllocateLoadBalancerNodePorts: spec.AllocateLoadBalancerNodePorts,
+		LoadBalancerSourceRanges:      spec.LoadBalancerSourceRanges,
+		PublishNotReadyAddresses:      spec.PublishNotReadyAddresses,
+	}
+	if isHeadless(spec) {
+		remote.ClusterIP = corev1.ClusterIPNone
+	}
+	if class := in.Provider.LoadBalancerClass; class != "" && remote.Type == corev1.ServiceTypeLoadBalancer {
+		remote.LoadBalancerClass = &class
+	}
+	return remote
+}
+
+// remoteFamilyPolicy asks for two IP families only where there are two: a provider with one refuses a Service that requires
+// both.
+func remoteFamilyPolicy(local *corev1.IPFamilyPolicy) *corev1.IPFamilyPolicy {
+	if local == nil || *local != corev1.IPFamilyPolicyRequireDualStack {
+		return local
+	}
+	policy := corev1.IPFamilyPolicyPreferDualStack
+	return &policy
+}
+
+func remotePorts(local *corev1.Service) []corev1.ServicePort {
+	forced := local.Annotations[offloadingv1beta1.ForceRemoteNodePortAnnotation] == "true"
+	var ports []corev1.ServicePort
+	for _, port := range local.Spec.Ports {
+		remote := corev1.ServicePort{
+			Name: port.Name, Protocol: port.Protocol, AppProtocol: port.AppProtocol, Port: port.Port, TargetPort: port.TargetPort,
+		}
+		if forced {
+			remote.NodePort = port.NodePort
+		}
+		ports = append(ports, remote)
+	}
+	return ports
+}
+
+// serviceType is the type of a Service, as an API server defaults it.
+func serviceType(spec corev1.ServiceSpec) corev1.ServiceType {
+	if spec.Type == "" {
+		return corev1.ServiceTypeClusterIP
+	}
+	return spec.Type
+}
+
+func isHeadless(spec corev1.ServiceSpec) bool {
+	return spec.ClusterIP == corev1.ClusterIPNone && serviceType(spec) != corev1.ServiceTypeExternalName
+}
+
+// serviceMustRecreate names what an API server never changes: whether a Service has a cluster IP, unless it becomes an
+// ExternalName or was one, and the class of a load balancer. A class that the provider chose where none is wanted stays.
+func serviceMustRecreate(liveObject, wantedObject Object) string {
+	live, wanted := liveObject.(*corev1.Service).Spec, wantedObject.(*corev1.Service).Spec
+	liveType, wantedType := serviceType(live), serviceType(wanted)
+	named := liveType == corev1.ServiceTypeExternalName || wantedType == corev1.ServiceTypeExternalName
+	switch {
+	case !named && isHeadless(live) != isHeadless(wanted):
+		return "spec.clusterIP"
+	case liveType == corev1.ServiceTypeLoadBalancer && wantedType == liveType && wanted.LoadBalancerClass != nil &&
+		(live.LoadBalancerClass == nil || *live.LoadBalancerClass != *wanted.LoadBalancerClass):
+		return "spec.loadBalancerClass"
+	default:
+		return ""
+	}
+}
+
+// serviceRelax leaves node ports that were forced upon the provider to it, if it cannot open them: they may be taken there,
+// or outside of its range.
+func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
+	wanted := wantedObject.(*corev1.Service)
+	forced := slices.ContainsFunc(wanted.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
+	if !forced || !strings.Contains(refusal, ".nodePort: ") {
+		return nil, ""
+	}
+	without := wanted.DeepCopy()
+	for i := range without.Spec.Ports {
+		without.Spec.Ports[i].NodePort = 0
+	}
+	return without, "its node ports are not those of this cluster"
+}

@@ -1,0 +1,302 @@
+package reflection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+var env fixture.Environment
+
+func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{}) }
+
+const (
+	home, provider = "rome", "milan"
+	sliceName      = "slice"
+)
+
+// link is the connection to the provider, which the test cuts and mends.
+type link struct {
+	client client.WithWatch
+
+	mu          sync.Mutex
+	cut         bool
+	subscribers []func()
+}
+
+var errCut = errors.New("the test cut the connection")
+
+func (l *link) Client() (client.WithWatch, error) {
+	if connected, _ := l.State(); !connected {
+		return nil, errCut
+	}
+	return l.client, nil
+}
+
+func (l *link) State() (connected bool, epoch int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.cut, 1
+}
+
+func (l *link) Subscribe(f func()) func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.subscribers = append(l.subscribers, f)
+	return func() {}
+}
+
+// connect mends or cuts the connection.
+func (l *link) connect(connected bool) {
+	l.mu.Lock()
+	l.cut = !connected
+	subscribers := slices.Clone(l.subscribers)
+	l.mu.Unlock()
+	for _, f := range subscribers {
+		f()
+	}
+}
+
+// notebook keeps Events.
+type notebook struct {
+	mu     sync.Mutex
+	events []string
+}
+
+// Event notes an Event.
+func (n *notebook) Event(_ runtime.Object, _, reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, reason+": "+message)
+}
+
+func (n *notebook) all() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.events, "\n")
+}
+
+// world is an offloaded namespace with an engine that reflects one kind.
+type world struct {
+	*testing.T
+	kind            reflection.Kind
+	namespace, twin string
+	link            *link
+	events          *notebook
+	local           *fixture.User
+	stop            func()
+}
+
+func newWorld(t *testing.T, kindName string) *world {
+	t.Helper()
+	kind, known := reflection.Lookup(kindName)
+	if !known {
+		t.Fatalf("no kind %q", kindName)
+	}
+	w := &world{T: t, kind: kind, namespace: fixture.Unique("shop"), events: &notebook{}}
+	w.twin = w.namespace + "-" + home
+	account := "system:serviceaccount:" + w.namespace + ":virtual-kubelet"
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "reflection", Namespace: w.namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-virtual-kubelet-local"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}},
+		},
+	} {
+		fixture.Must(t, "creating "+object.GetName()+" at home", env.Rome.Client.Create(t.Context(), object))
+	}
+	for _, object := range fixture.TwinNamespace(w.twin, home) {
+		fixture.Must(t, "creating "+object.GetName()+" at the provider", env.Milan.Client.Create(t.Context(), object))
+	}
+	w.local = env.Rome.As(t, account)
+	w.link = &link{client: env.Milan.Slice(t, home, sliceName)}
+	fixture.Await(t, fixture.Patience, "the rights of reflection", func(ctx context.Context) (bool, string) {
+		err := errors.Join(w.local.List(ctx, kind.NewList().(client.ObjectList), client.InNamespace(w.namespace)),
+			w.local.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}),
+			w.link.client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(w.twin)))
+		return err == nil, fmt.Sprint(err)
+	})
+	if kind.WriteOnly() {
+		w.keepLedger()
+	}
+	w.start()
+	return w
+}
+
+// keepLedger writes the ledger of Secrets, as the provider's controller manager does.
+func (w *world) keepLedger() {
+	go wait.UntilWithContext(w.Context(), func(ctx context.Context) {
+		var secrets corev1.SecretList
+		if env.Milan.Client.List(ctx, &secrets, client.InNamespace(w.twin), client.MatchingLabels{offloadingv1beta1.OriginLabel: home}) != nil {
+			return
+		}
+		data := map[string]string{}
+		for _, s := range secrets.Items {
+			data[s.Name] = reflection.OriginUID(&s) + " " + reflection.SecretHash(&s)
+		}
+		ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.twin, Name: offloadingv1beta1.SecretLedger}}
+		if err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(ledger), ledger); apierrors.IsNotFound(err) {
+			ledger.Data = data
+			_ = env.Milan.Client.Create(ctx, ledger)
+			return
+		}
+		if !maps.Equal(ledger.Data, data) {
+			ledger.Data = data
+			_ = env.Milan.Client.Update(ctx, ledger)
+		}
+	}, 100*time.Millisecond)
+}
+
+// start runs a new engine, as after a restart.
+func (w *world) start() {
+	w.Helper()
+	engine, err := mirror.New(mirror.Options{
+		Home: home, Remote: provider, NodeName: provider, Kinds: []reflection.Kind{w.kind},
+		Local: w.local, Peer: w.link, Recorder: w.events,
+	})
+	fixture.Must(w, "making an engine", err)
+	engine.SetMapping(map[string]string{w.namespace: w.twin})
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan error, 1)
+	go func() { done <- engine.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("running the engine: %v", err)
+		}
+	})
+	w.Cleanup(w.stop)
+}
+
+// restart ends the engine and runs another one.
+func (w *world) restart() {
+	w.Helper()
+	w.stop()
+	w.start()
+}
+
+// put creates an object at home.
+func (w *world) put(o reflection.Object) reflection.Object {
+	w.Helper()
+	o.SetNamespace(w.namespace)
+	fixture.Must(w, "creating "+o.GetName()+" at home", env.Rome.Client.Create(w.Context(), o))
+	return o
+}
+
+// edit changes an object of a cluster until nobody else's write comes between.
+func (w *world) edit(c *fixture.Cluster, namespace, name string, change func(reflection.Object)) {
+	w.Helper()
+	fixture.Await(w, fixture.Patience, "an edit of "+name, func(ctx context.Context) (bool, string) {
+		o := w.kind.NewObject()
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+			return false, err.Error()
+		}
+		change(o)
+		err := c.Client.Update(ctx, o)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+func (w *world) editLocal(name string, change func(reflection.Object)) {
+	w.Helper()
+	w.edit(env.Rome, w.namespace, name, change)
+}
+
+func (w *world) editRemote(name string, change func(reflection.Object)) {
+	w.Helper()
+	w.edit(env.Milan, w.twin, name, change)
+}
+
+func (w *world) deleteFrom(c *fixture.Cluster, namespace, name string) {
+	w.Helper()
+	o := w.kind.NewObject()
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	fixture.Must(w, "deleting "+name, c.Client.Delete(w.Context(), o))
+}
+
+// remote reads a remote object; nil if there is none.
+func (w *world) remote(ctx context.Context, name string) reflection.Object {
+	o := w.kind.NewObject()
+	if env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: w.twin, Name: name}, o) != nil {
+		return nil
+	}
+	return o
+}
+
+// converged waits until the remote object is what the local one is translated to, and returns it.
+func (w *world) converged(name string) reflection.Object {
+	w.Helper()
+	var remote reflection.Object
+	fixture.Await(w, fixture.Patience, w.kind.Name+" "+name+" to be in step", func(ctx context.Context) (bool, string) {
+		local := w.kind.NewObject()
+		if err := w.local.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, local); err != nil {
+			return false, err.Error()
+		}
+		result := w.kind.Translate(reflection.Input{Local: local, Home: home, Remote: provider, RemoteNamespace: w.twin})
+		remote = w.remote(ctx, name)
+		if remote == nil || result.Apply == nil {
+			return false, fmt.Sprintf("remote object: %v; skip: %+v; events:\n%s", remote != nil, result.Skip, w.events.all())
+		}
+		if reflection.OriginUID(remote) != string(local.GetUID()) || w.kind.Immutable(remote, result.Apply) != "" {
+			return false, "the remote object stands for another one; events:\n" + w.events.all()
+		}
+		rest := w.kind.Differences(remote, result.Apply)
+		return len(rest) == 0, fmt.Sprintf("to change: %+v; events:\n%s", rest, w.events.all())
+	})
+	return remote
+}
+
+// gone waits until there is no remote object.
+func (w *world) gone(name string) {
+	w.Helper()
+	fixture.Await(w, fixture.Patience, "the remote "+name+" to go", func(ctx context.Context) (bool, string) {
+		return w.remote(ctx, name) == nil, "it is there"
+	})
+}
+
+// told waits until an Event says all words.
+func (w *world) told(words ...string) {
+	w.Helper()
+	fixture.Await(w, fixture.Patience, "an Event that says "+strings.Join(words, " and "), func(context.Context) (bool, string) {
+		for event := range strings.Lines(w.events.all()) {
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(event, word) }) {
+				return true, ""
+			}
+		}
+		return false, w.events.all()
+	})
+}
+
+// writes are what the engine wrote of an object at the provider since a moment.
+func (w *world) writes(since fixture.Moment, name string) []string {
+	w.Helper()
+	var list []string
+	for _, write := range env.Milan.Recorder.Since(w, since, func(user string) bool { return user == identity.SliceUser(home, sliceName) }) {
+		if write.Namespace == w.twin && write.Name == name {
+			list = append(list, write.Verb)
+		}
+	}
+	return list
+}
