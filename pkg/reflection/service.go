@@ -67,13 +67,16 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 		ExternalName:                  spec.ExternalName,
 		SessionAffinity:               spec.SessionAffinity,
 		SessionAffinityConfig:         spec.SessionAffinityConfig,
-		ExternalTrafficPolicy:         spec.ExternalTrafficPolicy,
 		InternalTrafficPolicy:         spec.InternalTrafficPolicy,
 		TrafficDistribution:           spec.TrafficDistribution,
 		IPFamilyPolicy:                remoteFamilyPolicy(spec.IPFamilyPolicy),
 		AllocateLoadBalancerNodePorts: spec.AllocateLoadBalancerNodePorts,
 		LoadBalancerSourceRanges:      spec.LoadBalancerSourceRanges,
 		PublishNotReadyAddresses:      spec.PublishNotReadyAddresses,
+	}
+	if usesNodePorts(spec) {
+		// At home it may also be there because of external addresses, without which it is refused.
+		remote.ExternalTrafficPolicy = spec.ExternalTrafficPolicy
 	}
 	if isHeadless(spec) {
 		remote.ClusterIP = corev1.ClusterIPNone

@@ -203,9 +203,6 @@ var rows = map[string]func(w *world, s specimen){
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.twin},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{s.quota: resource.MustParse("0")}}}
 		fixture.Must(w, "creating a ResourceQuota", env.Milan.Client.Create(w.Context(), quota))
-		quota.Status.Hard = quota.Spec.Hard
-		quota.Status.Used = quota.Spec.Hard
-		fixture.Must(w, "counting the ResourceQuota", env.Milan.Client.Status().Update(w.Context(), quota))
 		w.refuses(s, true)
 		w.put(s.make("refused"))
 		w.told(offloadingv1beta1.ReasonFailedReflection, "exceeded quota: none")

@@ -147,13 +147,9 @@ func newWorld(t *testing.T, kindName string) *world {
 // keepLedger writes the ledger of Secrets, as the provider's controller manager does.
 func (w *world) keepLedger() {
 	go wait.UntilWithContext(w.Context(), func(ctx context.Context) {
-		var secrets corev1.SecretList
-		if env.Milan.Client.List(ctx, &secrets, client.InNamespace(w.twin), client.MatchingLabels{offloadingv1beta1.OriginLabel: home}) != nil {
+		data, err := w.entries(ctx)
+		if err != nil {
 			return
-		}
-		data := map[string]string{}
-		for _, s := range secrets.Items {
-			data[s.Name] = reflection.OriginUID(&s) + " " + reflection.SecretHash(&s)
 		}
 		ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.twin, Name: offloadingv1beta1.SecretLedger}}
 		if err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(ledger), ledger); apierrors.IsNotFound(err) {
@@ -166,6 +162,28 @@ func (w *world) keepLedger() {
 			_ = env.Milan.Client.Update(ctx, ledger)
 		}
 	}, 100*time.Millisecond)
+}
+
+// ledgerKept waits until the ledger shows all that was written.
+func (w *world) ledgerKept() {
+	w.Helper()
+	fixture.Await(w, fixture.Patience, "the ledger to be in step", func(ctx context.Context) (bool, string) {
+		data, err := w.entries(ctx)
+		ledger := &corev1.ConfigMap{}
+		err = errors.Join(err, env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: w.twin, Name: offloadingv1beta1.SecretLedger}, ledger))
+		return err == nil && maps.Equal(ledger.Data, data), fmt.Sprint(ledger.Data, data, err)
+	})
+}
+
+// entries are what the ledger has to show.
+func (w *world) entries(ctx context.Context) (map[string]string, error) {
+	var secrets corev1.SecretList
+	err := env.Milan.Client.List(ctx, &secrets, client.InNamespace(w.twin), client.MatchingLabels{offloadingv1beta1.OriginLabel: home})
+	data := map[string]string{}
+	for _, s := range secrets.Items {
+		data[s.Name] = reflection.OriginUID(&s) + " " + reflection.SecretHash(&s)
+	}
+	return data, err
 }
 
 // start runs a new engine, as after a restart.
@@ -192,6 +210,9 @@ func (w *world) start() {
 // restart ends the engine and runs another one.
 func (w *world) restart() {
 	w.Helper()
+	if w.kind.WriteOnly() {
+		w.ledgerKept()
+	}
 	w.stop()
 	w.start()
 }
