@@ -200,9 +200,11 @@ func drawService(t *rapid.T, label string) *corev1.Service {
 		spec.LoadBalancerSourceRanges = []string{"1.0.0.0/8"}
 		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(rapid.Int32Range(1, 2).Draw(t, label+" timeout"))}}
 	}
-	for range rapid.IntRange(0, 3).Draw(t, label+" ports") {
+	// API servers refuse two ports of one name or number.
+	names := rapid.Permutation([]string{"a", "b", "c"}).Draw(t, label+" names")
+	for i, port := range rapid.SliceOfNDistinct(rapid.Int32Range(1, 4), 0, 3, rapid.ID[int32]).Draw(t, label+" ports") {
 		spec.Ports = append(spec.Ports, corev1.ServicePort{
-			Name: pick("name", "a", "b", "c"), Port: rapid.Int32Range(1, 3).Draw(t, label+" port"), NodePort: rapid.Int32Range(0, 3).Draw(t, label+" node port"),
+			Name: names[i], Port: port, NodePort: rapid.Int32Range(0, 3).Draw(t, label+" node port"),
 			Protocol: corev1.Protocol(pick("protocol", "TCP", "UDP", "")), TargetPort: intstr.FromInt32(rapid.Int32Range(0, 2).Draw(t, label+" target")),
 		})
 	}
