@@ -60,7 +60,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 // copiedSpec keeps what the table of fields calls copied, and the mapped fields that others take over from here.
 func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
-		Volumes: s.Volumes, InitContainers: s.InitContainers, Containers: s.Containers,
+		Volumes: s.Volumes, InitContainers: s.InitContainers, Containers: s.Containers, EphemeralContainers: s.EphemeralContainers,
 		RestartPolicy: s.RestartPolicy, TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
 		ActiveDeadlineSeconds: s.ActiveDeadlineSeconds, DNSPolicy: s.DNSPolicy, DNSConfig: s.DNSConfig,
 		ShareProcessNamespace: s.ShareProcessNamespace, SecurityContext: s.SecurityContext,
@@ -105,7 +105,7 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 }
 
 // ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
-// tolerations that were added. Nothing else of a running pod may change; what the provider added stays.
+// tolerations and ephemeral containers that were added. Nothing else of a running pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
 	have, want := &live.Spec.Pod, &wanted.Spec.Pod
@@ -117,6 +117,9 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	}
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
+	}
+	if debugging := withEphemeral(have.EphemeralContainers, want.EphemeralContainers); len(debugging) != len(have.EphemeralContainers) {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "ephemeralContainers"}, Value: debugging})
 	}
 	tolerations := slices.Clone(have.Tolerations)
 	for _, t := range want.Tolerations {
@@ -141,4 +144,15 @@ func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
 		}
 	}
 	return live, changed
+}
+
+// withEphemeral returns the live ephemeral containers and those that were added: none of them ever changes or goes.
+func withEphemeral(live, wanted []corev1.EphemeralContainer) []corev1.EphemeralContainer {
+	live = slices.Clone(live)
+	for i := range wanted {
+		if !slices.ContainsFunc(live, func(has corev1.EphemeralContainer) bool { return has.Name == wanted[i].Name }) {
+			live = append(live, wanted[i])
+		}
+	}
+	return live
 }

@@ -121,4 +121,7 @@ func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
 	for i := range spec.Containers {
 		do(&spec.Containers[i])
 	}
+	for i := range spec.EphemeralContainers {
+		do((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
 }

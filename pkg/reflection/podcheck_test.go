@@ -65,8 +65,12 @@ func TestCheckShadowPod(t *testing.T) {
 			refused("spec.pod.resourceClaims", msgNotListed), Rules{}, true},
 		"a container's resource claims": {func(s *corev1.PodSpec) { s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "x"}} },
 			refused(container+".resources.claims", msgNotListed), Rules{}, true},
-		"ephemeral containers": {func(s *corev1.PodSpec) { s.EphemeralContainers = make([]corev1.EphemeralContainer, 1) },
-			refused("spec.pod.ephemeralContainers", msgNotListed), Rules{}, true},
+		"an ephemeral container": {set: func(s *corev1.PodSpec) {
+			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "b", TTY: true}, TargetContainerName: "c"}}
+		}},
+		"a privileged ephemeral container": {func(s *corev1.PodSpec) {
+			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}
+		}, refused("spec.pod.ephemeralContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
 		"scheduling gates": {func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },
 			refused("spec.pod.schedulingGates", msgNotListed), Rules{}, true},
 		"a host path":                  {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), refused("spec.pod.volumes[0].hostPath", msgVolume), Rules{VolumeSources: []string{"hostPath"}}, false},

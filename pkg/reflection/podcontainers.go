@@ -19,6 +19,12 @@ func (t *translation) containers() {
 		t.local.Status.ContainerStatuses, t.remote.Status.ContainerStatuses)
 	t.out.InitContainerStatuses = t.list("initContainerStatuses", names(t.local.Spec.InitContainers),
 		t.local.Status.InitContainerStatuses, t.remote.Status.InitContainerStatuses)
+	ephemeral := make([]string, len(t.local.Spec.EphemeralContainers))
+	for i := range ephemeral {
+		ephemeral[i] = t.local.Spec.EphemeralContainers[i].Name
+	}
+	t.out.EphemeralContainerStatuses = t.list("ephemeralContainerStatuses", ephemeral,
+		t.local.Status.EphemeralContainerStatuses, t.remote.Status.EphemeralContainerStatuses)
 }
 
 func names(containers []corev1.Container) []string {

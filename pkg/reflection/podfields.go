@@ -31,15 +31,21 @@ type fields struct{ copied, mapped, local, refused string }
 // refused field are not listed.
 var podFields = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.PodSpec](): {
-		copied: "volumes initContainers containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds " +
+		copied: "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds " +
 			"dnsPolicy dnsConfig shareProcessNamespace securityContext imagePullSecrets hostname subdomain " +
 			"hostAliases enableServiceLinks topologySpreadConstraints setHostnameAsFQDN hostUsers resources hostnameOverride",
 		mapped: "nodeSelector affinity tolerations serviceAccountName serviceAccount automountServiceAccountToken runtimeClassName readinessGates",
 		local: "nodeName schedulerName priorityClassName priority preemptionPolicy overhead os schedulingGates " +
-			"ephemeralContainers schedulingGroup evictionResponders",
+			"schedulingGroup evictionResponders",
 		refused: "hostNetwork hostPID hostIPC resourceClaims",
 	},
 	reflect.TypeFor[corev1.Container](): {
+		copied: "name image command args workingDir ports envFrom env resources resizePolicy restartPolicy restartPolicyRules " +
+			"volumeMounts volumeDevices livenessProbe readinessProbe startupProbe lifecycle terminationMessagePath " +
+			"terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty",
+	},
+	reflect.TypeFor[corev1.EphemeralContainer](): {copied: "EphemeralContainerCommon targetContainerName"},
+	reflect.TypeFor[corev1.EphemeralContainerCommon](): {
 		copied: "name image command args workingDir ports envFrom env resources resizePolicy restartPolicy restartPolicyRules " +
 			"volumeMounts volumeDevices livenessProbe readinessProbe startupProbe lifecycle terminationMessagePath " +
 			"terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty",

@@ -61,7 +61,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 			if old.UID != new.UID || old.Generation != new.Generation || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
-				old.Status.Phase != new.Status.Phase || len(old.Finalizers) != len(new.Finalizers) {
+				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || old.Status.Phase != new.Status.Phase || len(old.Finalizers) != len(new.Finalizers) {
 				r.work.Add(keyOf(new))
 			}
 			r.status.Add(keyOf(new))

@@ -48,6 +48,9 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 	for i := range local.Spec.Containers {
 		target.Containers = append(target.Containers, local.Spec.Containers[i].Name)
 	}
+	for i := range local.Spec.EphemeralContainers {
+		target.Containers = append(target.Containers, local.Spec.EphemeralContainers[i].Name)
+	}
 	return target, nil
 }
 

@@ -101,17 +101,27 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
-	r.accept(local)
 	wanted, refused := reflection.ShadowPod(local, r.input(v))
 	if refused != nil {
 		// It runs already; what changed since cannot be taken over.
+		r.accept(local)
 		return nil
 	}
 	changes := reflection.ShadowPodChanges(v.shadow, wanted)
 	if len(changes) == 0 {
+		r.accept(local)
 		return nil
 	}
-	return patchShadow(ctx, v.clients, v.shadow, changes)
+	err := patchShadow(ctx, v.clients, v.shadow, changes)
+	if err == nil {
+		r.accept(local)
+		return nil
+	}
+	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
+		// The pod runs on as it is. Whoever changed it wants to know why nothing came of that.
+		r.refuse(local, refusalOf(err, r.options.Remote))
+	}
+	return err
 }
 
 func (r *Reconciler) input(v view) reflection.PodInput {

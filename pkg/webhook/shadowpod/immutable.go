@@ -8,7 +8,7 @@ import (
 )
 
 // whyImmutable returns why one specification may not follow another, or nothing if it may: as in a Pod, only images, a
-// shorter or new activeDeadlineSeconds, and additional tolerations.
+// shorter or new activeDeadlineSeconds, and additional tolerations and ephemeral containers.
 func whyImmutable(old, now *corev1.PodSpec) string {
 	if len(old.Containers) != len(now.Containers) || len(old.InitContainers) != len(now.InitContainers) {
 		return "containers cannot be added or removed"
@@ -24,6 +24,14 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 			return "tolerations can only be added"
 		}
 	}
+	if len(now.EphemeralContainers) < len(old.EphemeralContainers) || !equality.Semantic.DeepEqual(old.EphemeralContainers, now.EphemeralContainers[:len(old.EphemeralContainers)]) {
+		return "ephemeral containers can only be added"
+	}
+	for i := range now.EphemeralContainers {
+		if r := now.EphemeralContainers[i].Resources; len(r.Requests) > 0 || len(r.Limits) > 0 {
+			return "ephemeral containers have no resources of their own"
+		}
+	}
 	rest := now.DeepCopy()
 	for i := range rest.Containers {
 		rest.Containers[i].Image = old.Containers[i].Image
@@ -32,9 +40,10 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 		rest.InitContainers[i].Image = old.InitContainers[i].Image
 	}
 	rest.ActiveDeadlineSeconds, rest.Tolerations = old.ActiveDeadlineSeconds, old.Tolerations
+	rest.EphemeralContainers = old.EphemeralContainers
 	if !equality.Semantic.DeepEqual(old, rest) {
 		return fmt.Sprintf("the specification of a pod cannot be changed, but for %s; delete the ShadowPod and create it again",
-			"images, activeDeadlineSeconds and additional tolerations")
+			"images, activeDeadlineSeconds and additional tolerations and ephemeral containers")
 	}
 	return ""
 }

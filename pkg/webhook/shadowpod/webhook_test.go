@@ -212,13 +212,20 @@ func TestUpdate(t *testing.T) {
 		"V14: a wish for logs": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Annotations = map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"}
 		}, same, ""},
-		"the image":          {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
-		"a new toleration":   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
-		"a toleration less":  {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
-		"another toleration": {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
-		"a deadline":         {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, same, ""},
-		"a later deadline":   {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](6) }, same, "PodRefused: activeDeadlineSeconds"},
-		"another command":    {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Command = []string{"sh"} }, same, "PodRefused: the specification of a pod cannot be changed"},
+		"the image":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
+		"a new toleration":            {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
+		"a toleration less":           {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
+		"another toleration":          {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
+		"an ephemeral container":      {nil, debugging("d"), same, ""},
+		"an ephemeral container less": {debugging("d"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.EphemeralContainers = nil }, same, "PodRefused: ephemeral containers can only be added"},
+		"another ephemeral container": {debugging("d"), debugging("e"), same, "PodRefused: ephemeral containers can only be added"},
+		"V9: an ephemeral container with resources": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			debugging("d")(s)
+			s.Spec.Pod.EphemeralContainers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3")}
+		}, same, "PodRefused: ephemeral containers have no resources"},
+		"a deadline":       {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, same, ""},
+		"a later deadline": {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](5) }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.ActiveDeadlineSeconds = ptr.To[int64](6) }, same, "PodRefused: activeDeadlineSeconds"},
+		"another command":  {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Command = []string{"sh"} }, same, "PodRefused: the specification of a pod cannot be changed"},
 		"a container more": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers = append(s.Spec.Pod.Containers, corev1.Container{Name: "d"})
 		}, same, "PodRefused: containers cannot be added"},
@@ -269,5 +276,12 @@ func TestMutate(t *testing.T) {
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%s: error %v, patch %s, want %s", name, err, got, tc.want)
 		}
+	}
+}
+
+// debugging gives the pod just one ephemeral container.
+func debugging(name string) func(*offloadingv1beta1.ShadowPod) {
+	return func(s *offloadingv1beta1.ShadowPod) {
+		s.Spec.Pod.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "busybox"}}}
 	}
 }

@@ -149,6 +149,8 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	// Whatever the allow-list says: a consumer does not choose the node by name, and gets a token of the provider only with a
 	// ServiceAccount that the rules name.
 	pod.Spec.NodeName = ""
+	// Kubernetes takes these for a pod that exists only; see debug.
+	pod.Spec.EphemeralContainers = nil
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
@@ -207,7 +209,7 @@ func (r *reconciler) follow(ctx context.Context, s *scope) error {
 		alter(&changed.Spec, &s.shadow.Spec.Pod)
 	}
 	if equality.Semantic.DeepEqual(s.pod, changed) {
-		return nil
+		return r.debug(ctx, s)
 	}
 	if err := r.Patch(ctx, changed, client.MergeFromWithOptions(s.pod, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
