@@ -18,6 +18,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
+	"liqo.io/liqo/pkg/controller/offloading/shadowendpointslice"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
 	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
@@ -82,6 +83,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
+		HideAddresses:       !*config.Networking.ReflectIPs,
 		VirtualNodes:        config.Offloading.Enabled,
 	})
 	if err != nil {
@@ -120,13 +122,19 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				Rules: placement.TwinRules{
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
-				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, corev1.ResourcePods: twinObjects}},
-				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
+				Labels: podSecurityLabels(twins.PodSecurity),
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+					"count/configmaps": twinObjects, "count/secrets": twinObjects, corev1.ResourcePods: twinObjects,
+					"count/shadowendpointslices.offloading.liqo.io": twinObjects,
+				}},
+				Manager: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},
 		"virtualnode": func() error {
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(config.IPAM.Prefixes())})
+		},
+		"shadowendpointslice": func() error {
+			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
 		},
 		"shadowpod":    func() error { return shadowpod.Register(mgr, shadowpod.Options{Check: check}) },
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },

@@ -44,6 +44,8 @@ type flags struct {
 	pods             reflector
 	configMaps       reflector
 	secrets          reflector
+	endpointSlices   int32
+	hideAddresses    bool
 	metricsEnabled   bool
 	metricsAddress   string
 	leaseEnabled     bool
@@ -116,6 +118,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 		set.Int32Var(&r.into.workers, r.name+"-reflection-workers", r.workers, "how many objects of the kind are handled at a time; 0 turns the kind off")
 		set.StringVar(&r.into.policy, r.name+"-reflection-type", "", "policy of the kind: DenyList or AllowList; empty means the kind's default")
 	}
+	set.Int32Var(&f.endpointSlices, "endpointslice-reflection-workers", 10, "how many objects of the kind are handled at a time; 0 turns the kind off")
+	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
@@ -148,6 +152,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 		default:
 			return nil, fmt.Errorf("--%s-reflection-type must be DenyList or AllowList", name)
 		}
+	}
+	if f.endpointSlices < 0 || f.endpointSlices > 1000 {
+		return nil, errors.New("--endpointslice-reflection-workers must be between 0 and 1000")
 	}
 	if f.pods.workers == 0 && f.createNode {
 		return nil, errors.New("--pod-reflection-workers must be at least 1; --create-node=false runs no pods")

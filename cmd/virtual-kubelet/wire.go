@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,7 +40,7 @@ type kubelet struct {
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
-	mirror   *mirror.Engine
+	mirror   *mirroring
 	node     *nodeSide
 }
 
@@ -123,25 +124,24 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *kubelet) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	engine, err := mirror.New(mirror.Options{
+	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry,
-	})
-	if err != nil {
-		return err
 	}
-	k.mirror = engine
+	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
 	group.Go(func() error { return k.peer.Run(ctx) })
-	group.Go(func() error { return engine.Run(ctx) })
+	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
 	group.Go(func() error {
-		watchOne(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) {
-				engine.SetNotReflected(notReflected(vn))
-				k.node.setVirtualNode(ctx, vn)
+		watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
+			k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
+				k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
+				if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
+					k.node.setVirtualNode(ctx, all[i])
+				}
 			})
 		return nil
 	})
@@ -149,7 +149,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
-				engine.SetMapping(mapping.Effective)
+				k.mirror.setMapping(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil
@@ -166,6 +166,11 @@ func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
 			policy = kind.DefaultPolicy
 		}
 		config[name] = offloadingv1beta1.ReflectorConfig{NumWorkers: r.workers, Type: policy}
+	}
+	// EndpointSlices follow the policy of their Services.
+	config["endpointslice"] = offloadingv1beta1.ReflectorConfig{NumWorkers: k.flags.endpointSlices}
+	if k.flags.hideAddresses {
+		config["endpointslice"] = offloadingv1beta1.ReflectorConfig{}
 	}
 	return config
 }

@@ -52,6 +52,8 @@ type Options struct {
 	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
 	// Workers of each of the two queues (default 10).
 	Workers int
+	// HideAddresses keeps the addresses of remote pods out of local ones.
+	HideAddresses bool
 	// Clock tells the time; nil means the real one.
 	Clock clock.WithTicker
 }

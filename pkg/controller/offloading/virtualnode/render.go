@@ -31,7 +31,7 @@ const (
 )
 
 // reflected are the kinds that a virtual kubelet takes the number of workers of.
-var reflected = []string{"pod", "configmap", "secret"}
+var reflected = []string{"pod", "endpointslice", "configmap", "secret"}
 
 // Rendering is what a virtual kubelet's Deployment is rendered from.
 type Rendering struct {
@@ -164,7 +164,7 @@ func (in Rendering) args() []string {
 			continue
 		}
 		args = append(args, fmt.Sprintf("--%s-reflection-workers=%d", kind, config.NumWorkers))
-		if config.Type != "" && kind != "pod" {
+		if config.Type != "" && kind != "pod" && kind != "endpointslice" {
 			args = append(args, fmt.Sprintf("--%s-reflection-type=%s", kind, config.Type))
 		}
 	}
