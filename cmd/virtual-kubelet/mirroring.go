@@ -110,16 +110,7 @@ func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags) er
 		return nil
 	case <-m.known:
 	}
-	alone, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-m.crowded:
-			stop()
-		case <-alone.Done():
-		}
-	}()
-	if err := m.reflect(alone); err != nil {
+	if err := m.alone(ctx); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -128,6 +119,25 @@ func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags) er
 		}
 	}
 	return nil
+}
+
+// alone reflects without Lease until there is another virtual node of the provider.
+func (m *mirroring) alone(ctx context.Context) error {
+	select {
+	case <-m.crowded:
+		return nil
+	default:
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-m.crowded:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return m.reflect(ctx)
 }
 
 // reflect runs one engine until the context ends.
