@@ -274,3 +274,8 @@ func TestReferencedObjects(t *testing.T) {
 		}
 	})
 }
+
+func configMapOnly() reflection.Kind {
+	kind, _ := reflection.Lookup("configmap")
+	return kind
+}
