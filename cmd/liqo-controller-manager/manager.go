@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -169,11 +170,13 @@ func serveWith(certificates *servingcert.Manager) func(*tls.Config) {
 func cacheOptions() cache.Options {
 	virtualKubelets := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ComponentLabel: offloadingv1beta1.VirtualKubeletComponent})
 	shadowPods := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod})
+	shadowEndpointSlices := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowEndpointSlice})
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:        {Label: shadowPods},
-			&appsv1.Deployment{}: {Label: virtualKubelets},
+			&corev1.Pod{}:                {Label: shadowPods},
+			&discoveryv1.EndpointSlice{}: {Label: shadowEndpointSlices},
+			&appsv1.Deployment{}:         {Label: virtualKubelets},
 		},
 	}
 }

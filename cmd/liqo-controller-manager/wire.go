@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/nodefailure"
 	"liqo.io/liqo/pkg/controller/offloading/podlog"
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
+	"liqo.io/liqo/pkg/controller/offloading/shadowendpointslice"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
 	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
@@ -87,6 +88,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
+		HideAddresses:       !*config.Networking.ReflectIPs,
 		VirtualNodes:        config.Offloading.Enabled,
 	})
 	if err != nil {
@@ -125,9 +127,12 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				Rules: placement.TwinRules{
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
-				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects}},
-				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
+				Labels: podSecurityLabels(twins.PodSecurity),
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+					"count/configmaps": twinObjects, "count/secrets": twinObjects,
+					"count/shadowendpointslices.offloading.liqo.io": twinObjects,
+				}},
+				Manager: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},
 		"virtualnode": func() error {
@@ -143,7 +148,10 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			}
 			return nodefailure.Register(mgr, nodefailure.Options{})
 		},
-		"podlog":       func() error { return podlog.Register(mgr, podlog.Options{}) },
+		"podlog": func() error { return podlog.Register(mgr, podlog.Options{}) },
+		"shadowendpointslice": func() error {
+			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
+		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})

@@ -37,6 +37,7 @@ type flags struct {
 	pingTimeout      time.Duration
 	nodeLease        time.Duration
 	reflectors       reflectors
+	hideAddresses    bool
 	metricsEnabled   bool
 	metricsAddress   string
 	leaseEnabled     bool
@@ -103,6 +104,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
+	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")

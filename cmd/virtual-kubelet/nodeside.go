@@ -89,7 +89,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: max(1, n.workers),
-		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed,
+		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
 	})
 	if err != nil {
 		return err

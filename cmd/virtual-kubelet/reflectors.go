@@ -101,3 +101,15 @@ func (r *reflectors) config(kind string, t *offloadingv1beta1.VkOptionsTemplate)
 	}
 	return config
 }
+
+// endpointSliceKind is the kind that shows addresses.
+const endpointSliceKind = "endpointslice"
+
+// kind is the configuration of a mirrored kind.
+func (f *flags) kind(name string, t *offloadingv1beta1.VkOptionsTemplate) offloadingv1beta1.ReflectorConfig {
+	config := f.reflectors.config(name, t)
+	if name == endpointSliceKind && f.hideAddresses {
+		config.NumWorkers = 0
+	}
+	return config
+}

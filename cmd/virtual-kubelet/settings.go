@@ -5,18 +5,14 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/klog/v2"
-
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
 )
 
 // settings combines what the VirtualNode and its VkOptionsTemplate say, and passes it on whenever either changes: nothing of
 // it needs a restart. Until both were read, what the flags say is in force.
 type settings struct {
-	k      *kubelet
-	engine *mirror.Engine
+	k *kubelet
 
 	mu       sync.Mutex
 	node     *offloadingv1beta1.VirtualNode
@@ -71,12 +67,10 @@ func (s *settings) setTemplate(ctx context.Context, from templateKey, t *offload
 // apply passes on what is known. The caller locks.
 func (s *settings) apply(ctx context.Context) {
 	not := notReflected(s.node, s.template)
-	s.engine.SetNotReflected(not)
+	s.k.mirror.setNotReflected(not)
 	if s.template != nil {
 		for _, kind := range reflection.Kinds() {
-			if err := s.engine.SetConfig(kind.Name, s.k.flags.reflectors.config(kind.Name, s.template)); err != nil {
-				klog.FromContext(ctx).Error(err, "A kind cannot be configured", "kind", kind.Name)
-			}
+			s.k.mirror.setConfig(kind.Name, s.k.flags.kind(kind.Name, s.template))
 		}
 		s.k.node.setWorkers(int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers))
 	}

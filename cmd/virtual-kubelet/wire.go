@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,7 +40,7 @@ type kubelet struct {
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
-	mirror   *mirror.Engine
+	mirror   *mirroring
 	node     *nodeSide
 	uses     references
 }
@@ -124,34 +125,34 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *kubelet) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	k.uses.nodeless = k.node == nil
-	engine, err := mirror.New(mirror.Options{
+	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry,
-		References: &k.uses,
-	})
-	if err != nil {
-		return err
+		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry, References: &k.uses,
 	}
-	k.mirror = engine
-	k.uses.setEngine(engine)
+	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
+	k.uses.prepare(k.mirror, k.node == nil)
 	group.Go(func() error { return k.peer.Run(ctx) })
-	group.Go(func() error { return engine.Run(ctx) })
+	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
-	settings := &settings{k: k, engine: engine}
+	settings := &settings{k: k}
 	group.Go(func() error {
-		watchOne(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) { settings.setNode(ctx, vn) })
+		watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
+			k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
+				k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
+				if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
+					settings.setNode(ctx, all[i])
+				}
+			})
 		return nil
 	})
 	group.Go(func() error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
-				engine.SetMapping(mapping.Effective)
+				k.mirror.setMapping(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil
@@ -163,7 +164,7 @@ func (k *kubelet) work(ctx context.Context) error {
 func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
 	config := map[string]offloadingv1beta1.ReflectorConfig{}
 	for _, kind := range reflection.Kinds() {
-		config[kind.Name] = k.flags.reflectors.config(kind.Name, nil)
+		config[kind.Name] = k.flags.kind(kind.Name, nil)
 	}
 	return config
 }

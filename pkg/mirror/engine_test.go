@@ -374,7 +374,7 @@ func TestANamespaceAnnotatedMeanwhileLetsNothingNewOut(t *testing.T) {
 	})
 }
 
-func TestNothingIsDeletedOnMissingKnowledge(t *testing.T) {
+func TestA11NothingIsDeletedOnMissingKnowledge(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		for name, lose := range map[string]func(*world){
 			"the namespace leaves the mapping": func(w *world) { w.engine.SetMapping(nil) },

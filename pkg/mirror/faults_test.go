@@ -29,7 +29,7 @@ func once(verb string, err error) func(string, string) error {
 	}
 }
 
-func TestLostAnswers(t *testing.T) {
+func TestA8LostAnswers(t *testing.T) {
 	lost := errors.New("connection reset by peer")
 	for kind, object := range both("a", "1") {
 		for _, verb := range []string{"create", "patch", "delete", "probe"} {
@@ -219,7 +219,7 @@ func TestFinalizersAtTheProvider(t *testing.T) {
 	}
 }
 
-func TestTooManyRemoteObjects(t *testing.T) {
+func TestW9TooManyRemoteObjects(t *testing.T) {
 	few := func(o *Options) { o.MaxRemoteObjects = 120 }
 	for name, start := range map[string]int{"from the beginning": 130, "later": 110} {
 		t.Run(name, func(t *testing.T) {

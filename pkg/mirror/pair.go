@@ -80,7 +80,7 @@ func (p *pair) asleep() bool {
 // localEvent queues a local object that changed. One that was just written waits until it is calm.
 func (p *pair) localEvent(object reflection.Object, deleted bool) {
 	name := object.GetName()
-	if calm := p.kind().Calm; calm > 0 {
+	if calm := p.kind().Calm; calm > 0 && !deleted {
 		p.enqueueAfter(name, p.state(name).unrest(calm, p.options().Clock.Now()))
 	} else {
 		p.enqueue(name)

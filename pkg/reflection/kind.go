@@ -94,10 +94,11 @@ func (k Kind) RemoteKind() Twin {
 	return Twin{GVR: k.GVR, GVK: k.GVK, NewObject: k.NewObject, NewList: k.NewList}
 }
 
-// Policies are those that a user may choose for the kind, the default first; none if it follows rules of its own.
+// Policies are those that a user may choose for the kind, the default first; none if it follows rules of its own
+// or its parent.
 func (k Kind) Policies() []offloadingv1beta1.ReflectionType {
 	switch {
-	case k.DefaultPolicy == "" || k.DefaultPolicy == offloadingv1beta1.CustomLiqo:
+	case k.Parent != "" || k.DefaultPolicy == "" || k.DefaultPolicy == offloadingv1beta1.CustomLiqo:
 		return nil
 	case k.ByReference:
 		return []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.Referenced}

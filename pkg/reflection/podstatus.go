@@ -23,6 +23,8 @@ type StatusInput struct {
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
 	OwnPrefixes []netip.Prefix
+	// HideAddresses keeps the addresses of remote pods to the provider.
+	HideAddresses bool
 	// Now bounds timestamps from the provider.
 	Now time.Time
 }
@@ -202,6 +204,9 @@ func (t *translation) addresses() {
 		t.out.HostIP, t.out.HostIPs = t.in.NodeIP, []corev1.HostIP{{IP: t.in.NodeIP}}
 	}
 	t.out.PodIP, t.out.PodIPs = "", nil
+	if t.in.HideAddresses {
+		return
+	}
 	claimed := make([]string, 0, len(t.remote.Status.PodIPs)+1)
 	if t.remote.Status.PodIP != "" {
 		claimed = append(claimed, t.remote.Status.PodIP)

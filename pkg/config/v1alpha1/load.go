@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -51,6 +52,9 @@ func (c *ControllerManager) complete() {
 	}
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
+	}
+	if c.Networking.ReflectIPs == nil {
+		c.Networking.ReflectIPs = ptr.To(true)
 	}
 	policy := offloadingv1beta1.DenyList
 	if hardened {

@@ -36,7 +36,7 @@ type ControllerManager struct {
 	// Metrics configures metrics.
 	Metrics Switch `json:"metrics"`
 	// Networking configures the network module.
-	Networking Switch `json:"networking"`
+	Networking Networking `json:"networking"`
 	// Offloading configures the offloading module.
 	Offloading Offloading `json:"offloading"`
 	// RuntimeClass is the name of the RuntimeClass by which a pod asks for a virtual node.
@@ -51,6 +51,14 @@ type ControllerManager struct {
 type Switch struct {
 	// Enabled says whether it is on.
 	Enabled bool `json:"enabled"`
+}
+
+// Networking configures the network module.
+type Networking struct {
+	// Enabled says whether it is on.
+	Enabled bool `json:"enabled"`
+	// ReflectIPs says whether the addresses of endpoints and pods cross; nil means that they do.
+	ReflectIPs *bool `json:"reflectIPs"`
 }
 
 // APIServer is how peers reach this cluster's API server.
@@ -131,6 +139,8 @@ type Offloading struct {
 type Reflection struct {
 	// Pod configures pods; they have no policy.
 	Pod offloadingv1beta1.ReflectorConfig `json:"pod"`
+	// EndpointSlice configures EndpointSlices, which follow the policy of their Services.
+	EndpointSlice offloadingv1beta1.ReflectorConfig `json:"endpointslice"`
 	// ConfigMap configures ConfigMaps.
 	ConfigMap offloadingv1beta1.ReflectorConfig `json:"configmap"`
 	// Secret configures Secrets.

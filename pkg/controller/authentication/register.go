@@ -61,6 +61,8 @@ type Options struct {
 	ClusterLabels map[string]string
 	// PodCIDRs of this cluster, announced to consumers.
 	PodCIDRs []string
+	// HideAddresses keeps providers from learning the ranges of this cluster's endpoints.
+	HideAddresses bool
 	// VirtualNodes says whether VirtualNodes are made of slices, and their kubelets' certificates approved: the offloading
 	// module is on.
 	VirtualNodes bool
@@ -99,7 +101,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		identitycontroller.Register(mgr, identitycontroller.Options{
 			ClusterID: o.ClusterID, Endpoints: o.Endpoints, Secrets: store, Watch: watch, Clock: o.Clock,
 		}),
-		slicerequest.Register(mgr, slicerequest.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Watch: watch}),
+		slicerequest.Register(mgr, slicerequest.Options{
+			ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Watch: watch, PodCIDRs: o.PodCIDRs, HideAddresses: o.HideAddresses,
+		}),
 		slicegrant.Register(mgr, grantOptions(o, issuer, advertiser, watch)),
 		sliceidentity.Register(mgr, sliceidentity.Options{ClusterID: o.ClusterID, Secrets: store, Clock: o.Clock}),
 		renewal.Register(mgr, renewal.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Clock: o.Clock}),

@@ -55,6 +55,8 @@ type Options struct {
 	UsesChanged func(namespace, kind, name string)
 	// Workers of each of the two queues (default 10).
 	Workers int
+	// HideAddresses keeps the addresses of remote pods out of local ones.
+	HideAddresses bool
 	// Clock tells the time; nil means the real one.
 	Clock clock.WithTicker
 }

@@ -34,6 +34,12 @@ type ResourceSliceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	CSR []byte `json:"csr,omitempty"`
+	// podCIDRs that the endpoints of the consumer's Services lie in, as the provider reaches them: those of the consumer's
+	// pods and of its other providers' pods. The provider publishes no other endpoints. Filled in by the consumer's controller.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=43
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
 
 // StorageType is a storage class that the provider offers.

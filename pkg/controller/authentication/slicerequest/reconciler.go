@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -36,6 +37,10 @@ type Options struct {
 	ClusterID string
 	// Algorithm of new keys; empty means Ed25519.
 	Algorithm identity.Algorithm
+	// PodCIDRs of this cluster, announced to providers.
+	PodCIDRs []string
+	// HideAddresses announces nothing.
+	HideAddresses bool
 	// Secrets reads and writes Secrets.
 	Secrets secrets.Store
 	// Watch follows the Secrets of tenant namespaces.
@@ -62,6 +67,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
 			return IsLocal(object)
 		}))).
+		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(r.others), builder.WithPredicates(answers())).
 		WatchesRawSource(o.Watch.Source(secrets.Owner("ResourceSlice"))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -98,6 +104,10 @@ func (r *Reconciler) complete(ctx context.Context, slice *authv1beta1.ResourceSl
 	wanted := slice.DeepCopy()
 	if err := Default(wanted, namespace, r.options.ClusterID); err != nil {
 		return reconcile.Terminate(authv1beta1.ReasonInvalidSlice, err)
+	}
+	var err error
+	if wanted.Spec.PodCIDRs, err = r.announced(ctx, string(*wanted.Spec.ProviderClusterID)); err != nil {
+		return err
 	}
 	name := authv1beta1.ResourceSliceIdentityPrefix + slice.Name
 	keys, err := r.options.Secrets.EnsureKeys(ctx, slice.Namespace, name, string(*wanted.Spec.ProviderClusterID), r.options.Algorithm, slice)

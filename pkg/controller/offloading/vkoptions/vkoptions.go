@@ -41,6 +41,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 // Template is the default VkOptionsTemplate of a configuration.
 func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta1.VkOptionsTemplate {
 	vk := c.VirtualKubelet
+	args := vk.Extra.Args
+	if reflect := c.Networking.ReflectIPs; reflect != nil && !*reflect {
+		args = append([]string{"--disable-ip-reflection=true"}, args...)
+	}
 	spec := offloadingv1beta1.VkOptionsTemplateSpec{
 		CreateNode:              c.Offloading.CreateNode,
 		DisableNetworkCheck:     c.Offloading.DisableNetworkCheck,
@@ -49,14 +53,15 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		LabelsNotReflected:      c.Offloading.Reflection.Skip.Labels,
 		AnnotationsNotReflected: c.Offloading.Reflection.Skip.Annotations,
 		ReflectorsConfig: map[string]offloadingv1beta1.ReflectorConfig{
-			"pod":       c.Offloading.Reflection.Pod,
-			"configmap": c.Offloading.Reflection.ConfigMap,
-			"secret":    c.Offloading.Reflection.Secret,
-			"service":   c.Offloading.Reflection.Service.ReflectorConfig,
-			"ingress":   c.Offloading.Reflection.Ingress.ReflectorConfig,
+			"pod":           c.Offloading.Reflection.Pod,
+			"configmap":     c.Offloading.Reflection.ConfigMap,
+			"secret":        c.Offloading.Reflection.Secret,
+			"service":       c.Offloading.Reflection.Service.ReflectorConfig,
+			"ingress":       c.Offloading.Reflection.Ingress.ReflectorConfig,
+			"endpointslice": c.Offloading.Reflection.EndpointSlice,
 		},
 		Resources:            vk.Extra.Resources,
-		ExtraArgs:            vk.Extra.Args,
+		ExtraArgs:            args,
 		ExtraAnnotations:     vk.Extra.Annotations,
 		ExtraLabels:          vk.Extra.Labels,
 		NodeExtraAnnotations: vk.VirtualNode.Extra.Annotations,

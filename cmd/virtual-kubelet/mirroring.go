@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"liqo.io/liqo/pkg/addressing"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// engine is a reflection engine as far as it is told things.
+type engine interface {
+	Run(ctx context.Context) error
+	SetMapping(mapping map[string]string)
+	SetNotReflected(not reflection.NotReflected)
+	SetProvider(provider reflection.Provider)
+	SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error
+	Reconsider(kind, namespace string, names ...string) error
+}
+
+// mirroring runs the reflection to a provider. Of several virtual nodes of one provider only one does it at a time: the one
+// that holds the provider's Lease. A virtual node that is its provider's only one needs none.
+type mirroring struct {
+	// build makes an engine; an engine runs once.
+	build func() (engine, error)
+	// known is closed when the provider's virtual nodes are known, crowded when there are several.
+	known, crowded chan struct{}
+
+	mu           sync.Mutex
+	current      engine
+	mapping      map[string]string
+	notReflected reflection.NotReflected
+	configs      map[string]offloadingv1beta1.ReflectorConfig
+	provider     reflection.Provider
+	// term is held as long as an engine runs.
+	term sync.Mutex
+}
+
+func newMirroring(build func() (engine, error)) *mirroring {
+	return &mirroring{build: build, configs: map[string]offloadingv1beta1.ReflectorConfig{}, known: make(chan struct{}), crowded: make(chan struct{})}
+}
+
+func (m *mirroring) setMapping(mapping map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mapping = maps.Clone(mapping)
+	if m.current != nil {
+		m.current.SetMapping(m.mapping)
+	}
+}
+
+// setVirtualNodes takes the virtual nodes of the provider; own is the one that this process runs. Without it nothing is
+// concluded from the others.
+func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.VirtualNode, cluster string) {
+	i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == own })
+	if i < 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.provider = providerOf(all[i], all, cluster)
+	if m.current != nil {
+		m.current.SetProvider(m.provider)
+	}
+	closeOnce(m.known)
+	if len(m.provider.Nodes) > 1 {
+		closeOnce(m.crowded)
+	}
+}
+
+func (m *mirroring) setNotReflected(not reflection.NotReflected) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notReflected = not
+	if m.current != nil {
+		m.current.SetNotReflected(not)
+	}
+}
+
+// setConfig takes the configuration of a kind, which must be one of the table.
+func (m *mirroring) setConfig(kind string, config offloadingv1beta1.ReflectorConfig) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.configs[kind] = config
+	if m.current != nil {
+		_ = m.current.SetConfig(kind, config) // It fails for kinds that are not in the table only.
+	}
+}
+
+// reconsider has objects of a kind, which must be one of the table, looked at again.
+func (m *mirroring) reconsider(kind, namespace string, names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current != nil {
+		_ = m.current.Reconsider(kind, namespace, names...) // It fails for kinds that are not in the table only.
+	}
+}
+
+// closeOnce closes a channel that may be closed; its callers lock.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// providerOf is what this cluster knows of a provider; own is the virtual node whose offers are taken.
+func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.VirtualNode, cluster string) reflection.Provider {
+	var mapping addressing.Mapping
+	provider := reflection.ProviderOf(own)
+	provider.Nodes = map[string]bool{}
+	provider.Addresses = func(a netip.Addr) (netip.Addr, bool) { return mapping.Translate(a) }
+	provider.AddressPlan = mapping.String()
+	for _, vn := range all {
+		if string(vn.Spec.ClusterID) == cluster {
+			provider.Nodes[vn.Name] = true
+		}
+	}
+	return provider
+}
+
+// run reflects until the context ends.
+func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-m.known:
+	}
+	if err := m.alone(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := m.compete(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone reflects without Lease until there is another virtual node of the provider.
+func (m *mirroring) alone(ctx context.Context) error {
+	select {
+	case <-m.crowded:
+		return nil
+	default:
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-m.crowded:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return m.reflect(ctx)
+}
+
+// reflect runs one engine until the context ends.
+func (m *mirroring) reflect(ctx context.Context) error {
+	m.term.Lock()
+	defer m.term.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+	}
+	e, err := m.build()
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	for kind, config := range m.configs {
+		_ = e.SetConfig(kind, config) // It fails for kinds that are not in the table only.
+	}
+	e.SetNotReflected(m.notReflected)
+	e.SetProvider(m.provider)
+	e.SetMapping(m.mapping)
+	m.current = e
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.current = nil
+	}()
+	return e.Run(ctx)
+}
+
+// compete tries to get the provider's Lease and reflects while it holds it. It returns when the Lease is lost.
+func (m *mirroring) compete(ctx context.Context, c kubernetes.Interface, f flags) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Name: mirrorLease(f.foreignCluster), Namespace: f.tenantNamespace},
+			Client:    c.CoordinationV1(),
+			// The virtual node is who leads: after a restart it still does.
+			LockConfig: resourcelock.ResourceLockConfig{Identity: f.node},
+		},
+		Name: mirrorLease(f.foreignCluster), ReleaseOnCancel: true,
+		LeaseDuration: f.leaseDuration, RenewDeadline: f.leaseRenew, RetryPeriod: f.leaseRetry,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				if err := m.reflect(ctx); err != nil {
+					cancel(fmt.Errorf("reflecting to cluster %q: %w", f.foreignCluster, err))
+				}
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(leader string) {
+				klog.FromContext(ctx).Info("One virtual node of the provider reflects", "leader", leader)
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the choice of the virtual node that reflects: %w", err)
+	}
+	elector.Run(ctx)
+	// The engine of this term has to end before there can be another one.
+	cancel(nil)
+	m.term.Lock()
+	defer m.term.Unlock()
+	if failure := context.Cause(ctx); !errors.Is(failure, context.Canceled) {
+		return failure
+	}
+	return nil
+}
+
+// mirrorLease names the Lease of a provider; cluster IDs are short enough for it.
+func mirrorLease(cluster string) string { return "mirror-" + cluster }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// stage is where engines run: it knows which do.
+type stage struct {
+	mu      sync.Mutex
+	running []string
+	most    int
+}
+
+func (s *stage) now() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.running)
+}
+
+// actor is an engine that does nothing but be there.
+type actor struct {
+	stage    *stage
+	name     string
+	mapping  map[string]string
+	provider reflection.Provider
+}
+
+func (a *actor) Run(ctx context.Context) error {
+	a.stage.mu.Lock()
+	a.stage.running = append(a.stage.running, a.name)
+	a.stage.most = max(a.stage.most, len(a.stage.running))
+	a.stage.mu.Unlock()
+	<-ctx.Done()
+	a.stage.mu.Lock()
+	defer a.stage.mu.Unlock()
+	a.stage.running = slices.DeleteFunc(a.stage.running, func(n string) bool { return n == a.name })
+	return nil
+}
+func (a *actor) SetMapping(m map[string]string)            { a.mapping = m }
+func (a *actor) SetNotReflected(_ reflection.NotReflected) {}
+func (a *actor) SetProvider(provider reflection.Provider)  { a.provider = provider }
+func (a *actor) Reconsider(_, _ string, _ ...string) error { return nil }
+func (a *actor) SetConfig(_ string, _ offloadingv1beta1.ReflectorConfig) error {
+	return nil
+}
+
+func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
+	for _, name := range names {
+		all = append(all, &offloadingv1beta1.VirtualNode{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: corev1beta1.ClusterID("milan")},
+		})
+	}
+	return all
+}
+
+// replica is the reflection of one virtual node, with its own connection to the shared API server.
+type replica struct {
+	*mirroring
+	last *actor
+	// cut makes its calls fail, as those of a process that hangs or was killed.
+	cut  func()
+	stop func()
+}
+
+func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *replica {
+	c := &fake.Clientset{}
+	var mu sync.Mutex
+	dead := false
+	c.AddReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if dead {
+			return true, nil, errors.New("the connection is gone")
+		}
+		return false, nil, nil
+	})
+	c.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
+	r := &replica{cut: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		dead = true
+	}}
+	r.mirroring = newMirroring(func() (engine, error) {
+		r.last = &actor{stage: s, name: name}
+		return r.last, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f := flags{node: name, foreignCluster: "milan", tenantNamespace: "liqo-tenant-milan",
+			leaseDuration: 30 * time.Second, leaseRenew: 20 * time.Second, leaseRetry: 10 * time.Second}
+		if err := r.run(ctx, c, f); err != nil {
+			t.Error(err)
+		}
+	}()
+	r.stop = func() {
+		cancel()
+		<-done
+	}
+	return r
+}
+
+// C16: of two virtual nodes of one provider one reflects at a time; when it dies the other one takes over.
+func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := fake.NewClientset().Tracker()
+		s := &stage{}
+		running := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(want, s.now(), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("%s: %s", what, diff)
+			}
+		}
+		first := s.start(t, tracker, "milan")
+		defer func() { first.stop() }()
+		running("nothing is known yet")
+		first.setVirtualNodes("milan", virtualNodes("milan"), "milan")
+		first.setMapping(map[string]string{"demo": "demo-rome"})
+		running("the only one", "milan")
+		time.Sleep(time.Hour)
+		if _, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", mirrorLease("milan")); !apierrors.IsNotFound(err) {
+			t.Errorf("the only one took a lease: %v", err)
+		}
+
+		both := virtualNodes("milan", "milan-big")
+		first.setVirtualNodes("milan", both, "milan")
+		synctest.Wait()
+		second := s.start(t, tracker, "milan-big")
+		defer func() { second.stop() }()
+		second.setVirtualNodes("milan-big", both, "milan")
+		second.setMapping(map[string]string{"demo": "demo-rome"})
+		time.Sleep(time.Hour)
+		running("the first of two", "milan")
+
+		first.cut()
+		time.Sleep(2 * time.Minute)
+		running("the leader was killed", "milan-big")
+		if second.last.mapping["demo"] != "demo-rome" || !second.last.provider.Nodes["milan"] || !second.last.provider.Nodes["milan-big"] {
+			t.Errorf("the new leader was told %+v", second.last)
+		}
+		first.stop()
+		second.stop()
+		running("all stopped")
+		if s.most != 1 {
+			t.Errorf("%d engines ran at a time", s.most)
+		}
+		// It is the same virtual node after a restart: it waits for nobody.
+		third := s.start(t, tracker, "milan-big")
+		defer func() { third.stop() }()
+		third.setVirtualNodes("milan-big", both, "milan")
+		time.Sleep(time.Second)
+		running("a restart", "milan-big")
+	})
+}
+
+func TestProviderOf(t *testing.T) {
+	all := append(virtualNodes("milan", "milan-big"), &offloadingv1beta1.VirtualNode{
+		ObjectMeta: metav1.ObjectMeta{Name: "turin"}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "turin"},
+	})
+	if diff := cmp.Diff(map[string]bool{"milan": true, "milan-big": true}, providerOf(all[0], all, "milan").Nodes); diff != "" {
+		t.Error(diff)
+	}
+	m := newMirroring(nil)
+	m.setVirtualNodes("milan", virtualNodes("turin"), "milan")
+	select {
+	case <-m.known:
+		t.Error("something was concluded from a list without the own virtual node")
+	default:
+	}
+}

@@ -1,0 +1,149 @@
+package shadowendpointslice
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// shown is how many left out addresses are named to people.
+const shown = 5
+
+// Knowledge is what this cluster knows of the consumer that wants an EndpointSlice.
+type Knowledge struct {
+	// Accepted are the ranges that the consumer announced and this cluster accepts.
+	Accepted []netip.Prefix
+	// Refused says which ranges it does not accept, and why.
+	Refused []string
+	// Down says that the way to the consumer is known not to work.
+	Down bool
+}
+
+// Build returns the EndpointSlice of a ShadowEndpointSlice, and the addresses that were left out of it.
+func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice *discoveryv1.EndpointSlice, omitted []string) {
+	template := &shadow.Spec.Template
+	slice = &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: shadow.Namespace, Name: shadow.Name, Labels: sliceLabels(shadow), Annotations: sliceAnnotations(shadow),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(shadow, offloadingv1beta1.GroupVersion.WithKind("ShadowEndpointSlice"))},
+		},
+		AddressType: template.AddressType,
+		Endpoints:   []discoveryv1.Endpoint{},
+	}
+	for i := range template.Ports {
+		slice.Ports = append(slice.Ports, *template.Ports[i].DeepCopy())
+	}
+	for i := range template.Endpoints {
+		endpoint := &template.Endpoints[i]
+		var addresses []string
+		for _, text := range endpoint.Addresses {
+			if allowed(text, template.AddressType, know.Accepted) {
+				addresses = append(addresses, text)
+			} else {
+				omitted = append(omitted, text)
+			}
+		}
+		if len(addresses) > 0 {
+			slice.Endpoints = append(slice.Endpoints, build(shadow, endpoint, addresses, know.Down))
+		}
+	}
+	return slice, omitted
+}
+
+func allowed(text string, family discoveryv1.AddressType, accepted []netip.Prefix) bool {
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Is4In6() || address.Is4() != (family == discoveryv1.AddressTypeIPv4) {
+		return false
+	}
+	return addressing.Within(address, accepted)
+}
+
+// build is one endpoint: whatever the consumer says, it stands on the consumer's node.
+func build(shadow *offloadingv1beta1.ShadowEndpointSlice, wanted *discoveryv1.Endpoint, addresses []string, down bool) discoveryv1.Endpoint {
+	endpoint := discoveryv1.Endpoint{
+		Addresses:  addresses,
+		Conditions: discoveryv1.EndpointConditions{Ready: wanted.Conditions.Ready},
+		Hostname:   wanted.Hostname,
+		NodeName:   ptr.To(shadow.Labels[offloadingv1beta1.OriginLabel]),
+		Zone:       wanted.Zone,
+	}
+	if down {
+		endpoint.Conditions.Ready = ptr.To(false)
+	}
+	if target := wanted.TargetRef; target != nil {
+		endpoint.TargetRef = &corev1.ObjectReference{Kind: target.Kind, Name: target.Name, Namespace: shadow.Namespace}
+	}
+	if wanted.Hints != nil && len(wanted.Hints.ForZones) > 0 {
+		endpoint.Hints = &discoveryv1.EndpointHints{ForZones: slices.Clone(wanted.Hints.ForZones)}
+	}
+	return endpoint
+}
+
+func sliceLabels(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]string {
+	labels := maps.Clone(shadow.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	// Kubernetes' own controllers would remove what seems to be theirs.
+	labels[discoveryv1.LabelManagedBy] = offloadingv1beta1.EndpointSliceManager
+	labels[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowEndpointSlice
+	labels[corev1beta1.ManagedLabel] = "true"
+	return labels
+}
+
+func sliceAnnotations(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]string {
+	annotations := maps.Clone(shadow.Annotations)
+	delete(annotations, offloadingv1beta1.ReflectedKeysAnnotation)
+	delete(annotations, corev1beta1.OriginUIDAnnotation)
+	return annotations
+}
+
+// why tells people which addresses were left out.
+func why(omitted []string, know Knowledge) string {
+	named := make([]string, 0, shown)
+	for _, text := range omitted[:min(len(omitted), shown)] {
+		named = append(named, fmt.Sprintf("%.45q", text))
+	}
+	message := fmt.Sprintf("%d addresses lie in no range that the consumer announced and this cluster accepts: %s", len(omitted), strings.Join(named, ", "))
+	if len(omitted) > shown {
+		message += ", …"
+	}
+	if len(know.Accepted)+len(know.Refused) == 0 {
+		message += "; nothing was announced"
+	}
+	if len(know.Refused) > 0 {
+		message += "; not accepted: " + strings.Join(know.Refused[:min(len(know.Refused), shown)], ", ")
+	}
+	return message
+}
+
+// changed returns the live object as it must be, nil if it is so already. Labels and annotations of others stay.
+func changed(live, wanted *discoveryv1.EndpointSlice, equal func(a, b any) bool) *discoveryv1.EndpointSlice {
+	now := live.DeepCopy()
+	now.Labels, now.Annotations = overlaid(live.Labels, wanted.Labels), overlaid(live.Annotations, wanted.Annotations)
+	now.Endpoints, now.Ports = wanted.Endpoints, wanted.Ports
+	if equal(live.Labels, now.Labels) && equal(live.Annotations, now.Annotations) && equal(live.Endpoints, now.Endpoints) && equal(live.Ports, now.Ports) {
+		return nil
+	}
+	return now
+}
+
+func overlaid(have, want map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, want)
+	return out
+}

@@ -1,0 +1,11 @@
+// Package shadowendpointslice keeps, at the provider, one EndpointSlice for every ShadowEndpointSlice, with or without the
+// consumer.
+//
+// Contract:
+//   - What the EndpointSlice holds is one pure function (Build) over the ShadowEndpointSlice, the ranges that the consumer
+//     announced and the provider accepted, and whether the way to the consumer is known to be down.
+//   - An endpoint whose address lies in no accepted range is left out: else a consumer could make Services of the provider
+//     point at the provider's own nodes and pods, or at those of other tenants.
+//   - An EndpointSlice of the name that this very ShadowEndpointSlice does not control is left alone.
+//   - Nothing is written that is there already.
+package shadowendpointslice

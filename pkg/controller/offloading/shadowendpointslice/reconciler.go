@@ -1,0 +1,279 @@
+package shadowendpointslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowendpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowendpointslices/finalizers,verbs=update
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// lag is how long to wait for the cache to show what was just written, if no event does it.
+const lag = 2 * time.Second
+
+// Options configure the reconciler.
+type Options struct {
+	// Own are the ranges of this cluster's pods and Services, which no consumer may announce.
+	Own []netip.Prefix
+	// Live reads from the API server, past the cache; the manager's API reader if nil.
+	Live client.Reader
+	// Events receives what goes wrong; the manager's recorder if nil.
+	Events events.EventRecorder
+	// Workers is how many ShadowEndpointSlices are reconciled at a time; 10 if 0.
+	Workers int
+}
+
+type reconciler struct {
+	client.Client
+	Options
+	// told is, by name, what was last said about a ShadowEndpointSlice.
+	told sync.Map
+}
+
+// Register adds the reconciler to a manager. The manager's cache may hold just the EndpointSlices with the label
+// liqo.io/managed-by=shadowendpointslice.
+func Register(mgr ctrl.Manager, o Options) error {
+	if o.Live == nil {
+		o.Live = mgr.GetAPIReader()
+	}
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-shadowendpointslice")
+	}
+	if o.Workers == 0 {
+		o.Workers = 10
+	}
+	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	err := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
+		For(&offloadingv1beta1.ShadowEndpointSlice{}).
+		Owns(&discoveryv1.EndpointSlice{}).
+		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+			return r.ofConsumer(ctx, o.GetLabels()[corev1beta1.OriginIDLabel])
+		}), builder.WithPredicates(announcements())).
+		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+			return r.ofConsumer(ctx, o.GetName())
+		}), builder.WithPredicates(ways())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
+			return r.list(ctx)
+		}), builder.WithPredicates(nodeAddresses())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the ShadowEndpointSlice controller: %w", err)
+	}
+	return nil
+}
+
+// announcements passes changes of what a consumer announces.
+func announcements() predicate.Predicate {
+	return predicate.And(
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[corev1beta1.ReplicatedLabel] == "true" }),
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
+			after, typed := e.ObjectNew.(*authv1beta1.ResourceSlice)
+			return ok && typed && !slices.Equal(before.Spec.PodCIDRs, after.Spec.PodCIDRs)
+		}})
+}
+
+// ways passes changes of whether a peer can be reached.
+func ways() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return isDown(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isDown(e.ObjectOld) != isDown(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isDown(e.Object) },
+	}
+}
+
+func isDown(o client.Object) bool {
+	foreign, ok := o.(*corev1beta1.ForeignCluster)
+	return ok && Down(foreign)
+}
+
+// nodeAddresses passes changes of the nodes' addresses. One that goes leaves nothing to be forbidden sooner.
+func nodeAddresses() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return true },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, typed := e.ObjectNew.(*corev1.Node)
+			return ok && typed && !slices.Equal(addressesOf(before), addressesOf(after))
+		},
+	}
+}
+
+// ofConsumer finds the ShadowEndpointSlices of a consumer.
+func (r *reconciler) ofConsumer(ctx context.Context, consumer string) []ctrl.Request {
+	if consumer == "" {
+		return nil
+	}
+	return r.list(ctx, client.MatchingLabels{offloadingv1beta1.OriginLabel: consumer})
+}
+
+func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []ctrl.Request {
+	var list offloadingv1beta1.ShadowEndpointSliceList
+	if r.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile brings the EndpointSlice of one ShadowEndpointSlice in step.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var shadow offloadingv1beta1.ShadowEndpointSlice
+	err := r.Get(ctx, req.NamespacedName, &shadow)
+	if apierrors.IsNotFound(err) {
+		r.told.Delete(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result(fmt.Errorf("reading ShadowEndpointSlice %s: %w", req, err))
+	}
+	if !shadow.DeletionTimestamp.IsZero() {
+		// The garbage collector removes the EndpointSlice.
+		return ctrl.Result{}, nil
+	}
+	reason, message, err := r.ensure(ctx, &shadow)
+	if class := reconcile.Classify(err); err != nil && (class == reconcile.Refused || class == reconcile.Terminal) {
+		reason, message = reconcile.ReasonOf(err), reconcile.MessageOf(err)
+	}
+	if err == nil || reason != "" {
+		r.tell(&shadow, reason, message)
+	}
+	return reconcile.Result(err)
+}
+
+// tell says what is wrong, once.
+func (r *reconciler) tell(shadow *offloadingv1beta1.ShadowEndpointSlice, reason, message string) {
+	key, said := client.ObjectKeyFromObject(shadow), reason+" "+message
+	if before, there := r.told.Swap(key, said); there && before == said || reason == "" {
+		return
+	}
+	r.Events.Eventf(shadow, nil, corev1.EventTypeWarning, reason, "PublishEndpoints", "%s", conditions.Bound(message))
+}
+
+// ensure makes the EndpointSlice what it must be. reason and message say what of it was left out.
+func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) (reason, message string, err error) {
+	family := shadow.Spec.Template.AddressType
+	if family != discoveryv1.AddressTypeIPv4 && family != discoveryv1.AddressTypeIPv6 {
+		return "", "", reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, errors.New("only IPv4 and IPv6 addresses are published"))
+	}
+	know, err := r.knowledge(ctx, shadow.Labels[offloadingv1beta1.OriginLabel])
+	if err != nil {
+		return "", "", err
+	}
+	wanted, omitted := Build(shadow, know)
+	if len(omitted) > 0 {
+		reason, message = offloadingv1beta1.ReasonAddressNotAnnounced, why(omitted, know)
+	}
+	var live discoveryv1.EndpointSlice
+	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), &live)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.create(ctx, shadow, wanted)
+	case err != nil:
+		err = fmt.Errorf("reading EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	default:
+		err = r.follow(ctx, shadow, &live, wanted)
+	}
+	return reason, message, err
+}
+
+// create makes the EndpointSlice.
+func (r *reconciler) create(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice, wanted *discoveryv1.EndpointSlice) error {
+	err := r.Create(ctx, wanted)
+	if !apierrors.IsAlreadyExists(err) {
+		return refused(err, "creating", wanted)
+	}
+	var live discoveryv1.EndpointSlice
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), &live); err != nil {
+		return fmt.Errorf("reading EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	return r.follow(ctx, shadow, &live, wanted)
+}
+
+// refused classifies a failure to write.
+func refused(err error, doing string, slice *discoveryv1.EndpointSlice) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s EndpointSlice %s/%s: %w", doing, slice.Namespace, slice.Name, err)
+	switch {
+	case apierrors.IsInvalid(err):
+		return reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, err)
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, err.Error(), reconcile.RefusedRetry)
+	default:
+		return err
+	}
+}
+
+// follow changes the EndpointSlice that is there, if it is this ShadowEndpointSlice's and differs.
+func (r *reconciler) follow(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice, live, wanted *discoveryv1.EndpointSlice) error {
+	switch {
+	case !metav1.IsControlledBy(live, shadow) && predecessor(live, shadow):
+		return reconcile.Wait(offloadingv1beta1.ReasonEndpointSliceConflict, "waiting for an earlier EndpointSlice of this name to go", lag)
+	case !metav1.IsControlledBy(live, shadow):
+		return reconcile.Refuse(offloadingv1beta1.ReasonEndpointSliceConflict,
+			fmt.Errorf("an EndpointSlice named %q exists in the namespace and is not this consumer's", live.Name))
+	case !live.DeletionTimestamp.IsZero():
+		return nil
+	case live.AddressType != wanted.AddressType:
+		// Its family cannot be changed. The deletion's event brings us back.
+		uid, version := live.UID, live.ResourceVersion
+		if err := r.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting EndpointSlice %s/%s: %w", live.Namespace, live.Name, err)
+		}
+		return nil
+	}
+	now := changed(live, wanted, equality.Semantic.DeepEqual)
+	if now == nil {
+		return nil
+	}
+	err := r.Patch(ctx, now, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return refused(err, "changing", live)
+}
+
+// predecessor tells whether an EndpointSlice was made of an earlier ShadowEndpointSlice of the name: the garbage collector
+// removes it.
+func predecessor(live *discoveryv1.EndpointSlice, shadow *offloadingv1beta1.ShadowEndpointSlice) bool {
+	owner := metav1.GetControllerOf(live)
+	return owner != nil && owner.Kind == "ShadowEndpointSlice" && owner.APIVersion == offloadingv1beta1.GroupVersion.String() &&
+		owner.Name == shadow.Name && owner.UID != types.UID("") && owner.UID != shadow.UID
+}
