@@ -24,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/token"
 )
 
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
@@ -37,6 +38,7 @@ type nodeSide struct {
 	mu       sync.Mutex
 	reporter *node.Reporter
 	pods     *pod.Reconciler
+	tokens   *token.Keeper
 	vn       *offloadingv1beta1.VirtualNode
 	mapping  pod.Mapping
 }
@@ -65,6 +67,9 @@ func (n *nodeSide) run(ctx context.Context) error {
 		group.Go(func() error { return n.reporter.Run(ctx) })
 		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
 		group.Go(func() error { return n.pods.Run(ctx) })
+		if n.tokens != nil {
+			group.Go(func() error { return n.tokens.Run(ctx) })
+		}
 		group.Go(func() error { return n.serve(ctx, local, store) })
 		if f.metricsEnabled {
 			group.Go(func() error { return serveMetrics(ctx, f.metricsAddress, store) })
@@ -84,17 +89,22 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	if err != nil {
 		return err
 	}
+	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: int(f.pods.workers),
-		Confirm: n.stillOffloaded,
+		Local: local, Peer: n.k.peer, Recorder: events, Workers: int(f.pods.workers),
+		Confirm: n.stillOffloaded, API: f.tokens.api(), Placed: n.placed,
 	})
+	if err != nil {
+		return err
+	}
+	tokens, err := n.tokenKeeper(local, events, pods)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reporter, n.pods = reporter, pods
+	n.reporter, n.pods, n.tokens = reporter, pods, tokens
 	n.tell(ctx)
 	return nil
 }

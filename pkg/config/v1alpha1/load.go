@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -17,6 +18,12 @@ import (
 
 // minCertificateLifetime is what the API server signs at least (certificates.k8s.io, spec.expirationSeconds).
 const minCertificateLifetime = 10 * time.Minute
+
+// The bounds of the lifetime of pods' tokens: what an API server issues at least, and what leaves a cluster at most.
+const (
+	minTokenLifetime = 10 * time.Minute
+	maxTokenLifetime = time.Hour
+)
 
 // Load reads a configuration file. Fields that the file names and this version does not know are errors.
 func Load(path string) (*ControllerManager, error) {
@@ -48,6 +55,12 @@ func (c *ControllerManager) complete() {
 	}
 	if c.Offloading.TwinNamespaces.RequireSuffix == nil {
 		c.Offloading.TwinNamespaces.RequireSuffix = &hardened
+	}
+	if tokens := &c.Offloading.ServiceAccountTokens; tokens.MaxLifetime == nil {
+		tokens.MaxLifetime = &metav1.Duration{Duration: maxTokenLifetime}
+		if hardened {
+			tokens.MaxLifetime.Duration = minTokenLifetime
+		}
 	}
 	policy := offloadingv1beta1.DenyList
 	if hardened {
@@ -145,6 +158,9 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 		if !slices.Contains(policies, kind.Type) {
 			errs = append(errs, field.NotSupported(path.Child("reflection", name, "type"), kind.Type, policies))
 		}
+	}
+	if d := o.ServiceAccountTokens.MaxLifetime; d != nil && (d.Duration < minTokenLifetime || d.Duration > maxTokenLifetime) {
+		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
 	}
 	for name, quantity := range o.DefaultNodeResources {
 		if quantity.Sign() < 0 {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,6 +37,8 @@ func TestParseRefuses(t *testing.T) {
 		"an unknown Pod Security level":                {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
 		"no namespaces for tenants":                    {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},
 		"a negative resource":                          {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
+		"a token that lives too long":                  {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 2h}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value: \"2h0m0s\": must be between 10m and 1h"},
+		"a token that no API server issues":            {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 5m}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value"},
 		"a policy that Secrets do not have":            {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,26 +59,28 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 		PodSecurity   string
 		RequireSuffix bool
 		Secret        offloadingv1beta1.ReflectionType
+		TokenLifetime time.Duration
 	}
 	for name, tc := range map[string]struct {
 		from, to string
 		want     choices
 	}{
-		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList}},
-		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList}},
-		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList}},
+		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour}},
+		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute}},
+		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(good, tc.from, tc.to, 1)
 			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
 				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
-					"offloading: {reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+					"offloading: {serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
 			}
 			c, err := Parse([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type}
+			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type,
+				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

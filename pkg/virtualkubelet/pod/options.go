@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -50,6 +51,11 @@ type Options struct {
 	// Confirm asks, past all caches, whether the namespace is still to be offloaded to the provider. It is called before a
 	// pod is given up, because a cache may show the past. Nil means that the Mapping is trusted.
 	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
+	// API is how pods at the provider reach this cluster's API server.
+	API reflection.HomeAPI
+	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
+	// nobody wants to know.
+	Placed func(pod types.NamespacedName)
 	// Workers of each of the two queues (default 10).
 	Workers int
 	// Clock tells the time; nil means the real one.
@@ -99,6 +105,9 @@ func (o *Options) complete() error {
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.Placed == nil {
+		o.Placed = func(types.NamespacedName) {}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -49,12 +51,13 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		LabelsNotReflected:      c.Offloading.Reflection.Skip.Labels,
 		AnnotationsNotReflected: c.Offloading.Reflection.Skip.Annotations,
 		ReflectorsConfig: map[string]offloadingv1beta1.ReflectorConfig{
-			"pod":       c.Offloading.Reflection.Pod,
-			"configmap": c.Offloading.Reflection.ConfigMap,
-			"secret":    c.Offloading.Reflection.Secret,
+			"pod":            c.Offloading.Reflection.Pod,
+			"configmap":      c.Offloading.Reflection.ConfigMap,
+			"secret":         c.Offloading.Reflection.Secret,
+			"serviceaccount": c.Offloading.Reflection.ServiceAccount,
 		},
 		Resources:            vk.Extra.Resources,
-		ExtraArgs:            vk.Extra.Args,
+		ExtraArgs:            withTokens(vk.Extra.Args, c.Offloading.ServiceAccountTokens),
 		ExtraAnnotations:     vk.Extra.Annotations,
 		ExtraLabels:          vk.Extra.Labels,
 		NodeExtraAnnotations: vk.VirtualNode.Extra.Annotations,
@@ -73,6 +76,22 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		},
 		Spec: spec,
 	}
+}
+
+// withTokens puts the defaults about the identity of pods before the user's arguments, which win.
+func withTokens(args []string, tokens v1alpha1.ServiceAccountTokens) []string {
+	type flag struct{ name, value string }
+	defaults := []flag{{"--enable-apiserver-support", "true"}}
+	if tokens.MaxLifetime != nil {
+		defaults = append(defaults, flag{"--service-account-token-max-lifetime", tokens.MaxLifetime.Duration.String()})
+	}
+	var all []string
+	for _, flag := range defaults {
+		if !slices.ContainsFunc(args, func(arg string) bool { return arg == flag.name || strings.HasPrefix(arg, flag.name+"=") }) {
+			all = append(all, flag.name+"="+flag.value)
+		}
+	}
+	return append(all, args...)
 }
 
 // ensure writes the template unless it is there already as wanted.
