@@ -14,6 +14,8 @@ const (
 	apiName = "kubernetes.default"
 	// apiPort is the port of the Service of that name.
 	apiPort = "443"
+	// apiHost is the variable that clients look for to find the API server.
+	apiHost = "KUBERNETES_SERVICE_HOST"
 )
 
 // applyHome lets the pod talk to this cluster's API server as its own ServiceAccount.
@@ -99,7 +101,7 @@ func namespaceFromSecret(secret string, source corev1.VolumeProjection) []corev1
 // finds that it is in no cluster, and does not show a token of ours to the provider's API server.
 func (a HomeAPI) environment() []corev1.EnvVar {
 	if !a.Known() {
-		return []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST"}, {Name: "KUBERNETES_SERVICE_PORT"}}
+		return []corev1.EnvVar{{Name: apiHost}, {Name: "KUBERNETES_SERVICE_PORT"}}
 	}
 	host, port := a.Host, a.Port
 	if host == "" {
@@ -110,7 +112,7 @@ func (a HomeAPI) environment() []corev1.EnvVar {
 	}
 	url := "tcp://" + net.JoinHostPort(host, port)
 	return []corev1.EnvVar{
-		{Name: "KUBERNETES_SERVICE_HOST", Value: host},
+		{Name: apiHost, Value: host},
 		{Name: "KUBERNETES_SERVICE_PORT", Value: port},
 		{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: port},
 		{Name: "KUBERNETES_PORT", Value: url},
@@ -121,11 +123,18 @@ func (a HomeAPI) environment() []corev1.EnvVar {
 	}
 }
 
-// beneath puts variables before those of a container, which may refer to them. What the container says itself, stays.
+// beneath puts variables before those of a container, which may refer to them. What the container says itself stays; one
+// that names its API server itself gets none.
 func beneath(own, added []corev1.EnvVar) []corev1.EnvVar {
+	has := func(name string) bool {
+		return slices.ContainsFunc(own, func(v corev1.EnvVar) bool { return v.Name == name })
+	}
+	if has(apiHost) {
+		return own
+	}
 	env := make([]corev1.EnvVar, 0, len(own)+len(added))
 	for _, v := range added {
-		if !slices.ContainsFunc(own, func(o corev1.EnvVar) bool { return o.Name == v.Name }) {
+		if !has(v.Name) {
 			env = append(env, v)
 		}
 	}
