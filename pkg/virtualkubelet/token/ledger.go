@@ -61,7 +61,7 @@ func (l *ledgers) look(twin string, provider kubernetes.Interface, epoch int64) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	current := l.open[twin]
-	if current != nil && current.epoch != epoch {
+	if current != nil && current.epoch < epoch {
 		current.cancel()
 		current = nil
 	}
