@@ -31,15 +31,15 @@ func New(o Options) (*Keeper, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	k := &Keeper{options: o, states: map[key]*state{}}
+	m, err := newMetrics(o)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{options: o, metrics: m, states: map[key]*state{}}
 	k.ledgers.changed = k.ledgerChanged
 	k.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 		workqueue.TypedRateLimitingQueueConfig[key]{Name: "podtokens"})
-	var err error
-	if k.metrics, err = newMetrics(o); err != nil {
-		return nil, err
-	}
 	return k, nil
 }
 
