@@ -38,6 +38,7 @@ type flags struct {
 	nodeLease        time.Duration
 	reflectors       reflectors
 	hideAddresses    bool
+	tokens           tokenFlags
 	metricsEnabled   bool
 	metricsAddress   string
 	leaseEnabled     bool
@@ -114,6 +115,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
 	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
 	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
+	f.tokens.register(set)
 }
 
 // validate checks the flags and returns this cluster's pod ranges.
@@ -140,6 +142,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	}
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
 		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
+	}
+	if err := f.tokens.validate(); err != nil {
+		return nil, err
 	}
 	prefixes := make([]netip.Prefix, 0, len(f.localPodCIDRs))
 	for _, raw := range f.localPodCIDRs {

@@ -43,6 +43,12 @@ func TestFlags(t *testing.T) {
 		"an identity that there is not": {[]string{"--node-identity=admin"}, "must be node or serviceAccount"},
 		"no node but an account":        {[]string{"--node-identity=serviceAccount"}, ""},
 		"no time between probes":        {[]string{"--node-ping-interval=0s"}, "more than 0"},
+		"a way to the API server":       {[]string{"--enable-apiserver-support", "--home-api-server-host=api", "--home-api-server-port=6443"}, ""},
+		"a port of no host":             {[]string{"--home-api-server-port=6443"}, "needs --home-api-server-host"},
+		"a port that is none":           {[]string{"--home-api-server-host=api", "--home-api-server-port=70000"}, "is not a port"},
+		"tokens that live a day":        {[]string{"--service-account-token-max-lifetime=24h"}, "must be between"},
+		"tokens that live a minute":     {[]string{"--service-account-token-max-lifetime=1m"}, "must be between"},
+		"too many workers for tokens":   {[]string{"--serviceaccount-reflection-workers=1001"}, "between 0 and 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f flags

@@ -24,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/token"
 )
 
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
@@ -37,14 +38,17 @@ type nodeSide struct {
 	mu       sync.Mutex
 	reporter *node.Reporter
 	pods     *pod.Reconciler
+	tokens   *token.Keeper
 	vn       *offloadingv1beta1.VirtualNode
 	not      reflection.NotReflected
-	workers  int
+	workers  workers
 	mapping  pod.Mapping
 }
 
 func newNodeSide(k *kubelet) *nodeSide {
-	return &nodeSide{k: k, workers: int(k.flags.reflectors.config(podKind, nil).NumWorkers)}
+	return &nodeSide{k: k, workers: workers{
+		pods: int(k.flags.reflectors.config(podKind, nil).NumWorkers), tokens: int(k.flags.reflectors.config(tokenKind, nil).NumWorkers),
+	}}
 }
 
 // run gets the node's identity, then runs everything that needs it.
@@ -67,6 +71,9 @@ func (n *nodeSide) run(ctx context.Context) error {
 		group.Go(func() error { return n.reporter.Run(ctx) })
 		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
 		group.Go(func() error { return n.pods.Run(ctx) })
+		if n.tokens != nil {
+			group.Go(func() error { return n.tokens.Run(ctx) })
+		}
 		group.Go(func() error { return n.serve(ctx, local, store) })
 		if f.metricsEnabled {
 			group.Go(func() error { return serveMetrics(ctx, f.metricsAddress, store) })
@@ -86,20 +93,36 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	if err != nil {
 		return err
 	}
+	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: max(1, n.workers),
+		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods),
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
+		API: f.tokens.api(), Placed: n.placed,
 	})
+	if err != nil {
+		return err
+	}
+	tokens, err := n.tokenKeeper(local, events, pods)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reporter, n.pods = reporter, pods
+	n.reporter, n.pods, n.tokens = reporter, pods, tokens
 	n.k.uses.setPods(pods)
 	n.tell(ctx)
 	return nil
+}
+
+// employ passes on how much is handled at a time. The caller locks.
+func (n *nodeSide) employ() {
+	if n.pods != nil {
+		n.pods.SetWorkers(n.workers.pods)
+	}
+	if n.tokens != nil {
+		n.tokens.SetWorkers(n.workers.tokens)
+	}
 }
 
 // stillOffloaded reads the NamespaceMap past the cache. Without one nothing is concluded.
@@ -117,7 +140,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 	if n.pods == nil {
 		return
 	}
-	n.pods.SetWorkers(n.workers)
+	n.employ()
 	if n.vn != nil {
 		n.pods.SetSettings(settingsOf(ctx, n.vn, n.not, n.k.own))
 		n.reporter.SetCapacity(capacityOf(n.vn))
@@ -137,17 +160,18 @@ func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.Vir
 	n.tell(ctx)
 }
 
-// setWorkers changes how many pods are handled at a time.
-func (n *nodeSide) setWorkers(workers int) {
+// workers is how many pods, and how many pods' tokens, are handled at a time.
+type workers struct{ pods, tokens int }
+
+// setWorkers changes how much is handled at a time.
+func (n *nodeSide) setWorkers(w workers) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.workers = workers
-	if n.pods != nil {
-		n.pods.SetWorkers(workers)
-	}
+	n.workers = w
+	n.employ()
 }
 
 func (n *nodeSide) setMapping(m pod.Mapping) {

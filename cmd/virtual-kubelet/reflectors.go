@@ -14,8 +14,14 @@ import (
 // podKind is the name by which users configure pods, which the table of kinds does not hold.
 const podKind = "pod"
 
-// podWorkers is how many pods are handled at a time where the user configured nothing.
-const podWorkers = 10
+// The other kinds that the table does not hold: the tokens of pods, by the name of whom they stand for.
+const tokenKind = "serviceaccount"
+
+// How many pods, and pods' tokens, are handled at a time where the user configured nothing.
+const (
+	podWorkers   = 10
+	tokenWorkers = 3
+)
 
 // reflectors are the flags about reflected kinds. Each one that is given wins over the VkOptionsTemplate; what none names is
 // the template's to say, at run time.
@@ -35,6 +41,7 @@ type reflector struct {
 func (r *reflectors) register(set *pflag.FlagSet) {
 	r.set, r.kinds = set, map[string]*reflector{}
 	r.add(podKind, podWorkers, nil)
+	r.add(tokenKind, tokenWorkers, nil)
 	for _, kind := range reflection.Kinds() {
 		r.add(kind.Name, kind.DefaultWorkers, kind.Policies())
 	}

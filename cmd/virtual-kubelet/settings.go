@@ -72,7 +72,9 @@ func (s *settings) apply(ctx context.Context) {
 		for _, kind := range reflection.Kinds() {
 			s.k.mirror.setConfig(kind.Name, s.k.flags.kind(kind.Name, s.template))
 		}
-		s.k.node.setWorkers(int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers))
+		s.k.node.setWorkers(workers{
+			pods: int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers), tokens: int(s.k.flags.reflectors.config(tokenKind, s.template).NumWorkers),
+		})
 	}
 	s.k.node.setVirtualNode(ctx, s.node, not)
 }

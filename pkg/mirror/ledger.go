@@ -45,16 +45,18 @@ func ledgerOf(view *watched, name string) ledger {
 func (l ledger) names() []string {
 	var names []string
 	for name := range l.entries {
-		if objectName.MatchString(name) {
+		if objectName.MatchString(name) && l.lists(name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
+// lists tells whether the ledger shows a reflected object of that name. Pods' tokens stand there, too, but are not ours to
+// keep in step.
 func (l ledger) lists(name string) bool {
-	_, there := l.entries[name]
-	return there
+	value, there := l.entries[name]
+	return there && !reflection.IsTokenEntry(value)
 }
 
 // shows tells whether the ledger says what the last write made, or that nothing is there after a removal.
@@ -75,12 +77,12 @@ func (p *pair) ledgerEvent() func(object reflection.Object, deleted bool) {
 			return
 		}
 		for name, value := range now.Data {
-			if objectName.MatchString(name) && before[name] != value {
+			if objectName.MatchString(name) && before[name] != value && !reflection.IsTokenEntry(value) {
 				p.enqueue(name)
 			}
 		}
-		for name := range before {
-			if _, there := now.Data[name]; !there {
+		for name, value := range before {
+			if _, there := now.Data[name]; !there && !reflection.IsTokenEntry(value) {
 				p.enqueue(name)
 			}
 		}

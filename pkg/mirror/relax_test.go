@@ -40,7 +40,7 @@ func TestWhatIsRefusedIsGivenUp(t *testing.T) {
 		if !crossed || remote.Spec.Ports[0].NodePort != 0 {
 			t.Fatalf("at the provider: %+v", remote)
 		}
-		w.equal("events", []string{"a Warning " + offloadingv1beta1.ReasonPartiallyReflected, "a Normal " + offloadingv1beta1.ReasonSuccessfulReflection}, w.events.took())
+		w.equal("events", []string{"a Warning " + offloadingv1beta1.ReasonPartiallyReflected}, w.events.took())
 		// Somebody else's change does not have the refused port asked for again.
 		theirs := remote.DeepCopy()
 		theirs.Labels["theirs"] = "1"

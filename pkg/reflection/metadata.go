@@ -26,7 +26,7 @@ type NotReflected struct {
 var ownershipLabels = []string{
 	offloadingv1beta1.OriginLabel, offloadingv1beta1.DestinationLabel, offloadingv1beta1.NodeNameLabel,
 	offloadingv1beta1.ManagedByLabel, offloadingv1beta1.LocalPodLabel, offloadingv1beta1.RemoteUnavailableLabel,
-	offloadingv1beta1.CreatorUserLabel, offloadingv1beta1.ComponentLabel, offloadingv1beta1.VirtualNodeLabel,
+	offloadingv1beta1.CreatorUserLabel, offloadingv1beta1.ServiceAccountNameLabel, offloadingv1beta1.ComponentLabel, offloadingv1beta1.VirtualNodeLabel,
 	corev1beta1.RemoteClusterIDLabel, corev1beta1.ReplicationLabel, corev1beta1.RemoteIDLabel, corev1beta1.OriginIDLabel,
 	corev1beta1.ReplicatedLabel, corev1beta1.ManagedLabel, corev1beta1.WebhookLabel, corev1beta1.TenantNamespaceLabel,
 }
@@ -42,6 +42,8 @@ var homeAnnotations = []string{
 	offloadingv1beta1.SkipReflectionAnnotation, offloadingv1beta1.AllowReflectionAnnotation,
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation,
 	offloadingv1beta1.LogsRequestedAnnotation, corev1beta1.OriginUIDAnnotation,
+	offloadingv1beta1.TokenPodNameAnnotation, offloadingv1beta1.TokenPodUIDAnnotation, offloadingv1beta1.TokenExpirationAnnotation,
+	corev1beta1.OriginUIDAnnotation,
 }
 
 // RemoteLabels are the labels that a local object has at the provider: its own minus those that stay at home, plus the

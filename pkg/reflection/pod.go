@@ -24,6 +24,8 @@ type PodInput struct {
 	Patch *offloadingv1beta1.OffloadingPatch
 	// NotReflected stays at home, besides what the patch names.
 	NotReflected NotReflected
+	// API is how pods at the provider reach this cluster's API server.
+	API HomeAPI
 }
 
 // Refusal says why an object does not cross.
@@ -39,7 +41,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	if why := whyNotOffloadable(&local.Spec); len(why) > 0 {
 		return nil, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")}
 	}
-	mode, refusal := accessOf(local)
+	mode, refusal := accessOf(local, in.API)
 	if refusal != nil {
 		return nil, refusal
 	}

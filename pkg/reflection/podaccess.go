@@ -3,7 +3,6 @@ package reflection
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -18,15 +17,22 @@ const injectedTokenVolume = "kube-api-access-"
 type podAccess string
 
 const (
+	// accessHome: this cluster's, as the pod's own ServiceAccount; it is what pods without annotation have if it is enabled.
+	accessHome podAccess = "home"
 	// accessNone: none; tokens of this cluster do not leave it.
 	accessNone podAccess = "disabled"
 	// accessRemote: the provider's, as one of its ServiceAccounts.
 	accessRemote podAccess = "remote"
 )
 
-func accessOf(local *corev1.Pod) (podAccess, *Refusal) {
+func accessOf(local *corev1.Pod, api HomeAPI) (podAccess, *Refusal) {
 	switch mode := podAccess(local.Annotations[offloadingv1beta1.APIServerSupportAnnotation]); mode {
-	case "", accessNone:
+	case "":
+		if api.Enabled {
+			return accessHome, nil
+		}
+		return accessNone, nil
+	case accessNone:
 		return accessNone, nil
 	case accessRemote:
 		return accessRemote, nil
@@ -38,6 +44,10 @@ func accessOf(local *corev1.Pod) (podAccess, *Refusal) {
 
 // apply gives the pod its identity at the provider, and takes the one of this cluster away.
 func (mode podAccess) apply(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
+	if mode == accessHome {
+		applyHome(spec, local, in)
+		return
+	}
 	dropInjectedTokens(spec)
 	if mode == accessRemote {
 		name := local.Annotations[offloadingv1beta1.RemoteServiceAccountAnnotation]
@@ -50,9 +60,7 @@ func (mode podAccess) apply(spec *corev1.PodSpec, local *corev1.Pod, in PodInput
 	spec.AutomountServiceAccountToken = ptr.To(false)
 	for i := range spec.Volumes {
 		if projected := spec.Volumes[i].Projected; projected != nil {
-			projected.Sources = slices.DeleteFunc(projected.Sources, func(s corev1.VolumeProjection) bool {
-				return s.ServiceAccountToken != nil
-			})
+			projected.Sources = slices.DeleteFunc(projected.Sources, holdsToken)
 		}
 	}
 	renameRootCA(spec, RenamedConfigMap(in.Home, RootCAConfigMap))
@@ -63,10 +71,8 @@ func (mode podAccess) apply(spec *corev1.PodSpec, local *corev1.Pod, in PodInput
 func dropInjectedTokens(spec *corev1.PodSpec) {
 	dropped := map[string]bool{}
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool {
-		injected := strings.HasPrefix(v.Name, injectedTokenVolume) && v.Projected != nil &&
-			slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
-		dropped[v.Name] = injected
-		return injected
+		dropped[v.Name] = injected(&v)
+		return dropped[v.Name]
 	})
 	eachContainer(spec, func(c *corev1.Container) {
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return dropped[m.Name] })

@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"flag"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,14 @@ var podInputs = map[string]PodInput{
 		},
 		NotReflected: NotReflected{Labels: []string{"cost"}},
 	},
+	"home":         atHome(HomeAPI{Enabled: true, Host: "api.rome.example", Port: "6443"}),
+	"homealias":    atHome(HomeAPI{Enabled: true, Address: netip.MustParseAddr("10.70.0.1")}),
+	"homenowhere":  atHome(HomeAPI{Enabled: true}),
+	"homedisabled": atHome(HomeAPI{Enabled: true, Host: "api.rome.example"}),
+}
+
+func atHome(api HomeAPI) PodInput {
+	return PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome", API: api}
 }
 
 // TestShadowPodGolden shows what becomes of pods: NAME.yaml is the local pod, NAME.shadow.yaml its ShadowPod or refusal.
@@ -118,8 +127,12 @@ func TestShadowPodGolden(t *testing.T) {
 
 // TestOrdinaryShadowPodsAreAccepted: what an honest consumer makes of ordinary pods, the strictest provider takes.
 func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
-	for _, name := range []string{"deployment", "antiaffinity", "propagate", "job"} {
-		shadow, refusal := ShadowPod(readPod(t, "testdata/pod/"+name+".yaml"), PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"})
+	for _, name := range []string{"deployment", "antiaffinity", "propagate", "job", "home", "homealias", "homenowhere"} {
+		in, special := podInputs[name]
+		if !special {
+			in = PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
+		}
+		shadow, refusal := ShadowPod(readPod(t, "testdata/pod/"+name+".yaml"), in)
 		if refusal != nil {
 			t.Errorf("%s: %s", name, refusal.Message)
 			continue

@@ -14,7 +14,7 @@ func TestLiqoctl(t *testing.T) {
 
 	t.Run("a second install and a second peer change nothing", func(t *testing.T) {
 		the.recordFailure(t)
-		the.liqoctl(t, 3*time.Minute, the.installArgs(the.milan)...).succeeds(t)
+		the.liqoctl(t, 3*time.Minute, the.installArgs(t, the.milan)...).succeeds(t)
 		the.liqoctl(t, time.Minute, the.pair("peer")...).succeeds(t)
 	})
 	t.Run("info tells the cluster's ID and its healthy peer", func(t *testing.T) {

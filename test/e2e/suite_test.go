@@ -145,16 +145,17 @@ func (s *suite) install(t *testing.T) {
 		return
 	}
 	for _, c := range []*side{s.rome, s.milan} {
-		s.liqoctl(t, 4*time.Minute, s.installArgs(c)...).succeeds(t)
+		s.liqoctl(t, 4*time.Minute, s.installArgs(t, c)...).succeeds(t)
 	}
 	s.installed = true
 }
 
-func (s *suite) installArgs(c *side) []string {
+func (s *suite) installArgs(t *testing.T, c *side) []string {
+	t.Helper()
 	declared, _ := s.lab.Spec().Cluster(c.name)
 	return []string{
 		"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
-		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--timeout", "3m",
+		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--set", c.reachableAPI(t), "--timeout", "3m",
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -18,6 +19,12 @@ import (
 
 // minCertificateLifetime is what the API server signs at least (certificates.k8s.io, spec.expirationSeconds).
 const minCertificateLifetime = 10 * time.Minute
+
+// The bounds of the lifetime of pods' tokens: what an API server issues at least, and what leaves a cluster at most.
+const (
+	minTokenLifetime = 10 * time.Minute
+	maxTokenLifetime = time.Hour
+)
 
 // Load reads a configuration file. Fields that the file names and this version does not know are errors.
 func Load(path string) (*ControllerManager, error) {
@@ -55,6 +62,12 @@ func (c *ControllerManager) complete() {
 	}
 	if c.Networking.ReflectIPs == nil {
 		c.Networking.ReflectIPs = ptr.To(true)
+	}
+	if tokens := &c.Offloading.ServiceAccountTokens; tokens.MaxLifetime == nil {
+		tokens.MaxLifetime = &metav1.Duration{Duration: maxTokenLifetime}
+		if hardened {
+			tokens.MaxLifetime.Duration = minTokenLifetime
+		}
 	}
 	policy := offloadingv1beta1.DenyList
 	if hardened {
@@ -165,6 +178,9 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateClasses(path.Child("reflection", "ingress", "ingressClasses"), o.Reflection.Ingress.IngressClasses)...)
 	errs = append(errs, validateClasses(path.Child("reflection", "service", "loadBalancerClasses"), o.Reflection.Service.LoadBalancerClasses)...)
+	if d := o.ServiceAccountTokens.MaxLifetime; d != nil && (d.Duration < minTokenLifetime || d.Duration > maxTokenLifetime) {
+		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
+	}
 	for name, quantity := range o.DefaultNodeResources {
 		if quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(path.Child("defaultNodeResources", string(name)), quantity.String(), "must not be negative"))

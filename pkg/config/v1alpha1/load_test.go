@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,6 +43,8 @@ func TestParseRefuses(t *testing.T) {
 		"an offered class without a name":               {"offloading: {", "offloading: {reflection: {ingress: {ingressClasses: [{default: true}]}}, ", "offloading.reflection.ingress.ingressClasses[0].name: Required value"},
 		"an offered class twice":                        {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a}, {name: a}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].name: Duplicate value"},
 		"two default classes":                           {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a, default: true}, {name: b, default: true}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].default: Invalid value: true: there is another default class"},
+		"a token that lives too long":                   {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 2h}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value: \"2h0m0s\": must be between 10m and 1h"},
+		"a token that no API server issues":             {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 5m}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.Replace(good, tc.from, tc.to, 1)
@@ -61,26 +64,28 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 		PodSecurity   string
 		RequireSuffix bool
 		Secret        offloadingv1beta1.ReflectionType
+		TokenLifetime time.Duration
 	}
 	for name, tc := range map[string]struct {
 		from, to string
 		want     choices
 	}{
-		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList}},
-		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList}},
-		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList}},
+		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour}},
+		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute}},
+		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(good, tc.from, tc.to, 1)
 			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
 				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
-					"offloading: {reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+					"offloading: {serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
 			}
 			c, err := Parse([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type}
+			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type,
+				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -131,6 +131,8 @@ type Offloading struct {
 	DefaultNodeResources corev1.ResourceList `json:"defaultNodeResources"`
 	// Reflection configures what crosses.
 	Reflection Reflection `json:"reflection"`
+	// ServiceAccountTokens configures the tokens that offloaded pods get.
+	ServiceAccountTokens ServiceAccountTokens `json:"serviceAccountTokens"`
 	// TwinNamespaces configures the namespaces made for consumers.
 	TwinNamespaces TwinNamespaces `json:"twinNamespaces"`
 }
@@ -149,6 +151,8 @@ type Reflection struct {
 	Service ServiceReflection `json:"service"`
 	// Ingress configures Ingresses.
 	Ingress IngressReflection `json:"ingress"`
+	// ServiceAccount configures the tokens of pods; they have no policy.
+	ServiceAccount offloadingv1beta1.ReflectorConfig `json:"serviceaccount"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }
@@ -159,6 +163,12 @@ type Skip struct {
 	Annotations []string `json:"annotations"`
 	// Labels are label keys.
 	Labels []string `json:"labels"`
+}
+
+// ServiceAccountTokens configures the tokens that offloaded pods get.
+type ServiceAccountTokens struct {
+	// MaxLifetime of a token, from 10m to 1h; nil means what the profile says.
+	MaxLifetime *metav1.Duration `json:"maxLifetime"`
 }
 
 // TwinNamespaces configures the namespaces made for consumers.

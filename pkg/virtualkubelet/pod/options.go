@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -53,6 +54,11 @@ type Options struct {
 	// UsesChanged is called when the answer of Uses about an object may have changed, and with empty names when it becomes
 	// known; it does not block. Nil means that nobody asks.
 	UsesChanged func(namespace, kind, name string)
+	// API is how pods at the provider reach this cluster's API server.
+	API reflection.HomeAPI
+	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
+	// nobody wants to know.
+	Placed func(pod types.NamespacedName)
 	// Workers of each of the two queues (default 10).
 	Workers int
 	// HideAddresses keeps the addresses of remote pods out of local ones.
@@ -106,6 +112,9 @@ func (o *Options) complete() error {
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.Placed == nil {
+		o.Placed = func(types.NamespacedName) {}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -31,14 +31,16 @@ type view struct {
 	// ready says that the provider answers and the caches are filled: shadow and remote can be relied on, even if nil.
 	ready   bool
 	clients peer.Clients
+	epoch   int64
 	shadow  *offloadingv1beta1.ShadowPod
 	remote  *corev1.Pod
 	// settings of the node.
 	settings Settings
 	// lost says that the provider was asked and does not answer.
 	lost bool
-	// waiting says that a ShadowPod was made which the cache does not show yet.
+	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
 	waiting bool
+	made    types.UID
 	gone    bool
 	refused refusal
 }
@@ -56,6 +58,7 @@ func (r *Reconciler) look(k key, uid types.UID) view {
 	defer r.mu.Unlock()
 	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid], lost: lost(state)}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
+	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {
 		return v
 	}
@@ -67,7 +70,7 @@ func (r *Reconciler) look(k key, uid types.UID) view {
 	if t == nil || t.remote != v.namespace || !t.synced() {
 		return v
 	}
-	v.ready, v.clients, v.shadow, v.remote = true, r.link.clients, t.shadow(k.Name), t.pod(k.Name)
+	v.ready, v.clients, v.epoch, v.shadow, v.remote = true, r.link.clients, r.link.epoch, t.shadow(k.Name), t.pod(k.Name)
 	if v.shadow != nil && !r.owned(v.shadow) {
 		// The selector keeps what is not ours out; a provider that sends it nevertheless does not make it ours.
 		v.shadow = nil

@@ -23,6 +23,7 @@ import (
 func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*localTimeout)
 	defer cancel()
+	defer r.options.Placed(k)
 	local := r.local(k)
 	if local == nil {
 		return r.orphan(ctx, k, r.look(k, ""))
@@ -127,7 +128,7 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 func (r *Reconciler) input(v view) reflection.PodInput {
 	return reflection.PodInput{
 		Home: r.options.Home, Remote: r.options.Remote, Node: r.options.Node, Namespace: v.namespace,
-		Patch: v.settings.Patch, NotReflected: v.settings.NotReflected,
+		Patch: v.settings.Patch, NotReflected: v.settings.NotReflected, API: r.options.API,
 	}
 }
 
@@ -149,6 +150,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	case err == nil:
 		r.accept(local)
 		r.expect(local, uid)
+		r.tellNoAPIServer(local)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.adopt(ctx, local, v)
@@ -202,6 +204,14 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 		}
 	}
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
+}
+
+// tellNoAPIServer tells the user of a new pod that it cannot use its own cluster's API server.
+func (r *Reconciler) tellNoAPIServer(local *corev1.Pod) {
+	why := reflection.WhyNoAPIServer(local, r.options.API, r.options.Remote)
+	if why != "" && r.options.Recorder != nil {
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress, why)
+	}
 }
 
 // refuse remembers why the pod cannot run, shows it, and tells it once.

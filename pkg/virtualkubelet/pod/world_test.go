@@ -31,6 +31,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,6 +61,9 @@ type world struct {
 
 	stop func()
 	r    *Reconciler
+	// api is how pods reach the local API server, placed counts what was said about the place of pods.
+	api    reflection.HomeAPI
+	placed map[string]int
 }
 
 type fakePeer struct {
@@ -119,7 +123,7 @@ func (e *eventLog) all() []string {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, local: fake.NewClientset(), kube: fake.NewClientset(), events: &eventLog{},
+		t: t, local: fake.NewClientset(), kube: fake.NewClientset(), events: &eventLog{}, placed: map[string]int{},
 		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{shadowPods: "ShadowPodList"}),
 	}
 	w.peer = &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
@@ -193,7 +197,12 @@ func (w *world) count() int {
 func (w *world) start() {
 	w.t.Helper()
 	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
-		UsesChanged: w.usesChanged})
+		UsesChanged: w.usesChanged,
+		API:         w.api, Placed: func(k key) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.placed[k.Name]++
+		}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

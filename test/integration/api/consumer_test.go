@@ -16,6 +16,27 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
+var yes = true
+
+const shadowPods = "offloading.liqo.io/v1beta1"
+
+// tokenSecret is a Secret with a pod's tokens, as a virtual kubelet makes it.
+func (p *peering) tokenSecret(name string) *corev1.Secret {
+	s := p.secret(name, corev1.SecretTypeOpaque, p.reflected())
+	s.Labels[offloadingv1beta1.ServiceAccountNameLabel] = "seller"
+	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: shadowPods, Kind: "ShadowPod", Name: "a", UID: "b"}}
+	return s
+}
+
+// owned is an attempt to make a Secret with tokens whose owner is not as it has to be.
+func owned(change func(*corev1.Secret)) attempt {
+	return attempt{ownerNotAllowed, func(t *testing.T, p *peering) error {
+		s := p.tokenSecret(fixture.Unique("owned"))
+		change(s)
+		return p.slice.Create(t.Context(), s)
+	}}
+}
+
 // sliceAttempts are what a virtual kubelet's identity tries in a twin namespace.
 var sliceAttempts = map[string]attempt{
 	"honest: reflect a ConfigMap": {"", func(t *testing.T, p *peering) error {
@@ -135,6 +156,30 @@ var sliceAttempts = map[string]attempt{
 		s := p.shadowPod("finalizer", p.reflected())
 		s.Finalizers = []string{"turin.it/never"}
 		return p.slice.Create(t.Context(), s)
+	}},
+	"honest: tokens that go with their ShadowPod": {"", func(t *testing.T, p *peering) error {
+		s := p.tokenSecret("tokens")
+		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
+		return p.slice.Patch(t.Context(), s, merge(`{"data":{"a":"YQ=="},"metadata":{"ownerReferences":[{"apiVersion":"offloading.liqo.io/v1beta1","kind":"ShadowPod","name":"a","uid":"c"}]}}`))
+	}},
+	"W7: read tokens back": {rbac, func(t *testing.T, p *peering) error {
+		s := p.tokenSecret("tokens-back")
+		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
+		return p.slice.Get(t.Context(), keyOf(s), s)
+	}},
+	"tokens that a ShadowPod controls": owned(func(s *corev1.Secret) { s.OwnerReferences[0].Controller = &yes }),
+	"tokens that keep their ShadowPod": owned(func(s *corev1.Secret) { s.OwnerReferences[0].BlockOwnerDeletion = &yes }),
+	"tokens of two ShadowPods": owned(func(s *corev1.Secret) {
+		s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{APIVersion: shadowPods, Kind: "ShadowPod", Name: "b", UID: "c"})
+	}),
+	"tokens that go with a pod":                    owned(func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion, s.OwnerReferences[0].Kind = "v1", "Pod" }),
+	"tokens that go with another kind of ours":     owned(func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Quota" }),
+	"tokens that go with a ShadowPod of others":    owned(func(s *corev1.Secret) { s.OwnerReferences[0].APIVersion = "turin.it/v1" }),
+	"a Secret without tokens that has a ShadowPod": owned(func(s *corev1.Secret) { delete(s.Labels, offloadingv1beta1.ServiceAccountNameLabel) }),
+	"a ConfigMap that goes with a ShadowPod": {ownerNotAllowed, func(t *testing.T, p *peering) error {
+		c := p.configMap("owner", p.tokenSecret("").Labels)
+		c.OwnerReferences = p.tokenSecret("").OwnerReferences
+		return p.slice.Create(t.Context(), c)
 	}},
 	"a Secret with an owner": {ownerNotAllowed, func(t *testing.T, p *peering) error {
 		s := p.secret("owner", corev1.SecretTypeOpaque, p.reflected())

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -122,6 +123,8 @@ func startKubelet(t *testing.T, node string) *kubelet {
 	}
 	virtualNode := &offloadingv1beta1.VirtualNode{}
 	fixture.Must(t, "reading the VirtualNode", env.Rome.Client.Get(t.Context(), client.ObjectKey{Namespace: consumerNamespace, Name: node}, virtualNode))
+	api, err := url.Parse(env.Rome.Config.Host)
+	fixture.Must(t, "reading the address of rome's API server", err)
 	k := &kubelet{
 		env: map[string]string{"POD_IP": pod.Status.PodIP, "POD_NAME": pod.Name, "POD_NAMESPACE": pod.Namespace},
 		args: []string{
@@ -130,6 +133,7 @@ func startKubelet(t *testing.T, node string) *kubelet {
 			"--tenant-namespace=" + consumerNamespace, "--liqo-namespace=" + fixture.Namespace,
 			"--foreign-kubeconfig-secret-name=" + virtualNode.Spec.KubeconfigSecretRef.Name,
 			fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)), "--allow-loopback-provider",
+			"--enable-apiserver-support", "--home-api-server-host=" + api.Hostname(), "--home-api-server-port=" + api.Port(),
 			"--certificate-dir=" + filepath.Join(env.Dir, "pki"), "--heartbeat-file=" + filepath.Join(env.Dir, "heartbeat"),
 		},
 	}

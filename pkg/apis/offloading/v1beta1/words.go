@@ -8,6 +8,8 @@ const (
 	DestinationLabel = "offloading.liqo.io/destination"
 	// NodeNameLabel on a ShadowPod is the virtual node that it comes through.
 	NodeNameLabel = "offloading.liqo.io/nodename"
+	// ServiceAccountNameLabel on a Secret with a pod's tokens is the pod's ServiceAccount (shortened if it is long).
+	ServiceAccountNameLabel = "offloading.liqo.io/service-account-name"
 	// ManagedByLabel marks Pods and EndpointSlices made from shadow objects.
 	ManagedByLabel = "liqo.io/managed-by"
 	// ManagedByShadowPod is the value of ManagedByLabel on Pods.
@@ -55,7 +57,7 @@ const (
 	AntiAffinityLabelsAnnotation = "liqo.io/anti-affinity-labels"
 	// RemoteRuntimeClassAnnotation on a pod is its runtime class at the provider.
 	RemoteRuntimeClassAnnotation = "liqo.io/remote-runtime-class-name"
-	// APIServerSupportAnnotation on a pod is remote or disabled.
+	// APIServerSupportAnnotation on a pod is remote or disabled; without it the pod talks to its own cluster's API server.
 	APIServerSupportAnnotation = "liqo.io/api-server-support"
 	// RemotePodCIDRsAnnotation on a VirtualNode lists the prefixes, separated by commas, that pod addresses reported by the
 	// provider must lie in. It is written once, from the first accepted ResourceSlice.
@@ -67,6 +69,12 @@ const (
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
+	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
+	TokenPodNameAnnotation = "offloading.liqo.io/service-account-for-pod-name"
+	// TokenPodUIDAnnotation on a Secret with a pod's tokens is the UID of the pod in its own cluster.
+	TokenPodUIDAnnotation = "offloading.liqo.io/service-account-for-pod-uid"
+	// TokenExpirationAnnotation on a Secret with a pod's tokens is when the first of them ends (RFC 3339).
+	TokenExpirationAnnotation = "offloading.liqo.io/service-account-expiration"
 	// RemoteServiceAccountAnnotation on a pod is its ServiceAccount at the provider (with API server support "remote").
 	RemoteServiceAccountAnnotation = "liqo.io/remote-service-account-name"
 )
@@ -231,6 +239,12 @@ const (
 	ReasonSuccessfulReflection = "SuccessfulReflection"
 	// ReasonFailedReflection: the object could not cross; the message says why.
 	ReasonFailedReflection = "FailedReflection"
+	// ReasonTokensFailed: the tokens of the pod's ServiceAccount could not be brought to the provider; the message says why.
+	ReasonTokensFailed = "FailedSATokensReflection"
+	// ReasonTokensRecovered: the tokens of the pod's ServiceAccount are at the provider again, after a failure was told.
+	ReasonTokensRecovered = "SuccessfulSATokensReflection"
+	// ReasonNoAPIServerAddress: the pod cannot use its own cluster's API server, because no address is known that works.
+	ReasonNoAPIServerAddress = "APIServerAddressUnknown"
 	// ReasonReflectionDisabled: the object's policy keeps it at home.
 	ReasonReflectionDisabled = "ReflectionDisabled"
 	// ReasonNameConflict: an object of that name exists at the provider and is not ours.

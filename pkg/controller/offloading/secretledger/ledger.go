@@ -19,6 +19,9 @@ const (
 
 // entryOf is what the ledger says of a Secret; empty if the Secret does not say which object it stands for.
 func entryOf(secret *corev1.Secret) string {
+	if tokens, ok := reflection.TokenEntryOf(secret); ok {
+		return tokens.String()
+	}
 	uid := reflection.OriginUID(secret)
 	if uid == "" || len(uid) > maxOriginUID || strings.ContainsAny(uid, " \t\r\n") {
 		return ""

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,7 +43,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 // Template is the default VkOptionsTemplate of a configuration.
 func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta1.VkOptionsTemplate {
 	vk := c.VirtualKubelet
-	args := vk.Extra.Args
+	args := withTokens(vk.Extra.Args, c.Offloading.ServiceAccountTokens)
 	if reflect := c.Networking.ReflectIPs; reflect != nil && !*reflect {
 		args = append([]string{"--disable-ip-reflection=true"}, args...)
 	}
@@ -53,12 +55,13 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		LabelsNotReflected:      c.Offloading.Reflection.Skip.Labels,
 		AnnotationsNotReflected: c.Offloading.Reflection.Skip.Annotations,
 		ReflectorsConfig: map[string]offloadingv1beta1.ReflectorConfig{
-			"pod":           c.Offloading.Reflection.Pod,
-			"configmap":     c.Offloading.Reflection.ConfigMap,
-			"secret":        c.Offloading.Reflection.Secret,
-			"service":       c.Offloading.Reflection.Service.ReflectorConfig,
-			"ingress":       c.Offloading.Reflection.Ingress.ReflectorConfig,
-			"endpointslice": c.Offloading.Reflection.EndpointSlice,
+			"pod":            c.Offloading.Reflection.Pod,
+			"configmap":      c.Offloading.Reflection.ConfigMap,
+			"secret":         c.Offloading.Reflection.Secret,
+			"service":        c.Offloading.Reflection.Service.ReflectorConfig,
+			"ingress":        c.Offloading.Reflection.Ingress.ReflectorConfig,
+			"endpointslice":  c.Offloading.Reflection.EndpointSlice,
+			"serviceaccount": c.Offloading.Reflection.ServiceAccount,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            args,
@@ -80,6 +83,22 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		},
 		Spec: spec,
 	}
+}
+
+// withTokens puts the defaults about the identity of pods before the user's arguments, which win.
+func withTokens(args []string, tokens v1alpha1.ServiceAccountTokens) []string {
+	type flag struct{ name, value string }
+	defaults := []flag{{"--enable-apiserver-support", "true"}}
+	if tokens.MaxLifetime != nil {
+		defaults = append(defaults, flag{"--service-account-token-max-lifetime", tokens.MaxLifetime.Duration.String()})
+	}
+	var all []string
+	for _, flag := range defaults {
+		if !slices.ContainsFunc(args, func(arg string) bool { return arg == flag.name || strings.HasPrefix(arg, flag.name+"=") }) {
+			all = append(all, flag.name+"="+flag.value)
+		}
+	}
+	return append(all, args...)
 }
 
 // ensure writes the template unless it is there already as wanted.

@@ -3,6 +3,7 @@ package vkoptions
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +41,25 @@ func TestTemplate(t *testing.T) {
 			got := []any{spec.ContainerImage, *spec.Replicas, spec.CreateNode, spec.MetricsAddress, spec.ReflectorsConfig["secret"].Type}
 			want := []any{"vk:1", int32(2), true, tc.address, offloadingv1beta1.AllowList}
 			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheUsersArgumentsWin(t *testing.T) {
+	for name, tc := range map[string]struct{ args, want []string }{
+		"nothing said":        {nil, []string{"--enable-apiserver-support=true", "--service-account-token-max-lifetime=10m0s"}},
+		"support turned off":  {[]string{"--enable-apiserver-support=false"}, []string{"--service-account-token-max-lifetime=10m0s", "--enable-apiserver-support=false"}},
+		"support named alone": {[]string{"--enable-apiserver-support"}, []string{"--service-account-token-max-lifetime=10m0s", "--enable-apiserver-support"}},
+		"something else": {[]string{"--home-api-server-host=api"},
+			[]string{"--enable-apiserver-support=true", "--service-account-token-max-lifetime=10m0s", "--home-api-server-host=api"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := configuration("vk:1", false)
+			c.VirtualKubelet.Extra.Args = tc.args
+			c.Offloading.ServiceAccountTokens.MaxLifetime = &metav1.Duration{Duration: 10 * time.Minute}
+			if diff := cmp.Diff(tc.want, Template(c, "liqo").Spec.ExtraArgs); diff != "" {
 				t.Error(diff)
 			}
 		})
