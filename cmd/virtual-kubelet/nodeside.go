@@ -92,6 +92,9 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	if err != nil {
 		return err
 	}
+	if err := pods.Bound(func(string) { n.k.events.Wake() }); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reporter, n.pods = reporter, pods

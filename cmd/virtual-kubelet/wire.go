@@ -26,6 +26,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/event"
 )
 
 const component = "liqo-virtual-kubelet"
@@ -40,6 +41,7 @@ type kubelet struct {
 	watching client.WithWatch
 	peer     *peer.Peer
 	mirror   *mirror.Engine
+	events   *event.Carrier
 	node     *nodeSide
 }
 
@@ -132,8 +134,12 @@ func (k *kubelet) work(ctx context.Context) error {
 		return err
 	}
 	k.mirror = engine
+	if k.events, err = k.newEvents(); err != nil {
+		return err
+	}
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return engine.Run(ctx) })
+	group.Go(func() error { return k.events.Run(ctx) })
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
@@ -150,6 +156,7 @@ func (k *kubelet) work(ctx context.Context) error {
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
 				engine.SetMapping(mapping.Effective)
+				k.events.SetMapping(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil

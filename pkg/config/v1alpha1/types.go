@@ -133,6 +133,8 @@ type Reflection struct {
 	ConfigMap offloadingv1beta1.ReflectorConfig `json:"configmap"`
 	// Secret configures Secrets.
 	Secret offloadingv1beta1.ReflectorConfig `json:"secret"`
+	// Event configures Events, which come back from the provider.
+	Event offloadingv1beta1.ReflectorConfig `json:"event"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }

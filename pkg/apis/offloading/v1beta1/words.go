@@ -225,6 +225,12 @@ const (
 	ReasonRemoteOverLimit = "RemoteOverLimit"
 	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.
 	ReasonLedgerOverflow = "SecretLedgerOverflow"
+	// ReasonInvalidRemoteEvent: the provider wrote an Event that cannot be true or says nothing.
+	ReasonInvalidRemoteEvent = "InvalidRemoteEvent"
+	// ReasonRoutineEvent: a remote Event tells nothing that is not told already.
+	ReasonRoutineEvent = "RoutineEvent"
+	// ReasonStaleEvent: a remote Event is of the past.
+	ReasonStaleEvent = "StaleEvent"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
 )

@@ -52,6 +52,7 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"pod":       c.Offloading.Reflection.Pod,
 			"configmap": c.Offloading.Reflection.ConfigMap,
 			"secret":    c.Offloading.Reflection.Secret,
+			"event":     c.Offloading.Reflection.Event,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            vk.Extra.Args,
