@@ -40,11 +40,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = logs.Close() }()
 
-	idle := s.options.Clock.AfterFunc(s.options.Limits.IdleTimeout, func() { cancel(errors.New("idle for too long")) })
-	defer idle.Stop()
+	bounds := s.boundLogs(cancel, logs, options)
+	defer bounds.stop()
 	w.Header().Set("Content-Type", "text/plain")
 	controller := http.NewResponseController(w)
-	err = copyFlushing(w, controller, logs, func() { idle.Reset(s.options.Limits.IdleTimeout) })
+	err = copyFlushing(w, controller, bounds)
 	if err == nil {
 		err = context.Cause(ctx) // a cancelled stream may end as if it were complete
 	}
@@ -88,7 +88,7 @@ func (s *Server) openLogs(ctx context.Context, cancel context.CancelCauseFunc, t
 }
 
 // copyFlushing copies until the source ends, and lets the reader see every piece at once.
-func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Reader, progress func()) error {
+func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Reader) error {
 	if err := controller.Flush(); err != nil {
 		return err
 	}
@@ -96,7 +96,6 @@ func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Re
 	for {
 		n, err := source.Read(buffer)
 		if n > 0 {
-			progress()
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return err
 			}
