@@ -92,7 +92,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	if err != nil {
 		return err
 	}
-	if err := pods.Bound(func(string) { n.k.events.Wake() }); err != nil {
+	if err := pods.Bound(n.k.events.Crossed); err != nil {
 		return err
 	}
 	n.mu.Lock()

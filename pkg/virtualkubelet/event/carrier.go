@@ -51,7 +51,7 @@ func New(o Options) (*Carrier, error) {
 // Run carries Events until ctx ends, and returns when everything that it started has ended.
 func (c *Carrier) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", c.options.Remote))
-	cancel := c.options.Peer.Subscribe(func(peer.State) { c.Wake() })
+	cancel := c.options.Peer.Subscribe(func(peer.State) { c.look() })
 	defer cancel()
 	defer c.group.Wait()
 	defer c.align(ctx, nil)
@@ -71,8 +71,18 @@ func (c *Carrier) Run(ctx context.Context) error {
 	}
 }
 
-// Wake has the namespaces looked at now: something crossed.
-func (c *Carrier) Wake() {
+// Crossed tells that something of a local namespace is at the provider, or will be at once. It does not block.
+func (c *Carrier) Crossed(namespace string) {
+	c.mu.Lock()
+	waits := c.mapping[namespace] != "" && c.twins[namespace] == nil
+	c.mu.Unlock()
+	if waits {
+		c.look()
+	}
+}
+
+// look has the namespaces looked at now.
+func (c *Carrier) look() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -84,7 +94,7 @@ func (c *Carrier) SetMapping(mapping map[string]string) {
 	c.mu.Lock()
 	c.mapping = maps.Clone(mapping)
 	c.mu.Unlock()
-	c.Wake()
+	c.look()
 }
 
 // SetConfig changes workers and policy. Zero workers carry nothing.
@@ -92,7 +102,7 @@ func (c *Carrier) SetConfig(config offloadingv1beta1.ReflectorConfig) {
 	c.mu.Lock()
 	c.config = config
 	c.mu.Unlock()
-	c.Wake()
+	c.look()
 }
 
 // wanted is which twins are to be watched if something of theirs crossed, and how many writes are made at a time. Without a

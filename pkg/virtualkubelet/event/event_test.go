@@ -155,8 +155,22 @@ func TestWatchOpensWithTheFirstObject(t *testing.T) {
 		w.equal("watches of an empty namespace", 0, len(w.opened()))
 		w.equal("lists of an empty namespace", 0, w.lists)
 		w.locals.add("Pod", localPod("web"))
-		w.carrier.Wake()
+		w.carrier.Crossed("elsewhere")
+		w.equal("watches when something of another namespace crossed", 0, len(w.opened()))
+		w.carrier.Crossed(here)
 		w.equal("watches", 1, len(w.opened()))
+	})
+}
+
+func TestProviderThatNamesNoVersionIsNotWatched(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.version = "0"
+		w.start()
+		w.pass(10 * time.Minute)
+		w.equal("watches, which would bring back all there is", 0, len(w.opened()))
+		if w.lists > 20 {
+			w.Errorf("asked %d times in ten minutes", w.lists)
+		}
 	})
 }
 

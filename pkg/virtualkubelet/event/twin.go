@@ -27,6 +27,8 @@ var (
 	errFlood = errors.New("there are too many to read; it is not listened to for a while")
 	// errDisconnected says that the provider does not answer.
 	errDisconnected = errors.New("the provider is not connected")
+	// errNoVersion says that a watch would begin with all there is.
+	errNoVersion = errors.New("the provider does not say at which version it is")
 	// errShort says that the provider ended a watch as soon as it began.
 	errShort = errors.New("the provider ended the watch at once")
 )
@@ -170,6 +172,9 @@ func (t *twin) locate(ctx context.Context, events typedcorev1.EventInterface) er
 	list, err := events.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: reflection.EventUneventful})
 	if err != nil {
 		return t.failed(err)
+	}
+	if list.ResourceVersion == "" || list.ResourceVersion == "0" {
+		return t.failed(errNoVersion)
 	}
 	// A provider that was restored from the past is behind what it was.
 	order, err := resourceversion.CompareResourceVersion(list.ResourceVersion, t.version)
