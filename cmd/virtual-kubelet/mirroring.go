@@ -28,6 +28,8 @@ type engine interface {
 	SetProvider(provider reflection.Provider)
 	SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error
 	Reconsider(kind, namespace string, names ...string) error
+	Reflected(kind, namespace, name string) (reflection.Object, bool)
+	Crossed(namespace string) bool
 }
 
 // mirroring runs the reflection to a provider. Of several virtual nodes of one provider only one does it at a time: the one
@@ -106,6 +108,23 @@ func (m *mirroring) reconsider(kind, namespace string, names ...string) {
 	if m.current != nil {
 		_ = m.current.Reconsider(kind, namespace, names...) // It fails for kinds that are not in the table only.
 	}
+}
+
+// Reflected returns the local object behind a remote one, as far as this process reflects.
+func (m *mirroring) Reflected(kind, namespace, name string) (reflection.Object, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == nil {
+		return nil, false
+	}
+	return m.current.Reflected(kind, namespace, name)
+}
+
+// Crossed tells whether this process knows of anything of a namespace at the provider.
+func (m *mirroring) Crossed(namespace string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current != nil && m.current.Crossed(namespace)
 }
 
 // closeOnce closes a channel that may be closed; its callers lock.

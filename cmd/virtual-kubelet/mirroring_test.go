@@ -55,10 +55,12 @@ func (a *actor) Run(ctx context.Context) error {
 	a.stage.running = slices.DeleteFunc(a.stage.running, func(n string) bool { return n == a.name })
 	return nil
 }
-func (a *actor) SetMapping(m map[string]string)            { a.mapping = m }
-func (a *actor) SetNotReflected(_ reflection.NotReflected) {}
-func (a *actor) SetProvider(provider reflection.Provider)  { a.provider = provider }
-func (a *actor) Reconsider(_, _ string, _ ...string) error { return nil }
+func (a *actor) SetMapping(m map[string]string)                     { a.mapping = m }
+func (a *actor) SetNotReflected(_ reflection.NotReflected)          {}
+func (a *actor) SetProvider(provider reflection.Provider)           { a.provider = provider }
+func (a *actor) Reflected(_, _, _ string) (reflection.Object, bool) { return nil, false }
+func (a *actor) Crossed(string) bool                                { return false }
+func (a *actor) Reconsider(_, _ string, _ ...string) error          { return nil }
 func (a *actor) SetConfig(_ string, _ offloadingv1beta1.ReflectorConfig) error {
 	return nil
 }

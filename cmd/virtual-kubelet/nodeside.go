@@ -107,6 +107,9 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	if err != nil {
 		return err
 	}
+	if err := pods.Bound(n.k.events.Crossed); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reporter, n.pods, n.tokens = reporter, pods, tokens

@@ -72,6 +72,7 @@ func (s *settings) apply(ctx context.Context) {
 		for _, kind := range reflection.Kinds() {
 			s.k.mirror.setConfig(kind.Name, s.k.flags.kind(kind.Name, s.template))
 		}
+		s.k.events.SetConfig(s.k.flags.reflectors.config(eventKind, s.template))
 		s.k.node.setWorkers(workers{
 			pods: int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers), tokens: int(s.k.flags.reflectors.config(tokenKind, s.template).NumWorkers),
 		})

@@ -27,6 +27,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/event"
 )
 
 const component = "liqo-virtual-kubelet"
@@ -41,6 +42,7 @@ type kubelet struct {
 	watching client.WithWatch
 	peer     *peer.Peer
 	mirror   *mirroring
+	events   *event.Carrier
 	node     *nodeSide
 	uses     references
 }
@@ -132,8 +134,13 @@ func (k *kubelet) work(ctx context.Context) error {
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
 	k.uses.prepare(k.mirror, k.node == nil)
+	var err error
+	if k.events, err = k.newEvents(); err != nil {
+		return err
+	}
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
+	group.Go(func() error { return k.events.Run(ctx) })
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
@@ -153,6 +160,7 @@ func (k *kubelet) work(ctx context.Context) error {
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
 				k.mirror.setMapping(mapping.Effective)
+				k.events.SetMapping(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil

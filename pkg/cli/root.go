@@ -28,8 +28,8 @@ const rootLong = `Make several Kubernetes clusters work as one.
   4. See how it goes:                         {{ .Executable }} info
 
 It also works as a plugin: call the program kubectl-liqo, and it becomes 'kubectl liqo'.
-For completion there, put a script kubectl_complete-liqo on the PATH that runs
-'kubectl liqo __complete "$@"'.
+For completion there, put kubectl_complete-liqo, which the release archives hold, on the PATH: an
+executable script that runs 'kubectl liqo __complete "$@"'.
 
 A flag that is not given is taken from the environment, --remote-context for example from
 LIQOCTL_REMOTE_CONTEXT.

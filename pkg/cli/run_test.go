@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -296,5 +297,27 @@ func TestCompletionOfContexts(t *testing.T) {
 	got := run(t, nil, "", "__complete", "info", "--kubeconfig", kubeconfig(t, nobody), "--context", "m")
 	if got.out != "milan\n:4\n" {
 		t.Errorf("proposed %q", got.out)
+	}
+}
+
+// kubectl runs the script with the words of the command line; it must ask the plugin exactly for them.
+func TestKubectlCompletionScript(t *testing.T) {
+	folder := t.TempDir()
+	fake := "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(fake), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs("../../hack/completion/kubectl_complete-liqo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), script, "unoffload", "namespace", "two words", "")
+	command.Env = []string{"PATH=" + folder + ":/bin:/usr/bin"}
+	got, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if diff := cmp.Diff("6\nliqo\n__complete\nunoffload\nnamespace\ntwo words\n\n", string(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -153,6 +153,8 @@ type Reflection struct {
 	Ingress IngressReflection `json:"ingress"`
 	// ServiceAccount configures the tokens of pods; they have no policy.
 	ServiceAccount offloadingv1beta1.ReflectorConfig `json:"serviceaccount"`
+	// Event configures Events, which come back from the provider.
+	Event offloadingv1beta1.ReflectorConfig `json:"event"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }

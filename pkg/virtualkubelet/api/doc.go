@@ -13,7 +13,8 @@
 // The provider is another tenant and may be hostile or dead. Until it has accepted a stream it may neither take longer
 // than Limits.DialTimeout nor send more than a bounded number of bytes; redirects are refused; its error texts are
 // bounded; a stream without data ends after Limits.IdleTimeout; at most Limits.Streams streams run at once, more are
-// answered with 429. When the caller goes away the call at the provider is cancelled, and the reverse.
+// answered with 429. A log that is not followed is bounded in time and bytes, and by the bytes that the caller asked for.
+// When the caller goes away the call at the provider is cancelled, and the reverse.
 //
 // Where a pod's twin runs is asked from Remote, which the owner of the pods implements. The package keeps no state
 // about pods and writes nothing to any cluster. It needs `create` on tokenreviews and subjectaccessreviews, which

@@ -45,11 +45,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = logs.Close() }()
 
-	idle := s.options.Clock.AfterFunc(s.options.Limits.IdleTimeout, func() { cancel(errors.New("idle for too long")) })
-	defer idle.Stop()
+	bounds := s.boundLogs(cancel, logs, options)
+	defer bounds.stop()
 	w.Header().Set("Content-Type", "text/plain")
 	controller := http.NewResponseController(w)
-	err = copyFlushing(w, controller, logs, func() { idle.Reset(s.options.Limits.IdleTimeout) })
+	err = copyFlushing(w, controller, bounds)
 	if err == nil {
 		err = context.Cause(ctx) // a cancelled stream may end as if it were complete
 	}
@@ -63,7 +63,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 // requestLogs has the provider let the logs be read, and tries until it does or the time is up. A provider lets a pod's logs
 // be read from the first time that they are asked for, so that is the only time that this takes.
 func (s *Server) requestLogs(ctx context.Context, cancel context.CancelCauseFunc, target Target, options *corev1.PodLogOptions) (io.ReadCloser, error) {
-	asking, done := context.WithTimeout(ctx, s.options.Limits.LogsTimeout)
+	asking, done := context.WithTimeout(ctx, s.options.Limits.GrantTimeout)
 	defer done()
 	if err := target.RequestLogs(asking); err != nil {
 		return nil, fmt.Errorf("asking for permission: %w", err)
@@ -118,7 +118,7 @@ func (s *Server) openLogs(ctx context.Context, cancel context.CancelCauseFunc, t
 }
 
 // copyFlushing copies until the source ends, and lets the reader see every piece at once.
-func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Reader, progress func()) error {
+func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Reader) error {
 	if err := controller.Flush(); err != nil {
 		return err
 	}
@@ -126,7 +126,6 @@ func copyFlushing(w io.Writer, controller *http.ResponseController, source io.Re
 	for {
 		n, err := source.Read(buffer)
 		if n > 0 {
-			progress()
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func TestLogParametersAreForwarded(t *testing.T) {
 		"tail of nothing":        {"?tailLines=0", "?container=main&tailLines=0"},
 		"since seconds":          {"?sinceSeconds=60&timestamps=true", "?container=main&sinceSeconds=60&timestamps=true"},
 		"since a time":           {"?sinceTime=2026-01-02T03:04:05Z", "?container=main&sinceTime=2026-01-02T03%3A04%3A05Z"},
-		"previous and limited":   {"?previous=true&limitBytes=7", "?container=main&limitBytes=7&previous=true"},
+		"previous and limited":   {"?previous=true&limitBytes=14", "?container=main&limitBytes=14&previous=true"},
 		"one stream":             {"?stream=Stderr", "?container=main&stream=Stderr"},
 		"all streams":            {"?stream=All&tailLines=1", "?container=main&tailLines=1"},
 		"without TLS to the pod": {"?insecureSkipTLSVerifyBackend=true", "?container=main&insecureSkipTLSVerifyBackend=true"},
@@ -93,9 +93,15 @@ func TestLogRequestsAreRefused(t *testing.T) {
 // follow starts to follow logs and returns the answer.
 func (n *node) follow(ctx context.Context, t *testing.T) *http.Response {
 	t.Helper()
+	return n.open(ctx, t, "?follow=true")
+}
+
+// open asks for the logs of a container and returns the answer.
+func (n *node) open(ctx context.Context, t *testing.T, query string) *http.Response {
+	t.Helper()
 	transport := &http.Transport{TLSClientConfig: insecure(), ForceAttemptHTTP2: ctx.Value(http2Key{}) != nil}
 	t.Cleanup(transport.CloseIdleConnections)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+"/containerLogs/local/pod/main?follow=true", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+"/containerLogs/local/pod/main"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

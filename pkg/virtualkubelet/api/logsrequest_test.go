@@ -67,7 +67,7 @@ func TestLogsThatAreNotPermitted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := startProvider(t)
 			p.logs = func(w http.ResponseWriter, _ *http.Request) { forbidden(w) }
-			n := startNode(t, nodeOptions{remote: p.asking(t, c.request), limits: Limits{LogsTimeout: 100 * time.Millisecond}})
+			n := startNode(t, nodeOptions{remote: p.asking(t, c.request), limits: Limits{GrantTimeout: 100 * time.Millisecond}})
 			code, body := n.get(t, "/containerLogs/local/pod/main")
 			if code != c.code || !strings.Contains(body, c.body) {
 				t.Errorf("got %d %q, want %d %q", code, body, c.code, c.body)

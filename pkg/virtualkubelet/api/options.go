@@ -52,10 +52,15 @@ type Limits struct {
 	Streams int
 	// DialTimeout is how long the provider may take to accept a stream. Default 30 s.
 	DialTimeout time.Duration
-	// LogsTimeout is how long the provider may take to let logs be read once it was asked. Default 10 s.
-	LogsTimeout time.Duration
+	// GrantTimeout is how long the provider may take to let logs be read once it was asked. Default 10 s.
+	GrantTimeout time.Duration
 	// IdleTimeout ends a stream that carried no data for so long. Default 4 h, as a kubelet.
 	IdleTimeout time.Duration
+	// LogTimeout is how long the provider may take, in all, to send a log that is not followed; the time that the caller
+	// takes to read does not count. Default 10 min.
+	LogTimeout time.Duration
+	// LogBytes is how much it may send of a log that is not followed. Default 1 GiB: a kubelet keeps far less of a container.
+	LogBytes int64
 }
 
 // Options are what a Server needs. Without a default: Remote, LocalClient, NodeName and GetCertificate.
@@ -88,11 +93,13 @@ type Options struct {
 }
 
 const (
-	defaultAddress     = ":10250"
-	defaultStreams     = 100
-	defaultDialTimeout = 30 * time.Second
-	defaultLogsTimeout = 10 * time.Second
-	defaultIdleTimeout = 4 * time.Hour
+	defaultAddress      = ":10250"
+	defaultStreams      = 100
+	defaultDialTimeout  = 30 * time.Second
+	defaultGrantTimeout = 10 * time.Second
+	defaultIdleTimeout  = 4 * time.Hour
+	defaultLogTimeout   = 10 * time.Minute
+	defaultLogBytes     = 1 << 30
 )
 
 // complete fills defaults and reports what is missing.
@@ -106,14 +113,17 @@ func (o *Options) complete() error {
 			missing = append(missing, errors.New("the kubelet endpoint needs the option "+name))
 		}
 	}
-	if o.Limits.Streams < 0 || o.Limits.DialTimeout < 0 || o.Limits.LogsTimeout < 0 || o.Limits.IdleTimeout < 0 {
+	if o.Limits.Streams < 0 || o.Limits.DialTimeout < 0 || o.Limits.GrantTimeout < 0 || o.Limits.IdleTimeout < 0 ||
+		o.Limits.LogTimeout < 0 || o.Limits.LogBytes < 0 {
 		missing = append(missing, errors.New("the limits of the kubelet endpoint must not be negative"))
 	}
 	o.Address = orDefault(o.Address, defaultAddress)
 	o.Limits.Streams = orDefault(o.Limits.Streams, defaultStreams)
 	o.Limits.DialTimeout = orDefault(o.Limits.DialTimeout, defaultDialTimeout)
-	o.Limits.LogsTimeout = orDefault(o.Limits.LogsTimeout, defaultLogsTimeout)
+	o.Limits.GrantTimeout = orDefault(o.Limits.GrantTimeout, defaultGrantTimeout)
 	o.Limits.IdleTimeout = orDefault(o.Limits.IdleTimeout, defaultIdleTimeout)
+	o.Limits.LogTimeout = orDefault(o.Limits.LogTimeout, defaultLogTimeout)
+	o.Limits.LogBytes = orDefault(o.Limits.LogBytes, defaultLogBytes)
 	if o.Gatherer == nil {
 		o.Gatherer = prometheus.DefaultGatherer
 	}

@@ -273,6 +273,12 @@ const (
 	ReasonEndpointSliceConflict = "EndpointSliceConflict"
 	// ReasonEndpointSliceInvalid: the EndpointSlice that the consumer wants is malformed.
 	ReasonEndpointSliceInvalid = "EndpointSliceInvalid"
+	// ReasonInvalidRemoteEvent: the provider wrote an Event that cannot be true or says nothing.
+	ReasonInvalidRemoteEvent = "InvalidRemoteEvent"
+	// ReasonRoutineEvent: a remote Event tells nothing that is not told already.
+	ReasonRoutineEvent = "RoutineEvent"
+	// ReasonStaleEvent: a remote Event is of the past.
+	ReasonStaleEvent = "StaleEvent"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
 )

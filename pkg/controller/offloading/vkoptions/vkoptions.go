@@ -62,6 +62,7 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"ingress":        c.Offloading.Reflection.Ingress.ReflectorConfig,
 			"endpointslice":  c.Offloading.Reflection.EndpointSlice,
 			"serviceaccount": c.Offloading.Reflection.ServiceAccount,
+			"event":          c.Offloading.Reflection.Event,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            args,
