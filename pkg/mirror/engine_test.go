@@ -38,7 +38,7 @@ func TestLifeOfAnObject(t *testing.T) {
 				w.local.put(object)
 				w.wrote("created at home", "create "+id)
 				w.equal("content", "1", w.value(object))
-				w.equal("events", nil, w.events.took())
+				w.equal("events", []string(nil), w.events.took())
 				w.publish()
 				w.wrote("ledger published")
 
@@ -277,7 +277,7 @@ func TestDriftIsRevertedAndFightsAreNot(t *testing.T) {
 				}
 				spoil()
 				w.equal("content", "1", w.value(object))
-				w.equal("events", nil, w.events.took())
+				w.equal("events", []string(nil), w.events.took())
 				for range 20 {
 					spoil()
 					w.pass(time.Second)
