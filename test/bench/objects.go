@@ -179,7 +179,7 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) (string, int), pa
 		}
 	}
 	op := Operation{Latency: quantiles(latency), Rate: round(float64(n) / last.Sub(start).Seconds())}
-	b.settle(10)
+	b.still(2, 10)
 	requests := b.since(from)
 	write := func(cluster string) float64 {
 		return round(float64(requests.sum(func(k kind) bool { return k.write() && k.ofLiqo() && k.Cluster == cluster })) / float64(n))

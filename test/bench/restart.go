@@ -11,8 +11,8 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// calm is how long is listened for writes after a restart, and patience how long a pod may take.
-const calm = 20 * time.Second
+// calm is how long is listened for writes after a restart.
+const calm = 12 * time.Second
 
 // Restart is what a killed virtual kubelet costs, in one round.
 type Restart struct {
