@@ -75,6 +75,13 @@ func text(value float64, format string) string {
 	return fmt.Sprintf(format, value)
 }
 
+func pods(n int) string {
+	if n == 0 {
+		return "pods"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
 func (r *Report) judgePods() {
 	readySeconds := func(b *Burst) float64 { return b.Ready }
 	for _, mode := range []struct {
@@ -85,7 +92,7 @@ func (r *Report) judgePods() {
 		n := r.largest(false, mode.limited)
 		base := r.burst(vanilla, n, false, mode.limited, readySeconds)
 		ratio := over(r.burst(liqo, n, false, mode.limited, readySeconds), base)
-		r.add(fmt.Sprintf("%d pods of a Deployment, creation → all ready ÷ vanilla, limits of Kubernetes' controllers %s", n, mode.name),
+		r.add(fmt.Sprintf("%s of a Deployment, creation → all ready ÷ vanilla, limits of Kubernetes' controllers %s", pods(n), mode.name),
 			"1 ("+text(base, "%.1f s")+")", text(over(r.burst(floorName, n, false, mode.limited, readySeconds), base), "%.2f"),
 			mode.known, ratio, "%.2f", ratio <= mode.wanted, fmt.Sprintf("≤ %.2f", mode.wanted))
 	}
@@ -97,7 +104,7 @@ func (r *Report) judgePods() {
 	n = r.largest(true, false)
 	base = r.burst(vanilla, n, true, false, readySeconds)
 	ratio = over(r.burst(liqo, n, true, false, readySeconds), base)
-	r.add(fmt.Sprintf("%d bare pods from %d writers ÷ vanilla", n, writers), "1 ("+text(base, "%.1f s")+")",
+	r.add(fmt.Sprintf("%s without a Deployment, from %d writers, ÷ vanilla", pods(n), writers), "1 ("+text(base, "%.1f s")+")",
 		text(over(r.burst(floorName, n, true, false, readySeconds), base), "%.2f"), "10", ratio, "%.2f", ratio <= 2.5, "≤ 2.5")
 
 	cpu := func(b *Burst) float64 { return b.CPUPerPod }
@@ -140,14 +147,14 @@ func (r *Report) judgeRequests() {
 			part.known, value, "%.2f", value <= part.wanted, fmt.Sprintf("≤ %.3g", part.wanted))
 	}
 	var writes, fresh, home []float64
-	pods := 0
+	n = 0
 	for _, restart := range r.Restarts {
-		writes, fresh, home, pods = append(writes, float64(restart.Writes)), append(fresh, restart.NewPod), append(home, restart.StatusHome), restart.Pods
+		writes, fresh, home, n = append(writes, float64(restart.Writes)), append(fresh, restart.NewPod), append(home, restart.StatusHome), restart.Pods
 	}
 	if len(writes) == 0 {
 		return
 	}
-	what := fmt.Sprintf("virtual kubelet restarted with %d pods: ", pods)
+	what := fmt.Sprintf("virtual kubelet restarted with %s: ", pods(n))
 	r.add(what+"writes on both sides", unknown, unknown, "3800", median(writes), "%.0f", median(writes) == 0, "0")
 	r.add(what+"a new pod is ready after", unknown, unknown, "52–64 s", median(fresh), "%.1f s", median(fresh) <= 2, "≤ 2 s")
 	r.add(what+"a remote status is home after", unknown, unknown, unknown, median(home), "%.1f s", median(home) <= 2, "≤ 2 s")
