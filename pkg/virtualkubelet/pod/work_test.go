@@ -78,3 +78,22 @@ func TestAShadowPodNamesItsCreator(t *testing.T) {
 		}
 	}
 }
+
+// Other news of a pod, such as its binding, is no reason to write that its remote pod is pending.
+func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
+	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	if left := r.stillStarting(local); left != 0 {
+		t.Errorf("a pod that was not seen is waited for %s", left)
+	}
+	r.memory.starting["u"] = clock.Now()
+	clock.Step(time.Second)
+	if left := r.stillStarting(local); left != statusCalm-time.Second {
+		t.Errorf("waits %s after a second", left)
+	}
+	clock.Step(statusCalm)
+	if left := r.stillStarting(local); left > 0 {
+		t.Errorf("waits %s more after the time", left)
+	}
+}
