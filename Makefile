@@ -24,6 +24,8 @@ IMAGES_FLAGS ?=
 
 # Extra arguments of `go test`, such as TEST_FLAGS='-run TestName -v'.
 TEST_FLAGS ?=
+# Arguments of `make bench`, such as BENCH_FLAGS='--quick' or '--only burst --pods 2000'; `make bench BENCH_FLAGS=-h` lists them.
+BENCH_FLAGS ?=
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
 UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|conformance|chaos|bench)(/|$$)')
 # Folders with Go code of this module.
@@ -115,6 +117,11 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 	else \
 		go test -count=1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
+
+.PHONY: bench
+bench: ## Measure offloading side by side with a plain cluster, in simulated clusters (no root needed; about 15 minutes).
+	@go build -o dist/bench/bench ./test/bench
+	@dist/bench/bench $(BENCH_FLAGS)
 
 .PHONY: need-cc
 need-cc:

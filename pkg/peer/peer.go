@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"sync"
@@ -80,6 +82,8 @@ type Clients struct {
 	Dynamic dynamic.Interface
 	// Client is for the kinds in Options.Scheme; it reads from the peer, not from a cache.
 	Client client.WithWatch
+	// User is who we are to the peer, by our certificate; empty without one.
+	User string
 }
 
 // Peer is one live connection to one peer. Make it with New; all methods may be called at any time from anywhere.
@@ -257,7 +261,7 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 	}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType, protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	var clients Clients
+	clients := Clients{User: userOf(config.CertData)}
 	if clients.Kube, err = kubernetes.NewForConfigAndClient(protobuf, httpClient); err != nil {
 		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
 	}
@@ -269,4 +273,17 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
 	}
 	return config, clients, nil
+}
+
+// userOf is the user that a client certificate stands for.
+func userOf(certificate []byte) string {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return ""
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return parsed.Subject.CommonName
 }

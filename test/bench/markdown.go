@@ -183,9 +183,9 @@ func (r *Report) requestsMarkdown(p *page) {
 		last := r.Restarts[len(r.Restarts)-1]
 		p.say("\nRequests of Liqo in the %.0f seconds after its virtual kubelet was killed and started with %d pods in place, the other components running on (%d of them count as writes):", calm.Seconds(), last.Pods, last.Writes)
 		p.requests(last.Rows, 0)
-		p.table("round", "a new pod is ready (s)", "a remote status is home (s)", "memory without pods (MB)", "with them (MB)", "with them, after a restart (MB)")
+		p.table("round", "a new pod is ready (s)", "a remote status is home (s)", "memory without pods (MB)", "of that not the program file (MB)", "with them (MB)", "of that not the program file (MB)", "with them, after a restart (MB)")
 		for i, restart := range r.Restarts {
-			p.row(fmt.Sprint(i+1), fmt.Sprint(restart.NewPod), fmt.Sprint(restart.StatusHome), fmt.Sprint(restart.Idle), fmt.Sprint(restart.Loaded), fmt.Sprint(restart.Fresh))
+			p.row(fmt.Sprint(i+1), fmt.Sprint(restart.NewPod), fmt.Sprint(restart.StatusHome), fmt.Sprint(restart.Idle), fmt.Sprint(restart.IdleOwn), fmt.Sprint(restart.Loaded), fmt.Sprint(restart.LoadedOwn), fmt.Sprint(restart.Fresh))
 		}
 	}
 	if r.Idle != nil {
@@ -236,9 +236,9 @@ func (r *Report) resourcesMarkdown(p *page) {
 		return
 	}
 	p.say("\nSize (all virtual kubelets together; watches of all clients):")
-	p.table("what", "count", "virtual kubelets (MB)", "consumer's controller manager (MB)", "provider's controller manager (MB)", "watches at home", "watches away", "seconds to get there")
+	p.table("what", "count", "virtual kubelets (MB)", "of that not the program file (MB)", "consumer's controller manager (MB)", "provider's controller manager (MB)", "watches at home", "watches away", "seconds to get there")
 	for _, s := range r.Scales {
-		p.row(s.What, fmt.Sprint(s.Count), fmt.Sprintf("%.0f", s.Memory[kubeletName]), fmt.Sprintf("%.0f", s.Memory["rome liqo-controller-manager"]),
+		p.row(s.What, fmt.Sprint(s.Count), fmt.Sprintf("%.0f", s.Memory[kubeletName]), fmt.Sprintf("%.1f", s.Own[kubeletName]), fmt.Sprintf("%.0f", s.Memory["rome liqo-controller-manager"]),
 			fmt.Sprintf("%.0f", s.Memory["milan liqo-controller-manager"]), fmt.Sprint(s.HomeWatches), fmt.Sprint(s.AwayWatches), fmt.Sprint(s.Seconds))
 	}
 }

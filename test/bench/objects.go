@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -78,24 +79,33 @@ func make1k() []byte {
 	return content
 }
 
-// arrivals notes when revisions of objects show up at the provider.
+// deleted is the revision of an object that is gone: it comes after all others.
+const deleted = math.MaxInt
+
+// arrivals notes when revisions of objects show up at the provider. One that was overtaken shows up with its successor.
 type arrivals struct {
 	stop chan struct{}
 
 	mu   sync.Mutex
-	seen map[string]time.Time
-	n    int
+	seen map[string][]arrival
+}
+
+type arrival struct {
+	revision int
+	at       time.Time
 }
 
 func (b *bench) watchArrivals(gvr schema.GroupVersionResource, namespace string) *arrivals {
-	a := &arrivals{stop: make(chan struct{}), seen: map[string]time.Time{}}
+	a := &arrivals{stop: make(chan struct{}), seen: map[string][]arrival{}}
 	client, err := metadata.NewForConfig(b.env.Milan.Config)
 	fixture.Must(b.w, "making a client of metadata", err)
 	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr, namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = revisionLabel }).Informer()
 	note := func(o any) {
 		object := o.(metav1.Object)
-		a.note(object.GetName() + "/" + object.GetLabels()[revisionLabel])
+		if revision, err := strconv.Atoi(object.GetLabels()[revisionLabel]); err == nil {
+			a.note(object.GetName(), revision)
+		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: note, UpdateFunc: func(_, o any) { note(o) },
@@ -103,7 +113,7 @@ func (b *bench) watchArrivals(gvr schema.GroupVersionResource, namespace string)
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = last.Obj
 			}
-			a.note(o.(metav1.Object).GetName() + "/deleted")
+			a.note(o.(metav1.Object).GetName(), deleted)
 		},
 	})
 	fixture.Must(b.w, "watching objects", err)
@@ -114,24 +124,27 @@ func (b *bench) watchArrivals(gvr schema.GroupVersionResource, namespace string)
 	return a
 }
 
-func (a *arrivals) note(what string) {
+func (a *arrivals) note(name string, revision int) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.seen[what]; !known {
-		a.seen[what] = now
-	}
+	a.seen[name] = append(a.seen[name], arrival{revision, now})
 }
 
-func (a *arrivals) at(what string) (time.Time, bool) {
+// at is when a revision, or a later one, showed up.
+func (a *arrivals) at(name string, revision int) (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at, seen := a.seen[what]
-	return at, seen
+	for _, came := range a.seen[name] {
+		if came.revision >= revision {
+			return came.at, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // operate makes n requests and waits until the provider shows their results.
-func (b *bench) operate(a *arrivals, n int, result func(i int) string, pace time.Duration, request func(i int)) Operation {
+func (b *bench) operate(a *arrivals, n int, result func(i int) (string, int), pace time.Duration, request func(i int)) Operation {
 	from, start := b.mark(), time.Now()
 	begun := make([]time.Time, n)
 	if pace > 0 {
@@ -152,10 +165,11 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) string, pace time
 	latency := make([]float64, n)
 	deadline := time.Now().Add(objectTimeout)
 	for i := range n {
-		at, seen := a.at(result(i))
-		for ; !seen; at, seen = a.at(result(i)) {
+		name, revision := result(i)
+		at, seen := a.at(name, revision)
+		for ; !seen; at, seen = a.at(name, revision) {
 			if time.Now().After(deadline) {
-				b.w.Fatalf("waited %s for %s at the provider", objectTimeout, result(i))
+				b.w.Fatalf("waited %s for revision %d of %s at the provider", objectTimeout, revision, name)
 			}
 			b.w.pause(5 * time.Millisecond)
 		}
@@ -165,7 +179,7 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) string, pace time
 		}
 	}
 	op := Operation{Latency: quantiles(latency), Rate: round(float64(n) / last.Sub(start).Seconds())}
-	b.settle(10)
+	b.still(2, 10)
 	requests := b.since(from)
 	write := func(cluster string) float64 {
 		return round(float64(requests.sum(func(k kind) bool { return k.write() && k.ofLiqo() && k.Cluster == cluster })) / float64(n))
@@ -217,15 +231,15 @@ func (b *bench) crud(gvr schema.GroupVersionResource, c *fixture.Cluster, namesp
 		fixture.Must(b.w, "changing an object", c.Client.Patch(b.w.ctx, object(i), client.RawPatch(types.MergePatchType, []byte(change))))
 	}
 	out := map[string]Operation{}
-	out["create"] = b.operate(a, count, func(i int) string { return name(i) + "/0" }, 0, func(i int) {
+	out["create"] = b.operate(a, count, func(i int) (string, int) { return name(i), 0 }, 0, func(i int) {
 		fixture.Must(b.w, "creating an object", c.Client.Create(b.w.ctx, object(i)))
 	})
 	if count == 1 {
-		out["update"] = b.operate(a, b.options.updates, func(i int) string { return name(0) + "/" + strconv.Itoa(i+1) }, updateEvery, func(i int) { patch(0, i+1) })
+		out["update"] = b.operate(a, b.options.updates, func(i int) (string, int) { return name(0), i + 1 }, updateEvery, func(i int) { patch(0, i+1) })
 	} else {
-		out["update"] = b.operate(a, count, func(i int) string { return name(i) + "/1" }, 0, func(i int) { patch(i, 1) })
+		out["update"] = b.operate(a, count, func(i int) (string, int) { return name(i), 1 }, 0, func(i int) { patch(i, 1) })
 	}
-	out["delete"] = b.operate(a, count, func(i int) string { return name(i) + "/deleted" }, 0, func(i int) {
+	out["delete"] = b.operate(a, count, func(i int) (string, int) { return name(i), deleted }, 0, func(i int) {
 		fixture.Must(b.w, "deleting an object", c.Client.Delete(b.w.ctx, object(i)))
 	})
 	return out
@@ -282,8 +296,8 @@ func (b *bench) service(count int) Endpoints {
 	arrived := func() (last time.Time, whole bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, at := range a.seen {
-			if at.After(last) {
+		for _, came := range a.seen {
+			if at := came[0].at; at.After(last) {
 				last = at
 			}
 		}

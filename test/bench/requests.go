@@ -221,8 +221,11 @@ func (t tally) rows(n int, of func(kind) bool) []Request {
 	return rows
 }
 
-// settle waits until nothing that counts was written for a while, at most for the given time.
-func (b *bench) settle(atMost int) {
+// settle waits until nothing that counts was written for two seconds, at most for the given number of seconds.
+func (b *bench) settle(atMost int) { b.still(4, atMost) }
+
+// still waits until the audit logs did not grow for a number of half seconds. The last requests are in them after one.
+func (b *bench) still(halves, atMost int) {
 	last, still := b.sizes(), 0
 	for range atMost * 2 {
 		b.w.pause(half)
@@ -233,7 +236,7 @@ func (b *bench) settle(atMost int) {
 			still = 0
 		}
 		last = now
-		if still >= 4 {
+		if still >= halves {
 			return
 		}
 	}

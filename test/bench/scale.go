@@ -18,6 +18,8 @@ type Scale struct {
 	Count int    `json:"count"`
 	// Memory of our processes in MB; virtual kubelets are added up.
 	Memory map[string]float64 `json:"memoryMB"`
+	// Own is the part that is not the program file's.
+	Own map[string]float64 `json:"ownMemoryMB"`
 	// Watches open at each API server, all clients together.
 	HomeWatches int `json:"homeWatches"`
 	AwayWatches int `json:"awayWatches"`
@@ -51,12 +53,14 @@ func (b *bench) watches(c *fixture.Cluster) int {
 
 func (b *bench) size(what string, count int, took time.Duration) {
 	b.settle(15)
-	s := Scale{What: what, Count: count, Memory: map[string]float64{}, HomeWatches: b.watches(b.env.Rome), AwayWatches: b.watches(b.env.Milan), Seconds: round(took.Seconds())}
-	for name, megabytes := range b.resident("VmRSS") {
-		if strings.HasPrefix(name, kubeletName+" ") {
-			name = kubeletName
+	s := Scale{What: what, Count: count, Memory: map[string]float64{}, Own: map[string]float64{}, HomeWatches: b.watches(b.env.Rome), AwayWatches: b.watches(b.env.Milan), Seconds: round(took.Seconds())}
+	for field, into := range map[string]map[string]float64{"VmRSS": s.Memory, "RssAnon": s.Own} {
+		for name, megabytes := range b.resident(field) {
+			if strings.HasPrefix(name, kubeletName+" ") {
+				name = kubeletName
+			}
+			into[name] = round(into[name] + megabytes)
 		}
-		s.Memory[name] = round(s.Memory[name] + megabytes)
 	}
 	b.report.Scales = append(b.report.Scales, s)
 	b.w.Logf("%d %s: %d watches at home, %d away; memory %v", count, what, s.HomeWatches, s.AwayWatches, s.Memory)

@@ -83,6 +83,9 @@ func (b *bench) build() {
 		// The lab trades durability for speed, a measurement does not.
 		fixture.Must(b.w, "restarting etcd", b.env.Lab.RestartWith(b.w.ctx, c.ID+"/etcd", map[string]string{"unsafe-no-fsync": "false"}))
 	}
+	for _, c := range b.clusters() {
+		b.removeProbes(c)
+	}
 	b.limits(true)
 	b.w.Logf("Starting and peering Liqo")
 	for _, c := range b.clusters() {
@@ -103,6 +106,22 @@ func (b *bench) build() {
 	}
 	b.offload(b.systems[2].namespace)
 	b.settle(20)
+}
+
+// removeProbes takes away what the fixture needed to find out that the admission policies are effective.
+func (b *bench) removeProbes(c *fixture.Cluster) {
+	fixture.Await(b.w, fixture.Patience, "the API server of "+c.ID, func(ctx context.Context) (bool, string) {
+		list := &corev1.NamespaceList{}
+		if err := c.Client.List(ctx, list, client.HasLabels{corev1beta1.RemoteClusterIDLabel}); err != nil {
+			return false, err.Error()
+		}
+		for i := range list.Items {
+			if err := c.Client.Delete(ctx, &list.Items[i]); client.IgnoreNotFound(err) != nil {
+				return false, err.Error()
+			}
+		}
+		return len(list.Items) == 0, fmt.Sprintf("%d namespaces are left", len(list.Items))
+	})
 }
 
 // limits restarts the clusters' own controllers with other limits, and returns when they work.

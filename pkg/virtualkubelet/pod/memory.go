@@ -16,6 +16,8 @@ type memory struct {
 	removed map[types.UID]time.Time
 	// gone are the pods whose remote pod was seen to go.
 	gone map[types.UID]bool
+	// starting is when the remote pod was first seen.
+	starting map[types.UID]time.Time
 	// refused are the pods that the provider, or we, refuse to run.
 	refused map[types.UID]refusal
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
@@ -42,7 +44,7 @@ type refusal struct{ reason, message string }
 
 func newMemory() memory {
 	return memory{
-		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{},
+		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
 	}
@@ -51,6 +53,7 @@ func newMemory() memory {
 func (m *memory) forget(uid types.UID) {
 	delete(m.created, uid)
 	delete(m.gone, uid)
+	delete(m.starting, uid)
 	delete(m.refused, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)

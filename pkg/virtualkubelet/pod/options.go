@@ -98,8 +98,9 @@ const (
 	creationSeen = 30 * time.Second
 	// removalSeen is how long this API server may take between the two steps of a removal.
 	removalSeen = 5 * time.Second
-	// statusCalm collects changes of a pod that has not started yet into one write.
-	statusCalm = time.Second
+	// statusCalm collects changes of a pod that has not started yet into one write. Most pods start sooner, also those of a
+	// burst that the provider's scheduler works off, and then that one write says that they run.
+	statusCalm = 5 * time.Second
 	// localTimeout bounds each call to this cluster.
 	localTimeout = 30 * time.Second
 	// pulse is how often the queues show that they are alive.

@@ -218,6 +218,9 @@ func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
 		return
 	}
 	delete(r.memory.gone, local.UID)
+	if _, seen := r.memory.starting[local.UID]; !seen {
+		r.memory.starting[local.UID] = r.options.Clock.Now()
+	}
 }
 
 // calm is how long to wait for more news of a pod: what happens before it starts is not worth a write each.

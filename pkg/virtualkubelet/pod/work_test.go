@@ -7,11 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/peer"
 )
 
 // The API server removes a pod in two steps, each an event: the removal is asked for once.
@@ -48,4 +53,47 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	deletions(2, "when the second step does not come")
+}
+
+// The label by which the provider counts is sent along, so that it need not be added.
+func TestAShadowPodNamesItsCreator(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := offloadingv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"liqo.io:slice:a": capacity.UserLabel("liqo.io:slice:a"), "": ""} {
+		shadow := &offloadingv1beta1.ShadowPod{
+			TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+		client := dynamicfake.NewSimpleDynamicClient(scheme)
+		if _, err := createShadow(context.Background(), peer.Clients{Dynamic: client, User: user}, shadow); err != nil {
+			t.Fatal(err)
+		}
+		made, err := client.Resource(shadowPods).Namespace("n").Get(context.Background(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.GetLabels()[offloadingv1beta1.CreatorUserLabel]; got != want || len(shadow.Labels) > 0 {
+			t.Errorf("user %q: label %q, want %q; the wanted object got %v", user, got, want, shadow.Labels)
+		}
+	}
+}
+
+// Other news of a pod, such as its binding, is no reason to write that its remote pod is pending.
+func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
+	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	if left := r.stillStarting(local); left != 0 {
+		t.Errorf("a pod that was not seen is waited for %s", left)
+	}
+	r.memory.starting["u"] = clock.Now()
+	clock.Step(time.Second)
+	if left := r.stillStarting(local); left != statusCalm-time.Second {
+		t.Errorf("waits %s after a second", left)
+	}
+	clock.Step(statusCalm)
+	if left := r.stillStarting(local); left > 0 {
+		t.Errorf("waits %s more after the time", left)
+	}
 }
