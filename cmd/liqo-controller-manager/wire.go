@@ -22,6 +22,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
 	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
 	"liqo.io/liqo/pkg/controller/replication"
+	"liqo.io/liqo/pkg/controller/storage/provisioner"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
@@ -48,6 +49,14 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 	}
 	if config.Authentication.Enabled {
 		if err := registerAuthentication(mgr, config, env, f, links); err != nil {
+			return err
+		}
+	}
+	if config.Offloading.Enabled && config.Storage.Enabled {
+		err := provisioner.Register(mgr, provisioner.Options{
+			Namespace: config.Storage.StorageNamespace, RealStorageClass: config.Storage.RealStorageClassName,
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -83,6 +92,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
 		VirtualNodes:        config.Offloading.Enabled,
+		StorageClass:        config.Storage.RealStorageClassName,
 	})
 	if err != nil {
 		return err
@@ -121,7 +131,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
 				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, corev1.ResourcePods: twinObjects}},
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/persistentvolumeclaims": twinObjects, corev1.ResourcePods: twinObjects}},
 				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},

@@ -44,6 +44,7 @@ type flags struct {
 	pods             reflector
 	configMaps       reflector
 	secrets          reflector
+	claims           reflector
 	metricsEnabled   bool
 	metricsAddress   string
 	leaseEnabled     bool
@@ -112,7 +113,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 		name    string
 		into    *reflector
 		workers int32
-	}{{"pod", &f.pods, 10}, {"configmap", &f.configMaps, 3}, {"secret", &f.secrets, 3}} {
+	}{{"pod", &f.pods, 10}, {"configmap", &f.configMaps, 3}, {"secret", &f.secrets, 3}, {"persistentvolumeclaim", &f.claims, 3}} {
 		set.Int32Var(&r.into.workers, r.name+"-reflection-workers", r.workers, "how many objects of the kind are handled at a time; 0 turns the kind off")
 		set.StringVar(&r.into.policy, r.name+"-reflection-type", "", "policy of the kind: DenyList or AllowList; empty means the kind's default")
 	}

@@ -87,7 +87,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: recorder(ctx, local), Workers: int(f.pods.workers),
-		Confirm: n.stillOffloaded,
+		Confirm: n.stillOffloaded, Claims: n.k.resolveClaim(),
 	})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
 
 const component = "liqo-virtual-kubelet"
@@ -41,6 +42,7 @@ type kubelet struct {
 	peer     *peer.Peer
 	mirror   *mirror.Engine
 	node     *nodeSide
+	storage  *storage.Reconciler
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
@@ -134,6 +136,9 @@ func (k *kubelet) work(ctx context.Context) error {
 	k.mirror = engine
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return engine.Run(ctx) })
+	if err := k.startStorage(ctx, group); err != nil {
+		return err
+	}
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
@@ -141,6 +146,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
 			k.flags.tenantNamespace, k.flags.node, func(vn *offloadingv1beta1.VirtualNode) {
 				engine.SetNotReflected(notReflected(vn))
+				k.setStorage(vn)
 				k.node.setVirtualNode(ctx, vn)
 			})
 		return nil
@@ -150,6 +156,7 @@ func (k *kubelet) work(ctx context.Context) error {
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
 				engine.SetMapping(mapping.Effective)
+				k.mapStorage(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil

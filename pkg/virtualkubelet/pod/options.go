@@ -50,6 +50,9 @@ type Options struct {
 	// Confirm asks, past all caches, whether the namespace is still to be offloaded to the provider. It is called before a
 	// pod is given up, because a cache may show the past. Nil means that the Mapping is trusted.
 	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
+	// Claims tells which claim at the provider stands for one of this cluster, or why a pod that uses it cannot run there. Nil
+	// means the one of the same name.
+	Claims func(ctx context.Context, namespace, name string) (remote string, refused *reflection.Skip, err error)
 	// Workers of each of the two queues (default 10).
 	Workers int
 	// Clock tells the time; nil means the real one.

@@ -31,7 +31,7 @@ const (
 )
 
 // reflected are the kinds that a virtual kubelet takes the number of workers of.
-var reflected = []string{"pod", "configmap", "secret"}
+var reflected = []string{"pod", "configmap", "secret", "persistentvolumeclaim"}
 
 // Rendering is what a virtual kubelet's Deployment is rendered from.
 type Rendering struct {

@@ -52,6 +52,8 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"pod":       c.Offloading.Reflection.Pod,
 			"configmap": c.Offloading.Reflection.ConfigMap,
 			"secret":    c.Offloading.Reflection.Secret,
+
+			"persistentvolumeclaim": c.Offloading.Reflection.PersistentVolumeClaim,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            vk.Extra.Args,
@@ -63,6 +65,9 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		ImagePullSecrets:     vk.ImagePullSecrets,
 		PullPolicy:           vk.PullPolicy,
 		Tolerations:          vk.Extra.Tolerations,
+	}
+	if !c.Storage.Enabled {
+		spec.ReflectorsConfig["persistentvolumeclaim"] = offloadingv1beta1.ReflectorConfig{}
 	}
 	if c.Metrics.Enabled {
 		spec.MetricsAddress = net.JoinHostPort("", strconv.Itoa(vk.Metrics.Port))
