@@ -88,7 +88,7 @@ func (r *Reconciler) giveUp(ctx context.Context, p place, remote *corev1.Persist
 	if policy != corev1.PersistentVolumeReclaimDelete {
 		if volume.DeletionTimestamp.IsZero() {
 			// The data is kept until somebody deletes the volume, of which no event comes here.
-			r.queue.AddAfter(localKey(p.area, remote), maxPoll)
+			r.queue.AddAfter(localKey(p.area, remote), 4*poll)
 			return nil
 		}
 		changes = append(changes, reflection.Change{Path: []string{"metadata", "labels", offloadingv1beta1.RetainedLabel}, Value: "true"})
