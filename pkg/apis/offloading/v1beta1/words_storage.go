@@ -23,6 +23,8 @@ const (
 	VirtualClaimNamespaceLabel = "storage.liqo.io/virtual-pvc-namespace"
 	// VirtualClaimNameLabel on such a claim is the name of the claim that it stands for, shortened to a label's length.
 	VirtualClaimNameLabel = "storage.liqo.io/virtual-pvc-name"
+	// MoveLabel on what 'liqoctl move volume' makes is the UID of the claim that moves.
+	MoveLabel = "storage.liqo.io/move"
 	// RetainedLabel ("true") on a claim behind a volume says that the volume was given up with policy Retain: the data stays
 	// until somebody deletes the claim.
 	RetainedLabel = "storage.liqo.io/retained"
@@ -43,6 +45,9 @@ const (
 	VolumeAnnotation = "storage.liqo.io/volume"
 	// ReclaimPolicyAnnotation on a claim behind a volume is the policy that the volume has.
 	ReclaimPolicyAnnotation = "storage.liqo.io/reclaim-policy"
+	// MovedClaimAnnotation on a volume that a claim's data was moved to is that claim, as JSON, until it is bound: whoever runs
+	// the move again finds in it how to end it.
+	MovedClaimAnnotation = "storage.liqo.io/moved-claim"
 	// DeleteVolumesAnnotation ("true") on a NamespaceOffloading or VirtualNode lets it go although volumes at the provider
 	// hold data, which is lost with them.
 	DeleteVolumesAnnotation = "storage.liqo.io/delete-volumes"
