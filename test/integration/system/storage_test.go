@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -277,8 +278,8 @@ func TestVolumeOnPhysicalNode(t *testing.T) {
 	volume, real := &corev1.PersistentVolume{}, &corev1.PersistentVolume{}
 	fixture.Must(t, "reading the volume", env.Rome.Client.Get(t.Context(), client.ObjectKey{Name: local.Spec.VolumeName}, volume))
 	fixture.Must(t, "reading the volume behind", env.Rome.Client.Get(t.Context(), client.ObjectKey{Name: behind.Spec.VolumeName}, real))
-	if volume.Spec.HostPath == nil || *volume.Spec.HostPath.DeepCopy() != *real.Spec.HostPath.DeepCopy() {
-		t.Errorf("the volume's source is %+v, not %+v", volume.Spec.PersistentVolumeSource, real.Spec.PersistentVolumeSource)
+	if diff := cmp.Diff(real.Spec.PersistentVolumeSource, volume.Spec.PersistentVolumeSource); diff != "" {
+		t.Errorf("the volume's source (-behind +in front):\n%s", diff)
 	}
 	awaitPods(t, env.Rome, namespace, 1)
 	fixture.Must(t, "deleting the pod", env.Rome.Client.Delete(t.Context(), user))
