@@ -234,7 +234,7 @@ func (r *Reconciler) patchVolume(ctx context.Context, volume *corev1.PersistentV
 
 // pending looks for the provider's words about a claim that has no volume there yet. Waiting for the first pod is no trouble.
 func (r *Reconciler) pending(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim) error {
-	if remote.Status.Phase != noStorage {
+	if remote.Status.Phase != corev1.ClaimPending {
 		return nil
 	}
 	list, err := p.view.kube.CoreV1().Events(p.twin).List(ctx, metav1.ListOptions{Limit: 50, FieldSelector: fields.Set{

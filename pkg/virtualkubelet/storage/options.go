@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -71,9 +70,6 @@ const (
 	// maxWords bounds what is repeated of the provider's words.
 	maxWords = 500
 )
-
-// noStorage are claims that hold nothing yet.
-const noStorage = corev1.ClaimPending
 
 func (o *Options) complete() error {
 	if o.Home == "" || o.Remote == "" || o.Node == "" || o.Local == nil || o.Peer == nil {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -122,8 +121,7 @@ func (r *Reconciler) let(ctx context.Context, volume *corev1.PersistentVolume) e
 }
 
 func (r *Reconciler) delete(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim) error {
-	uid := types.UID(remote.UID)
-	err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Delete(ctx, remote.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Delete(ctx, remote.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &remote.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, remote.Name, r.options.Remote, err)
 	}

@@ -245,3 +245,39 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("the claim shows %s", got)
 	}
 }
+
+// A volume at a provider is its virtual kubelet's to give up, as long as there is one that may.
+func TestVolumesAtProviders(t *testing.T) {
+	mapped := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"},
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": "shop-rome"}}}
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	going := shop.DeepCopy()
+	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.Now()), []string{"test/held"}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		policy  corev1.PersistentVolumeReclaimPolicy
+		held    bool
+	}{
+		"the namespace is offloaded":           {[]client.Object{shop, mapped}, corev1.PersistentVolumeReclaimDelete, true},
+		"the namespace is offloaded no more":   {[]client.Object{shop}, corev1.PersistentVolumeReclaimDelete, false},
+		"the namespace is going":               {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimDelete, false},
+		"the namespace is going, data is kept": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := reflection.PlaceholderVolume(claim("milan"), &storagev1.StorageClass{ReclaimPolicy: &tc.policy}, "milan",
+				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "data", UID: "r1"}})
+			volume.Status.Phase = corev1.VolumeReleased
+			var objects []client.Object
+			for _, o := range append(tc.objects, volume) {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			w := newWorld(t, objects...)
+			if _, err := w.volumes.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "pvc-u1"}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.there(front()); got != tc.held {
+				t.Errorf("the volume is there: %v", got)
+			}
+		})
+	}
+}

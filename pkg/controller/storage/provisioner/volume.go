@@ -126,16 +126,24 @@ func (r *volumes) let(ctx context.Context, volume *corev1.PersistentVolume) erro
 	return nil
 }
 
-// releaseRemote lets a volume at a provider go that no virtual kubelet looks after any more, because its namespace is not
-// offloaded there: what was behind it went with the twin namespace.
+// releaseRemote lets a volume at a provider go that no virtual kubelet looks after any more: its namespace is not offloaded
+// there, and what was behind it went with the twin; or the namespace itself is being deleted, with the rights of virtual kubelets
+// in it, and the twin follows once its volumes are given up.
 func (r *volumes) releaseRemote(ctx context.Context, volume *corev1.PersistentVolume, handle reflection.VolumeHandle) error {
 	if volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && volume.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if ref := volume.Spec.ClaimRef; ref != nil {
+		leaving, err := r.leaving(ctx, ref.Namespace)
+		if err != nil {
+			return err
+		}
+		if leaving {
+			return r.let(ctx, volume)
+		}
 		var nm offloadingv1beta1.NamespaceMap
 		key := client.ObjectKey{Namespace: corev1beta1.TenantNamespacePrefix + handle.Cluster, Name: handle.Cluster}
-		err := r.Live.Get(ctx, key, &nm)
+		err = r.Live.Get(ctx, key, &nm)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading NamespaceMap %s: %w", key, err)
 		}
@@ -147,6 +155,16 @@ func (r *volumes) releaseRemote(ctx context.Context, volume *corev1.PersistentVo
 		}
 	}
 	return r.let(ctx, volume)
+}
+
+// leaving tells whether a namespace is gone or going.
+func (r *volumes) leaving(ctx context.Context, name string) (bool, error) {
+	var ns corev1.Namespace
+	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &ns)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	return err != nil || !ns.DeletionTimestamp.IsZero(), nil
 }
 
 // abandoned deletes the claims behind volumes that were never made, because their claim went before. A claim with the given
