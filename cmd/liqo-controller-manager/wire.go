@@ -25,6 +25,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
 	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
 	"liqo.io/liqo/pkg/controller/replication"
+	"liqo.io/liqo/pkg/controller/storage/provisioner"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
@@ -52,6 +53,14 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 	}
 	if config.Authentication.Enabled {
 		if err := registerAuthentication(mgr, config, env, f, links); err != nil {
+			return err
+		}
+	}
+	if config.Offloading.Enabled && config.Storage.Enabled {
+		err := provisioner.Register(mgr, provisioner.Options{
+			Namespace: config.Storage.StorageNamespace, RealStorageClass: config.Storage.RealStorageClassName,
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -90,6 +99,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
 		HideAddresses:       !*config.Networking.ReflectIPs,
 		VirtualNodes:        config.Offloading.Enabled,
+		StorageClass:        config.Storage.RealStorageClassName,
 	})
 	if err != nil {
 		return err
@@ -129,7 +139,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				},
 				Labels: podSecurityLabels(twins.PodSecurity),
 				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-					"count/configmaps": twinObjects, "count/secrets": twinObjects,
+					"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/persistentvolumeclaims": twinObjects,
 					"count/shadowendpointslices.offloading.liqo.io": twinObjects,
 				}},
 				Manager: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},

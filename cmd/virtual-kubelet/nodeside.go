@@ -98,7 +98,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods),
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
-		API: f.tokens.api(), Placed: n.placed,
+		API: f.tokens.api(), Placed: n.placed, Claims: n.k.resolveClaim(),
 	})
 	if err != nil {
 		return err

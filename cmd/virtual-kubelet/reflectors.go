@@ -14,17 +14,20 @@ import (
 // podKind is the name by which users configure pods, which the table of kinds does not hold.
 const podKind = "pod"
 
-// The other kinds that the table does not hold: the tokens of pods, by the name of whom they stand for, and Events.
+// The other kinds that the table does not hold: the tokens of pods, by the name of whom they stand for, Events, and the
+// claims of the storage fabric.
 const (
 	tokenKind = "serviceaccount"
 	eventKind = "event"
+	claimKind = "persistentvolumeclaim"
 )
 
-// How many pods, pods' tokens and Events are handled at a time where the user configured nothing.
+// How many pods, pods' tokens, Events and claims are handled at a time where the user configured nothing.
 const (
 	podWorkers   = 10
 	tokenWorkers = 3
 	eventWorkers = 3
+	claimWorkers = 3
 )
 
 // reflectors are the flags about reflected kinds. Each one that is given wins over the VkOptionsTemplate; what none names is
@@ -46,6 +49,7 @@ func (r *reflectors) register(set *pflag.FlagSet) {
 	r.set, r.kinds = set, map[string]*reflector{}
 	r.add(podKind, podWorkers, nil)
 	r.add(tokenKind, tokenWorkers, nil)
+	r.add(claimKind, claimWorkers, nil)
 	r.add(eventKind, eventWorkers, []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList})
 	for _, kind := range reflection.Kinds() {
 		r.add(kind.Name, kind.DefaultWorkers, kind.Policies())

@@ -72,11 +72,13 @@ func (s *settings) apply(ctx context.Context) {
 		for _, kind := range reflection.Kinds() {
 			s.k.mirror.setConfig(kind.Name, s.k.flags.kind(kind.Name, s.template))
 		}
+		s.k.employStorage(int(s.k.flags.reflectors.config(claimKind, s.template).NumWorkers))
 		s.k.events.SetConfig(s.k.flags.reflectors.config(eventKind, s.template))
 		s.k.node.setWorkers(workers{
 			pods: int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers), tokens: int(s.k.flags.reflectors.config(tokenKind, s.template).NumWorkers),
 		})
 	}
+	s.k.setStorage(s.node, not)
 	s.k.node.setVirtualNode(ctx, s.node, not)
 }
 

@@ -28,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
+	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
 
 const component = "liqo-virtual-kubelet"
@@ -45,6 +46,7 @@ type kubelet struct {
 	events   *event.Carrier
 	node     *nodeSide
 	uses     references
+	storage  *storage.Reconciler
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
@@ -141,6 +143,9 @@ func (k *kubelet) work(ctx context.Context) error {
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
 	group.Go(func() error { return k.events.Run(ctx) })
+	if err := k.startStorage(ctx, group); err != nil {
+		return err
+	}
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
@@ -161,6 +166,7 @@ func (k *kubelet) work(ctx context.Context) error {
 				mapping := mappingOf(m)
 				k.mirror.setMapping(mapping.Effective)
 				k.events.SetMapping(mapping.Effective)
+				k.mapStorage(mapping.Effective)
 				k.node.setMapping(mapping)
 			})
 		return nil

@@ -24,7 +24,7 @@ func TestApplication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	the.liqoctl(t, 4*time.Minute, the.installArgs(naples)...).succeeds(t)
+	the.liqoctl(t, 4*time.Minute, the.installArgs(t, naples)...).succeeds(t)
 	t.Cleanup(func() {
 		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
 	})

@@ -96,7 +96,7 @@ func (s *suite) build(ctx context.Context) error {
 	if out, err := compile.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
 	}
-	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet")
+	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet", "liqo-volume")
 	if err != nil {
 		return err
 	}

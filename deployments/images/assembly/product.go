@@ -22,6 +22,11 @@ var Product = []Binary{
 		Package:     "./cmd/liqoctl",
 		Description: "The command line tool that installs, peers and offloads.",
 	},
+	{
+		Name:        "liqo-volume",
+		Package:     "./cmd/liqo-volume",
+		Description: "The helper that copies volumes between clusters.",
+	},
 }
 
 // Select returns the product's binaries with the given names, or all of them when no name is given. A name

@@ -229,11 +229,13 @@ func choose(ctx context.Context, cluster *target.Cluster, args []string, query s
 func newUnoffload(s *session.Session) *cobra.Command {
 	var query string
 	var timeout time.Duration
+	var volumes bool
 	command := &cobra.Command{
 		Use: "namespace NAME...", Aliases: aliases, Short: "Take namespaces back from other clusters",
 		Long: `Take namespaces back from other clusters.
 
-The remote namespaces are deleted with everything in them, volumes included.`,
+The remote namespaces are deleted with everything in them. It is refused while volumes
+there hold data, unless --delete-volumes is given.`,
 		Example:           `  {{ .Executable }} unoffload namespace shop`,
 		ValidArgsFunction: complete.Arguments(s.Local, complete.OffloadedNamespaces, 0),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -255,9 +257,10 @@ The remote namespaces are deleted with everything in them, volumes included.`,
 			if err := s.Confirm(command.Context(), question); err != nil {
 				return err
 			}
-			return offload.Undo(command.Context(), offload.UndoOptions{Cluster: cluster, Namespaces: namespaces, Timeout: timeout, Observer: s.Observer()})
+			return offload.Undo(command.Context(), offload.UndoOptions{Cluster: cluster, Namespaces: namespaces, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer()})
 		},
 	}
+	command.Flags().BoolVar(&volumes, "delete-volumes", false, "Delete the claims whose volumes are at other clusters, with their data")
 	s.Local.AddNamespace(command.Flags())
 	s.TimeoutFlag(command.Flags(), &timeout, offload.DefaultUndoTimeout)
 	command.Flags().StringVar(&query, "ns-selector", "", "Labels of the namespaces to take back, instead of names")

@@ -18,7 +18,8 @@ import (
 const unpeerLong = `Stop using resources of another cluster.
 
 The virtual nodes of the provider are drained and removed, what was offloaded is taken
-back, and both clusters forget each other. Both clusters must answer.
+back, and both clusters forget each other. Both clusters must answer. It is refused while
+volumes at the provider hold data, unless --delete-volumes is given.
 
 With --force only this cluster is needed: everything of the peer with the given cluster
 ID is removed here, whether it was the provider or the consumer, although it is dead.`
@@ -33,6 +34,7 @@ type unpeerFlags struct {
 	remote                  *target.Flags
 	timeout                 time.Duration
 	wait, namespaces, force bool
+	volumes                 bool
 	format                  string
 }
 
@@ -52,6 +54,7 @@ func newUnpeer(s *session.Session) *cobra.Command {
 	s.OutputFlag(command, &f.format, "Write what is left to standard output")
 	set.BoolVar(&f.wait, "wait", true, "Wait until everything is gone")
 	set.BoolVar(&f.namespaces, "delete-namespaces", false, "Delete the tenant namespaces too")
+	set.BoolVar(&f.volumes, "delete-volumes", false, "Delete the claims whose volumes are at the provider, with their data")
 	set.BoolVar(&f.force, "force", false, "End the peering with the given cluster from this side alone, because the other is dead")
 	return command
 }
@@ -78,7 +81,7 @@ func (f *unpeerFlags) run(s *session.Session, command *cobra.Command, args []str
 		return err
 	}
 	report, err := unpeer.Run(command.Context(), unpeer.Options{
-		Consumer: consumer, Provider: provider, DeleteNamespaces: f.namespaces, NoWait: !f.wait, Timeout: f.timeout, Observer: s.Observer(),
+		Consumer: consumer, Provider: provider, DeleteNamespaces: f.namespaces, DeleteVolumes: f.volumes, NoWait: !f.wait, Timeout: f.timeout, Observer: s.Observer(),
 	})
 	if err != nil {
 		return errors.Join(err, residueOf(s, f.format, report))

@@ -41,6 +41,8 @@ type ControllerManager struct {
 	Offloading Offloading `json:"offloading"`
 	// RuntimeClass is the name of the RuntimeClass by which a pod asks for a virtual node.
 	RuntimeClass string `json:"runtimeClass"`
+	// Storage configures the storage fabric.
+	Storage Storage `json:"storage"`
 	// VirtualKubelet is how virtual kubelets are run by default.
 	VirtualKubelet VirtualKubelet `json:"virtualKubelet"`
 	// Webhook configures the admission webhooks.
@@ -155,6 +157,8 @@ type Reflection struct {
 	ServiceAccount offloadingv1beta1.ReflectorConfig `json:"serviceaccount"`
 	// Event configures Events, which come back from the provider.
 	Event offloadingv1beta1.ReflectorConfig `json:"event"`
+	// PersistentVolumeClaim configures the claims of the storage fabric; they have no policy.
+	PersistentVolumeClaim offloadingv1beta1.ReflectorConfig `json:"persistentvolumeclaim"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }
@@ -181,6 +185,19 @@ type TwinNamespaces struct {
 	MaxPerTenant int `json:"maxPerTenant"`
 	// RequireSuffix says whether their names must end with the consumer's ID; nil means what the profile says.
 	RequireSuffix *bool `json:"requireSuffix"`
+}
+
+// Storage configures the storage fabric.
+type Storage struct {
+	// Enabled says whether claims of its class get volumes.
+	Enabled bool `json:"enabled"`
+	// VirtualStorageClassName is the class by which claims ask for such volumes.
+	VirtualStorageClassName string `json:"virtualStorageClassName"`
+	// RealStorageClassName is the class of the volumes behind them on physical nodes, and the one that is offered to consumers
+	// as the default; empty means the cluster's default class.
+	RealStorageClassName string `json:"realStorageClassName"`
+	// StorageNamespace holds the claims of those volumes.
+	StorageNamespace string `json:"storageNamespace"`
 }
 
 // VirtualKubelet is how virtual kubelets are run by default.

@@ -1,7 +1,11 @@
 // Package slots bounds how many pieces of work run at a time, with a bound that may change while they run.
 package slots
 
-import "sync"
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+)
 
 // Slots bounds how many workers run at a time. Make it with New.
 type Slots struct {
@@ -55,4 +59,26 @@ func (s *Slots) Close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.free.Broadcast()
+}
+
+// Drain hands a queue's keys to as many workers as there are slots, until the queue is shut down; it returns when the last
+// worker is done. Closed slots have the rest of the keys dropped.
+func Drain[K comparable](queue workqueue.TypedInterface[K], workers *Slots, handle func(K)) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if !workers.Acquire() {
+			queue.Done(key)
+			continue
+		}
+		running.Go(func() {
+			defer workers.Release()
+			defer queue.Done(key)
+			handle(key)
+		})
+	}
 }

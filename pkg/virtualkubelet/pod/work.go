@@ -140,7 +140,11 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	if v.remote != nil && !standsFor(v.remote, local) {
 		return nil // the end of the earlier remote pod is an event
 	}
-	wanted, refused := reflection.ShadowPod(local, r.input(v))
+	in := r.input(v)
+	if ready, err := r.claims(ctx, local, &in); !ready {
+		return err
+	}
+	wanted, refused := reflection.ShadowPod(local, in)
 	if refused != nil {
 		r.refuse(local, refusal{refused.Reason, refused.Message})
 		return nil // until the pod changes

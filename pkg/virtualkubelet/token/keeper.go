@@ -57,7 +57,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer k.ledgers.wait()
 	defer group.Wait()
 	defer k.queue.ShutDown()
-	group.Go(func() { k.drain(ctx) })
+	group.Go(func() {
+		slots.Drain(k.queue, k.workers, func(pod key) {
+			if ctx.Err() == nil {
+				k.handle(ctx, pod)
+			}
+		})
+	})
 	<-ctx.Done()
 	k.workers.Close()
 	return nil
@@ -65,29 +71,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // SetWorkers changes how many pods are handled at a time. With zero the pods keep the tokens that they have.
 func (k *Keeper) SetWorkers(n int) { k.workers.Resize(n) }
-
-// drain hands pods to as many workers as there may be, until the queue is shut down.
-func (k *Keeper) drain(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		pod, shutdown := k.queue.Get()
-		if shutdown {
-			return
-		}
-		if !k.workers.Acquire() {
-			k.queue.Done(pod)
-			continue
-		}
-		running.Go(func() {
-			defer k.workers.Release()
-			defer k.queue.Done(pod)
-			if ctx.Err() == nil {
-				k.handle(ctx, pod)
-			}
-		})
-	}
-}
 
 func (k *Keeper) handle(ctx context.Context, pod key) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(pod.Namespace, pod.Name))

@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 func TestSelector(t *testing.T) {
@@ -192,5 +193,28 @@ func TestUndoing(t *testing.T) {
 	want := []string{"rome: done: Namespace shop is local again", "rome: warning: Namespace bank is not offloaded"}
 	if diff := cmp.Diff(want, recorder.Lines()); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// H4: a namespace stays offloaded while volumes at a provider hold its data, unless the user gives them up.
+func TestUndoingIsRefusedWhileVolumesHoldData(t *testing.T) {
+	cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: []client.Object{
+		&offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "offloading"}, Spec: spec},
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1", Annotations: map[string]string{reflection.ProvisionedByAnnotation: offloadingv1beta1.StorageProvisioner}},
+			Spec: corev1.PersistentVolumeSpec{
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+					Driver: offloadingv1beta1.PlaceholderDriver, VolumeHandle: "milan/shop-rome/data/r1"}},
+				ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "u1"},
+			},
+		},
+	}})
+	o := offload.UndoOptions{Cluster: cluster.Cluster, Namespaces: []string{"shop"}}
+	if err := offload.Undo(t.Context(), o); failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), "shop/data in milan") || len(cluster.Writes()) > 0 {
+		t.Errorf("got %v, wrote %v", err, cluster.Writes())
+	}
+	o.DeleteVolumes = true
+	if err := offload.Undo(t.Context(), o); err != nil || cluster.Writes()[0] != "patch NamespaceOffloading shop/offloading (cluster rome)" {
+		t.Errorf("got %v, wrote %v", err, cluster.Writes())
 	}
 }

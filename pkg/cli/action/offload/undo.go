@@ -11,6 +11,7 @@ import (
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/cli/volume"
 )
 
 // DefaultUndoTimeout of Undo, for each namespace.
@@ -22,13 +23,16 @@ type UndoOptions struct {
 	Cluster *target.Cluster
 	// Namespaces to take back.
 	Namespaces []string
+	// DeleteVolumes also gives up volumes at providers, with their data. Without it they are a reason to refuse.
+	DeleteVolumes bool
 	// Timeout for each namespace; 0 means DefaultUndoTimeout.
 	Timeout time.Duration
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 }
 
-// Undo takes namespaces back: the remote ones are deleted with everything in them. A namespace that is not offloaded is no
+// Undo takes namespaces back: the remote ones are deleted with everything in them. It is refused while volumes there hold data,
+// unless told to delete them. A namespace that is not offloaded is no
 // error.
 func Undo(ctx context.Context, o UndoOptions) error {
 	if o.Observer == nil {
@@ -63,6 +67,21 @@ func undo(ctx context.Context, o UndoOptions, namespace string) error {
 	if !found {
 		o.Observer.Note(progress.Warning, o.Cluster.Name, "Namespace "+namespace+" is not offloaded")
 		return nil
+	}
+	volumes, err := volume.At(ctx, o.Cluster, "", namespace)
+	if err != nil {
+		return err
+	}
+	if len(volumes) > 0 && !o.DeleteVolumes {
+		return volume.Refuse(volumes, "unoffloading namespace "+namespace)
+	}
+	if len(volumes) > 0 {
+		if err := volume.Decide(ctx, o.Cluster, object); err != nil {
+			return err
+		}
+		if err := volume.Delete(ctx, o.Observer, o.Cluster, volumes); err != nil {
+			return err
+		}
 	}
 	return progress.Run(ctx, o.Observer, o.Cluster.Name, "Unoffloading namespace "+namespace, func(ctx context.Context, task progress.Task) (string, error) {
 		if err := o.Cluster.Remove(ctx, object); err != nil {

@@ -28,6 +28,7 @@ func purge(ctx context.Context, o Options) error {
 		title string
 		run   func(context.Context, Options, progress.Task) error
 	}{
+		{"Removing the namespace of volumes", storageNamespace},
 		{"Removing Liqo's objects", objects},
 		{"Removing Liqo's definitions", definitions},
 		{"Removing tenant namespaces", tenantNamespaces},
@@ -125,6 +126,9 @@ func tenantNamespaces(ctx context.Context, o Options, task progress.Task) error 
 // sweep removes what the controllers made beside the release, and keeps definitions, tenant namespaces and Liqo's namespace.
 func sweep(ctx context.Context, o Options) error {
 	return progress.Run(ctx, o.Observer, o.Cluster.Name, "Removing what the controllers made", func(ctx context.Context, task progress.Task) (string, error) {
+		if err := storageNamespace(ctx, o, task); err != nil {
+			return "", err
+		}
 		return "", leftovers(ctx, o, task)
 	})
 }

@@ -83,10 +83,10 @@ func TestUninstallingLeavesNothingUnintended(t *testing.T) {
 		kept    []string
 	}{
 		"namespaces stay": {false, leftBehind(), append(removed, "done: Removing what the controllers made", "done: Nothing of Liqo is left"), []string{"kube-system", "liqo", "liqo-tenant-a"}},
-		"with purge they go": {true, leftBehind(), append(removed, "done: Removing Liqo's objects", "done: Removing Liqo's definitions", "done: Removing tenant namespaces",
+		"with purge they go": {true, leftBehind(), append(removed, "done: Removing the namespace of volumes", "done: Removing Liqo's objects", "done: Removing Liqo's definitions", "done: Removing tenant namespaces",
 			"done: Removing what the controllers made", "done: Removing namespace liqo", "done: Nothing of Liqo is left"), []string{"kube-system"}},
 		"a namespace with something else in it stays": {true, append(leftBehind(), &corev1.ConfigMap{ObjectMeta: meta("liqo", "mine")}),
-			append(removed, "done: Removing Liqo's objects", "done: Removing Liqo's definitions", "done: Removing tenant namespaces", "done: Removing what the controllers made",
+			append(removed, "done: Removing the namespace of volumes", "done: Removing Liqo's objects", "done: Removing Liqo's definitions", "done: Removing tenant namespaces", "done: Removing what the controllers made",
 				"warning: Namespace liqo is kept, because it holds ConfigMap liqo/mine (cluster rome)", "done: Removing namespace liqo", "done: Nothing of Liqo is left"), []string{"kube-system", "liqo"}},
 	}
 	for sentence, test := range cases {

@@ -62,7 +62,7 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	s := newSide(o.Cluster, o.PeerID, o.Observer)
 	s.release = s.goneOrReleased
 	for _, step := range []func(context.Context) error{
-		s.markUnreachable, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
+		s.tellVolumes, s.markUnreachable, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
 		func(ctx context.Context) error { return s.deleteNamespace(ctx, true) },
 	} {
 		if err := step(ctx); err != nil {

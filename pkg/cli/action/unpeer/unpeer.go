@@ -28,6 +28,8 @@ type Options struct {
 	Consumer, Provider *target.Cluster
 	// DeleteNamespaces also removes the tenant namespaces. It is refused if the clusters peer in both directions.
 	DeleteNamespaces bool
+	// DeleteVolumes also gives up volumes at the provider, with their data. Without it they are a reason to refuse.
+	DeleteVolumes bool
 	// NoWait returns without waiting for identity, tenant and namespaces to be gone. What depends on the provider is always
 	// waited for.
 	NoWait bool
@@ -62,6 +64,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	report := &Report{ConsumerID: pair.ConsumerID, ProviderID: pair.ProviderID, Residue: map[string][]string{}}
 	consumer, provider := newSide(pair.Consumer, pair.ProviderID, o.Observer), newSide(pair.Provider, pair.ConsumerID, o.Observer)
+	if err := consumer.giveUpVolumes(ctx, o.DeleteVolumes); err != nil {
+		return report, err
+	}
 	if err := consumer.leaveProvider(ctx); err != nil {
 		return report, err
 	}

@@ -50,12 +50,14 @@ type scope struct {
 	twin string
 	// selected says for each provider whether it is selected; set by decide.
 	selected map[corev1beta1.ClusterID]bool
+	// kept are the clusters that keep their twin, because volumes there hold data; set by withdraw.
+	kept map[corev1beta1.ClusterID]bool
 }
 
 // gather reads the clusters that the namespace can be extended to.
 func (r *reconciler) gather(ctx context.Context, nso *offloadingv1beta1.NamespaceOffloading) (*scope, error) {
 	s := &scope{nso: nso, before: nso.DeepCopy(), nodes: map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode{},
-		maps: map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap{}}
+		maps: map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap{}, kept: map[corev1beta1.ClusterID]bool{}}
 	var vns offloadingv1beta1.VirtualNodeList
 	if err := r.List(ctx, &vns); err != nil {
 		return nil, fmt.Errorf("listing VirtualNodes: %w", err)
@@ -162,19 +164,32 @@ func (r *reconciler) extend(ctx context.Context, s *scope) error {
 	return pending
 }
 
-// withdraw takes the namespace away from the clusters that are not selected any more.
+// withdraw takes the namespace away from the clusters that are not selected any more, unless volumes there hold its data.
 func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
+	var held error
 	for _, cluster := range slices.Sorted(maps.Keys(s.maps)) {
 		if s.selected[cluster] {
 			continue
 		}
-		if _, wanted := s.maps[cluster].Spec.DesiredMapping[s.nso.Namespace]; wanted {
-			if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil); err != nil {
-				return err
-			}
+		if _, wanted := s.maps[cluster].Spec.DesiredMapping[s.nso.Namespace]; !wanted {
+			continue
+		}
+		why, err := r.held(ctx, s, cluster)
+		if err != nil {
+			return err
+		}
+		if why != nil {
+			s.kept[cluster], held = true, why
+			continue
+		}
+		if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil); err != nil {
+			return err
 		}
 	}
-	return r.unbind(ctx, s)
+	if err := r.unbind(ctx, s); err != nil {
+		return err
+	}
+	return held
 }
 
 // want sets, or with nil removes, one entry of a NamespaceMap.
@@ -219,7 +234,8 @@ func (r *reconciler) unbind(ctx context.Context, s *scope) error {
 	for i := range list.Items {
 		rb := &list.Items[i]
 		cluster := rb.Labels[corev1beta1.RemoteClusterIDLabel]
-		if cluster == "" || !ours(rb.Name, cluster) || s.selected[corev1beta1.ClusterID(cluster)] {
+		if cluster == "" || !ours(rb.Name, cluster) || s.selected[corev1beta1.ClusterID(cluster)] ||
+			s.kept[corev1beta1.ClusterID(cluster)] {
 			continue
 		}
 		if err := binding.Remove(ctx, r.Client, rb.Namespace, rb.Name); err != nil {
@@ -244,6 +260,11 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	}
 	s.selected = nil
 	if err := r.withdraw(ctx, s); err != nil {
+		if len(s.kept) > 0 {
+			if reported := r.report(ctx, s, err); reported != nil {
+				return reported
+			}
+		}
 		return err
 	}
 	waiting, err := r.remaining(ctx, s)
@@ -267,12 +288,11 @@ func (r *reconciler) remaining(ctx context.Context, s *scope) (waiting, err erro
 		if !there {
 			continue
 		}
-		var fc corev1beta1.ForeignCluster
-		err := r.Get(ctx, client.ObjectKey{Name: string(cluster)}, &fc)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading ForeignCluster %s: %w", cluster, err)
+		dead, err := r.dead(ctx, cluster)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil && fc.IsDead() {
+		if dead {
 			continue
 		}
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf(

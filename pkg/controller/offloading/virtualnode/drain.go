@@ -180,14 +180,8 @@ func (r *reconciler) unregister(ctx context.Context, s *scope) error {
 
 // unmap removes the provider's NamespaceMap with its last VirtualNode. What becomes of the twins is seen to by others.
 func (r *reconciler) unmap(ctx context.Context, s *scope) error {
-	var vns offloadingv1beta1.VirtualNodeList
-	if err := r.List(ctx, &vns, client.InNamespace(s.vn.Namespace)); err != nil {
-		return fmt.Errorf("listing VirtualNodes in %s: %w", s.vn.Namespace, err)
-	}
-	for i := range vns.Items {
-		if vn := &vns.Items[i]; vn.Name != s.vn.Name && vn.DeletionTimestamp.IsZero() && vn.Spec.ClusterID == s.vn.Spec.ClusterID {
-			return nil
-		}
+	if last, err := r.isLast(ctx, s.vn); err != nil || !last {
+		return err
 	}
 	var nm offloadingv1beta1.NamespaceMap
 	found, err := r.find(ctx, client.ObjectKey{Namespace: s.vn.Namespace, Name: string(s.vn.Spec.ClusterID)}, &nm)

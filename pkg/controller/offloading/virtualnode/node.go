@@ -51,6 +51,9 @@ func want(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTempl
 		}
 	}
 	w.labels[corev1.LabelOSStable] = "linux"
+	if len(vn.Spec.StorageClasses) > 0 {
+		w.labels[offloadingv1beta1.StorageAvailableLabel] = "true"
+	}
 	if live != nil {
 		inform(w.labels, corev1.LabelArchStable, live.Status.NodeInfo.Architecture)
 		inform(w.labels, corev1.LabelOSStable, live.Status.NodeInfo.OperatingSystem)

@@ -30,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
@@ -112,7 +113,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil
 		}
-		phases = []func(context.Context, *scope) error{r.gather, r.drain, r.undeploy, r.forgetRequests, r.disempower, r.unauthorize, r.unregister, r.unmap}
+		phases = []func(context.Context, *scope) error{r.gather, r.guard, r.drain, r.undeploy, r.forgetRequests, r.disempower, r.unauthorize, r.unregister, r.unmap}
 	} else if controllerutil.AddFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 		if err := r.patch(ctx, s); err != nil {
 			return reconcile.Result(err)

@@ -63,6 +63,8 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"endpointslice":  c.Offloading.Reflection.EndpointSlice,
 			"serviceaccount": c.Offloading.Reflection.ServiceAccount,
 			"event":          c.Offloading.Reflection.Event,
+
+			"persistentvolumeclaim": c.Offloading.Reflection.PersistentVolumeClaim,
 		},
 		Resources:            vk.Extra.Resources,
 		ExtraArgs:            args,
@@ -74,6 +76,9 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		ImagePullSecrets:     vk.ImagePullSecrets,
 		PullPolicy:           vk.PullPolicy,
 		Tolerations:          vk.Extra.Tolerations,
+	}
+	if !c.Storage.Enabled {
+		spec.ReflectorsConfig["persistentvolumeclaim"] = offloadingv1beta1.ReflectorConfig{}
 	}
 	if c.Metrics.Enabled {
 		spec.MetricsAddress = net.JoinHostPort("", strconv.Itoa(vk.Metrics.Port))

@@ -1,0 +1,63 @@
+package namespaceoffloading
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/controller/storage/hold"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
+
+// held says why a cluster keeps its twin although the namespace is not offloaded to it any more: volumes there hold its data,
+// and nobody has decided that it may be lost. A dead cluster holds nothing.
+func (r *reconciler) held(ctx context.Context, s *scope, cluster corev1beta1.ClusterID) (why, err error) {
+	if hold.Decided(s.nso) {
+		return nil, nil
+	}
+	volumes, err := hold.Volumes(ctx, r, string(cluster), s.nso.Namespace)
+	if err != nil || len(volumes) == 0 {
+		return nil, err
+	}
+	if dead, err := r.dead(ctx, cluster); err != nil || dead {
+		return nil, err
+	}
+	return hold.Wait(string(cluster), volumes, "liqoctl unoffload namespace "+s.nso.Namespace), nil
+}
+
+// dead tells whether a cluster was given up.
+func (r *reconciler) dead(ctx context.Context, cluster corev1beta1.ClusterID) (bool, error) {
+	var fc corev1beta1.ForeignCluster
+	err := r.Get(ctx, client.ObjectKey{Name: string(cluster)}, &fc)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading ForeignCluster %s: %w", cluster, err)
+	}
+	return err == nil && fc.IsDead(), nil
+}
+
+// ofVolume finds the NamespaceOffloading that a volume at a provider holds.
+func ofVolume(_ context.Context, object client.Object) []ctrl.Request {
+	if volume, ok := object.(*corev1.PersistentVolume); ok && volume.Spec.ClaimRef != nil {
+		return []ctrl.Request{requestFor(volume.Spec.ClaimRef.Namespace)}
+	}
+	return nil
+}
+
+// atProvider selects the volumes at providers.
+func atProvider() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		volume, ok := object.(*corev1.PersistentVolume)
+		if !ok {
+			return false
+		}
+		_, remote := reflection.HandleOf(volume)
+		return remote
+	})
+}

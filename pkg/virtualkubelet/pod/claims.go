@@ -1,0 +1,33 @@
+package pod
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// claims finds the claims at the provider that stand for those of the pod. It is not ready while one of them is not, or is not
+// there at all: then the pod says so, and it is looked again later, because a volume may move.
+func (r *Reconciler) claims(ctx context.Context, local *corev1.Pod, in *reflection.PodInput) (ready bool, err error) {
+	names := reflection.PodClaims(&local.Spec)
+	if len(names) == 0 || r.options.Claims == nil {
+		return true, nil
+	}
+	in.Claims = map[string]string{}
+	for _, name := range names {
+		remote, refused, err := r.options.Claims(ctx, local.Namespace, name)
+		if err != nil {
+			return false, err
+		}
+		if refused != nil {
+			r.refuse(local, refusal{refused.Reason, refused.Message})
+			return false, reconcile.Refuse(refused.Reason, errors.New(refused.Message))
+		}
+		in.Claims[name] = remote
+	}
+	return true, nil
+}

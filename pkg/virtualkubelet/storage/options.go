@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// Peer is the connection to the provider.
+type Peer interface {
+	// Clients returns the current clients; it fails as long as there are no credentials.
+	Clients() (peer.Clients, error)
+	// State tells whether the provider answers.
+	State() peer.State
+	// Subscribe has f called after changes of the state; f does not block.
+	Subscribe(f func(peer.State)) (cancel func())
+}
+
+// Recorder writes Events about local claims.
+type Recorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// Options of a Reconciler. Home, Remote, Node, Local and Peer must be given.
+type Options struct {
+	// Home and Remote are the IDs of this cluster and of the provider.
+	Home, Remote string
+	// Node is the virtual node.
+	Node string
+	// Local is this cluster, with the reflection account.
+	Local kubernetes.Interface
+	// Peer is the provider.
+	Peer Peer
+	// Recorder of Events; nil records none.
+	Recorder Recorder
+	// Workers is how many claims are handled at a time (default 3).
+	Workers int
+	// Clock tells the time; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Settings come from the VirtualNode and may change at any time.
+type Settings struct {
+	// Offered are the storage classes that were negotiated with the provider.
+	Offered []authv1beta1.StorageType
+	// NotReflected stays at home.
+	NotReflected reflection.NotReflected
+}
+
+const (
+	defaultWorkers = 3
+	// minBackOff and maxBackOff bound the wait after failures.
+	minBackOff = 100 * time.Millisecond
+	maxBackOff = 60 * time.Second
+	// callTimeout bounds what is done for one claim.
+	callTimeout = 30 * time.Second
+	// poll is how often something is looked at that sends no event: volumes of this cluster.
+	poll = 15 * time.Second
+	// maxPoll is how seldom that may become.
+	maxPoll = 5 * time.Minute
+	// maxClaims of one namespace are accepted from the provider.
+	maxClaims = 10000
+	// maxWords bounds what is repeated of the provider's words.
+	maxWords = 500
+)
+
+func (o *Options) complete() error {
+	if o.Home == "" || o.Remote == "" || o.Node == "" || o.Local == nil || o.Peer == nil {
+		return errors.New("providing volumes: both cluster IDs, the node, the local client and the peer must be given")
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// key names a local claim. One without a name has the twin of its namespace surveyed.
+type key = types.NamespacedName
+
+// Reconciler provides the volumes of one virtual node. Make it with New.
+type Reconciler struct {
+	options Options
+	queue   workqueue.TypedRateLimitingInterface[key]
+	// workers bounds how many claims are handled at a time.
+	workers *slots.Slots
+	// wake has the watches brought in step with mapping and connection.
+	wake chan struct{}
+
+	mu       sync.Mutex
+	mapping  map[string]string
+	settings Settings
+	areas    map[string]*area
+	// told is the last thing that was told about a claim.
+	told map[types.UID]string
+}
+
+// New checks the options. Nothing happens before Run.
+func New(o Options) (*Reconciler, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	return &Reconciler{
+		options: o,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
+			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
+		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[types.UID]string{},
+	}, nil
+}
+
+// SetMapping tells which namespaces are offloaded, and to which twins.
+func (r *Reconciler) SetMapping(effective map[string]string) {
+	r.mu.Lock()
+	same := maps.Equal(r.mapping, effective)
+	r.mapping = maps.Clone(effective)
+	r.mu.Unlock()
+	if !same {
+		r.poke()
+	}
+}
+
+// SetSettings takes what the VirtualNode says.
+func (r *Reconciler) SetSettings(s Settings) {
+	r.mu.Lock()
+	r.settings = s
+	areas := maps.Clone(r.areas)
+	r.mu.Unlock()
+	for _, a := range areas {
+		r.enqueueAll(a)
+	}
+}
+
+func (r *Reconciler) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run provides volumes until the context ends and everything it started has ended.
+func (r *Reconciler) Run(ctx context.Context) error {
+	cancel := r.options.Peer.Subscribe(func(peer.State) { r.poke() })
+	defer cancel()
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer r.queue.ShutDown()
+	defer r.workers.Close()
+	group.Go(func() { slots.Drain(r.queue, r.workers, func(k key) { r.handle(ctx, k) }) })
+	defer r.closeAll()
+	for {
+		r.align(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		}
+	}
+}
+
+// SetWorkers changes how many claims are handled at a time. With zero everything stays as it is.
+func (r *Reconciler) SetWorkers(n int) { r.workers.Resize(n) }
+
+func (r *Reconciler) handle(ctx context.Context, k key) {
+	if ctx.Err() != nil {
+		return
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "claim", klog.KRef(k.Namespace, k.Name))
+	err := r.isolated(klog.NewContext(ctx, logger), k)
+	result, retry := reconcile.Result(err)
+	switch {
+	case err == nil:
+		r.queue.Forget(k)
+	case result.RequeueAfter > 0:
+		r.queue.Forget(k)
+		r.queue.AddAfter(k, result.RequeueAfter)
+	case retry != nil && reconcile.Classify(err) != reconcile.Terminal:
+		r.queue.AddRateLimited(k)
+	default:
+		r.queue.Forget(k)
+	}
+	if err != nil && reconcile.Classify(err) != reconcile.Waiting {
+		logger.V(1).Info("A claim could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
+	}
+}
+
+// isolated keeps one claim that breaks the program from taking all others down with it.
+func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("handling claim %s broke the program: %v\n%s", k, broken, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.reconcile(ctx, k)
+}
+
+// reconcile brings one claim in step with the provider.
+func (r *Reconciler) reconcile(ctx context.Context, k key) error {
+	r.mu.Lock()
+	a, settings := r.areas[k.Namespace], r.settings
+	r.mu.Unlock()
+	if a == nil || !a.locals.HasSynced() {
+		return nil
+	}
+	claim := a.local(k.Name)
+	view := r.viewOf(a)
+	if k.Name == "" {
+		return r.survey(ctx, a, view)
+	}
+	if claim != nil && reflection.OwnClaim(claim) && view == nil {
+		r.open(a)
+		return nil // Opened, it has everything looked at.
+	}
+	if view == nil || !view.ready() {
+		return nil
+	}
+	p := place{area: a, view: view, settings: settings}
+	// What an earlier claim of the name left comes first: it stands in the way of this one.
+	err := r.release(ctx, p, k, claim)
+	if claim == nil || !reflection.OwnClaim(claim) || err != nil && claim.Spec.VolumeName == "" {
+		return err
+	}
+	if err := r.keep(ctx, p, claim); err != nil {
+		r.tell(claim, err)
+		return err
+	}
+	r.content(claim)
+	return err
+}
+
+// tell writes what keeps a claim from its volume, once.
+func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
+	class, message := reconcile.Classify(err), reconcile.MessageOf(err)
+	reason := reconcile.ReasonOf(err)
+	switch class {
+	case reconcile.Refused, reconcile.Terminal:
+		switch reason {
+		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict:
+		default:
+			reason = offloadingv1beta1.ReasonVolumeRefused
+		}
+	case reconcile.Waiting:
+		if reason != offloadingv1beta1.ReasonVolumePending {
+			return
+		}
+	default:
+		return
+	}
+	r.mu.Lock()
+	news := r.told[claim.UID] != reason+message
+	r.told[claim.UID] = reason + message
+	r.mu.Unlock()
+	if news && r.options.Recorder != nil {
+		r.options.Recorder.Event(claim, corev1.EventTypeWarning, reason, message)
+	}
+}
+
+func (r *Reconciler) content(claim *corev1.PersistentVolumeClaim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.told, claim.UID)
+}

@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// release gives up the claims at the provider whose local claim, of the given name, is gone. The present claim of that name
+// may be nil.
+func (r *Reconciler) release(ctx context.Context, p place, k key, present *corev1.PersistentVolumeClaim) error {
+	var again error
+	for _, remote := range p.view.remotes() {
+		if localKey(p.area, remote) != k || !reflection.IsOurs(remote, r.options.Home, r.options.Remote) || !remote.DeletionTimestamp.IsZero() ||
+			remote.Labels[offloadingv1beta1.RetainedLabel] == "true" ||
+			present != nil && reflection.OriginUID(remote) == string(present.UID) {
+			continue
+		}
+		if err := r.releaseOne(ctx, p, k, remote); err != nil {
+			again = err
+		}
+	}
+	return again
+}
+
+// releaseOne gives up one claim at the provider, if that is certain.
+func (r *Reconciler) releaseOne(ctx context.Context, p place, k key, remote *corev1.PersistentVolumeClaim) error {
+	local, err := r.options.Local.CoreV1().PersistentVolumeClaims(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", k, err)
+	}
+	if err == nil && string(local.UID) == reflection.OriginUID(remote) {
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the cache to show the claim", poll)
+	}
+	name := remote.Annotations[offloadingv1beta1.VolumeAnnotation]
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil // Somebody broke the link: nothing is concluded from that.
+	}
+	volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] != string(corev1.PersistentVolumeReclaimDelete) {
+			return nil
+		}
+		return r.delete(ctx, p, remote)
+	}
+	if err != nil {
+		return fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	handle, ok := reflection.HandleOf(volume)
+	if !ok || handle.Cluster != r.options.Remote || handle.Namespace != p.twin || handle.UID != remote.UID {
+		return nil
+	}
+	return r.giveUp(ctx, p, remote, volume)
+}
+
+// giveUp does what the policy of a volume says once its claim is gone.
+func (r *Reconciler) giveUp(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
+	later := reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for PersistentVolume %s to be given back", volume.Name), poll)
+	ref := volume.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return later // Somebody is giving it to another claim.
+	}
+	claim, err := r.options.Local.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case err == nil && claim.UID == ref.UID:
+		return later // Another claim has it now.
+	case volume.Status.Phase != corev1.VolumeReleased && volume.Status.Phase != corev1.VolumeFailed && volume.DeletionTimestamp.IsZero():
+		return later
+	}
+	policy := volume.Spec.PersistentVolumeReclaimPolicy
+	record := []string{"metadata", "annotations", offloadingv1beta1.ReclaimPolicyAnnotation}
+	var changes []reflection.Change
+	if remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] != string(policy) {
+		changes = append(changes, reflection.Change{Path: record, Value: string(policy)})
+	}
+	if policy != corev1.PersistentVolumeReclaimDelete {
+		if volume.DeletionTimestamp.IsZero() {
+			// The data is kept until somebody deletes the volume, of which no event comes here.
+			r.queue.AddAfter(localKey(p.area, remote), 4*poll)
+			return nil
+		}
+		changes = append(changes, reflection.Change{Path: []string{"metadata", "labels", offloadingv1beta1.RetainedLabel}, Value: "true"})
+	}
+	if err := r.change(ctx, p, remote, changes); err != nil {
+		return err
+	}
+	// The volume goes first: should this end in between, what is recorded at the provider tells the rest.
+	if err := r.let(ctx, volume); err != nil {
+		return err
+	}
+	if policy != corev1.PersistentVolumeReclaimDelete {
+		return nil
+	}
+	return r.delete(ctx, p, remote)
+}
+
+// let removes our finalizer and the volume.
+func (r *Reconciler) let(ctx context.Context, volume *corev1.PersistentVolume) error {
+	kept := slices.DeleteFunc(slices.Clone(volume.Finalizers), func(f string) bool { return f == offloadingv1beta1.VolumeFinalizer })
+	if len(kept) != len(volume.Finalizers) {
+		if err := r.patchVolume(ctx, volume, []reflection.Change{{Path: []string{"metadata", "finalizers"}, Value: kept}}); err != nil {
+			return err
+		}
+	}
+	err := r.options.Local.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting PersistentVolume %s: %w", volume.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) delete(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim) error {
+	err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Delete(ctx, remote.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &remote.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, remote.Name, r.options.Remote, err)
+	}
+	return nil
+}
