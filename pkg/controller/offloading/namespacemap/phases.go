@@ -36,6 +36,8 @@ type scope struct {
 	twins map[string]*corev1.Namespace
 	// answers that the consumer gets, by its name of the namespace.
 	answers map[string]offloadingv1beta1.RemoteNamespaceStatus
+	// again is when the map has to be looked at again although nothing failed; 0 for never.
+	again time.Duration
 }
 
 // gather reads who the tenant is, what it may do and which twins there are.

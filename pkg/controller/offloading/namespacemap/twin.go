@@ -94,14 +94,14 @@ func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace
 	if err := binding.Ensure(ctx, r.Client, ours); err != nil {
 		return err
 	}
-	if err := r.limit(ctx, ns); err != nil {
+	if err := r.limit(ctx, s, ns); err != nil {
 		return err
 	}
 	return binding.Ensure(ctx, r.Client, theirs)
 }
 
 // limit keeps the ResourceQuota of a twin.
-func (r *reconciler) limit(ctx context.Context, ns *corev1.Namespace) error {
+func (r *reconciler) limit(ctx context.Context, s *scope, ns *corev1.Namespace) error {
 	if r.ResourceQuota == nil {
 		return nil
 	}
@@ -113,10 +113,14 @@ func (r *reconciler) limit(ctx context.Context, ns *corev1.Namespace) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: quotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
 			Spec:       *r.ResourceQuota,
 		})
+		s.lookAgain(patience)
 	case err == nil && !equality.Semantic.DeepEqual(live.Spec, *r.ResourceQuota):
 		changed := live.DeepCopy()
 		changed.Spec = *r.ResourceQuota
 		err = r.Patch(ctx, changed, client.MergeFrom(&live))
+		s.lookAgain(patience)
+	case err == nil:
+		return r.recount(ctx, s, &live)
 	}
 	if apierrors.IsForbidden(err) && r.Clock.Since(ns.CreationTimestamp.Time) < propagation {
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the rights in the new namespace to take effect", time.Second)
