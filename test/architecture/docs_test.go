@@ -64,11 +64,17 @@ func TestPagesShowTheExamplesThatAreTested(t *testing.T) {
 
 func readPage(t *testing.T, topic string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", topic+".md"))
+	return readFile(t, "docs/"+topic+".md")
+}
+
+// readFile returns the text of a file, named from the repository's root.
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(page)
+	return string(content)
 }
 
 // files lists the manifests below a folder, as links from docs/, in order.
@@ -150,11 +156,7 @@ func TestExamplesAreApplied(t *testing.T) {
 	var tests strings.Builder
 	for _, file := range repositoryFiles(t) {
 		if strings.HasPrefix(file, "test/e2e/") && strings.HasSuffix(file, "_test.go") {
-			content, err := os.ReadFile(filepath.Join(root, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			tests.Write(content)
+			tests.WriteString(readFile(t, file))
 		}
 	}
 	var offenders []string
