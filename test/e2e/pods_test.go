@@ -68,6 +68,7 @@ func TestPods(t *testing.T) {
 	t.Run("kubectl exec on a terminal", func(t *testing.T) {
 		eachProtocol(t, func(t *testing.T, env []string) { execTerminal(t, namespace, remote, env) })
 	})
+	t.Run("kubectl debug", func(t *testing.T) { the.recordFailure(t); debug(t, namespace, remote) })
 	t.Run("kubectl port-forward", func(t *testing.T) {
 		eachProtocol(t, func(t *testing.T, env []string) { portForward(t, namespace, remote, env) })
 	})
@@ -82,6 +83,16 @@ func eachProtocol(t *testing.T, test func(*testing.T, []string)) {
 func withEnv(command *exec.Cmd, env []string) *exec.Cmd {
 	command.Env = append(command.Env, env...)
 	return command
+}
+
+// debug adds a container to a pod that runs. kubectl's default profile asks for a capability that the provider refuses.
+func debug(t *testing.T, namespace, pod string) {
+	the.kubectl(t, the.rome, soon, "debug", "-n", namespace, pod, "--profile=baseline", "--image=busybox:1.36", "-c", "debugger",
+		"--", "sh", "-c", "echo seen from $(hostname)").succeeds(t)
+	eventually(t, patience, "the debugging container to speak", func(context.Context) (bool, string) {
+		o := the.kubectl(t, the.rome, soon, "logs", "-n", namespace, pod, "-c", "debugger")
+		return strings.TrimSpace(o.stdout) == "seen from "+pod, o.String()
+	})
 }
 
 func followLogs(t *testing.T, namespace string) {
