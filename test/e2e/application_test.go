@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func TestApplication(t *testing.T) {
 	const namespace = "bookshop"
 	twin := the.offloaded(t, namespace)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")
-	the.kubectl(t, the.rome, soon, "apply", "-n", namespace, "-f", filepath.Join(root, "docs", "examples", "bookshop.yaml")).succeeds(t)
+	the.rome.applies(t, namespace, "bookshop.yaml")
 
 	the.rome.ready(t, namespace, "db", 1)
 	the.rome.ready(t, namespace, "api", 1)

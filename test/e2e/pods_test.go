@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -32,7 +31,7 @@ func TestPods(t *testing.T) {
 
 	t.Run("a Deployment's replicas land in both clusters", func(t *testing.T) {
 		the.recordFailure(t)
-		the.rome.creates(t, deployment(namespace, "web", 4, webServer()))
+		the.rome.applies(t, namespace, "pods/web.yaml")
 		pods := the.rome.ready(t, namespace, "web", 4)
 		perNode := map[string]int{}
 		for i := range pods {
@@ -69,22 +68,10 @@ func TestPods(t *testing.T) {
 	t.Run("kubectl exec on a terminal", func(t *testing.T) {
 		eachProtocol(t, func(t *testing.T, env []string) { execTerminal(t, namespace, remote, env) })
 	})
+	t.Run("kubectl debug", func(t *testing.T) { the.recordFailure(t); debug(t, namespace, remote) })
 	t.Run("kubectl port-forward", func(t *testing.T) {
 		eachProtocol(t, func(t *testing.T, env []string) { portForward(t, namespace, remote, env) })
 	})
-}
-
-func webServer() corev1.PodSpec {
-	spec := script("mkdir /tmp/www; echo hello from $(hostname) > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www")
-	spec.NodeSelector = nil
-	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector("web"),
-	}}
-	spec.Containers[0].ReadinessProbe = &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/index.html", Port: intstr.FromInt32(8080)}},
-		PeriodSeconds: 1,
-	}
-	return spec
 }
 
 func eachProtocol(t *testing.T, test func(*testing.T, []string)) {
@@ -96,6 +83,16 @@ func eachProtocol(t *testing.T, test func(*testing.T, []string)) {
 func withEnv(command *exec.Cmd, env []string) *exec.Cmd {
 	command.Env = append(command.Env, env...)
 	return command
+}
+
+// debug adds a container to a pod that runs. kubectl's default profile asks for a capability that the provider refuses.
+func debug(t *testing.T, namespace, pod string) {
+	the.kubectl(t, the.rome, soon, "debug", "-n", namespace, pod, "--profile=baseline", "--image=busybox:1.36", "-c", "debugger",
+		"--", "sh", "-c", "echo seen from $(hostname)").succeeds(t)
+	eventually(t, patience, "the debugging container to speak", func(context.Context) (bool, string) {
+		o := the.kubectl(t, the.rome, soon, "logs", "-n", namespace, pod, "-c", "debugger")
+		return strings.TrimSpace(o.stdout) == "seen from "+pod, o.String()
+	})
 }
 
 func followLogs(t *testing.T, namespace string) {

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/lab/image"
 )
 
 const (
-	listerImage = "lab.liqo.io/lister:1"
+	// listerImage is what the example names.
+	listerImage = "registry.example/lister:1"
 	listerName  = "lister"
 )
 
@@ -59,23 +58,13 @@ func loadLister(t *testing.T) {
 func TestServiceAccounts(t *testing.T) {
 	the.peered(t)
 	loadLister(t)
-	const namespace = "identity"
+	// The example binds its Role to an account of this namespace.
+	const namespace = "shop"
 	twin := the.offloaded(t, namespace)
-	the.rome.creates(t,
-		&corev1.ConfigMap{ObjectMeta: named(namespace, "at-home")},
-		&rbacv1.Role{ObjectMeta: named(namespace, listerName),
-			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}}},
-		&corev1.ServiceAccount{ObjectMeta: named(namespace, listerName)},
-		&rbacv1.RoleBinding{ObjectMeta: named(namespace, listerName),
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: listerName},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: listerName}}},
-	)
+	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "at-home")})
 	// What only the provider has must not be seen.
 	the.milan.creates(t, &corev1.ConfigMap{ObjectMeta: named(twin, "at-the-provider")})
-	spec := script("")
-	spec.ServiceAccountName = listerName
-	spec.Containers[0].Image, spec.Containers[0].Command = listerImage, nil
-	the.rome.creates(t, podOf(namespace, listerName, spec))
+	the.rome.applies(t, namespace, "serviceaccounts/lister.yaml")
 	the.rome.ready(t, namespace, listerName, 1)
 	var said string
 	eventually(t, time.Minute, "the pod to see its own ConfigMaps", func(context.Context) (bool, string) {
@@ -88,16 +77,14 @@ func TestServiceAccounts(t *testing.T) {
 
 	tokens := &corev1.Secret{ObjectMeta: named(twin, reflection.TokenSecretName(listerName))}
 	the.milan.reads(t, tokens)
-	the.rome.deletes(t, podOf(namespace, listerName, spec))
+	the.rome.deletes(t, &corev1.Pod{ObjectMeta: named(namespace, listerName)})
 	the.milan.misses(t, tokens, "the tokens of a pod that is gone")
 
 	t.Run("a pod that turned it off has no token", func(t *testing.T) {
 		the.recordFailure(t)
-		off := podOf(namespace, "off", spec)
-		off.Annotations = map[string]string{offloadingv1beta1.APIServerSupportAnnotation: "disabled"}
-		the.rome.creates(t, off)
-		the.rome.ready(t, namespace, "off", 1)
-		if ok, seen := the.milan.gone(&corev1.Secret{ObjectMeta: named(twin, reflection.TokenSecretName("off"))})(t.Context()); !ok {
+		the.rome.applies(t, namespace, "serviceaccounts/disabled.yaml")
+		the.rome.ready(t, namespace, "hermit", 1)
+		if ok, seen := the.milan.gone(&corev1.Secret{ObjectMeta: named(twin, reflection.TokenSecretName("hermit"))})(t.Context()); !ok {
 			t.Errorf("it has tokens: %s", seen)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,10 +31,8 @@ func claimOf(namespace, name string) *corev1.PersistentVolumeClaim {
 // withData mounts a claim into the spec's container.
 func withData(spec corev1.PodSpec, claim string) corev1.PodSpec {
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
-	if claim != "" {
-		spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
-	}
+	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 	return spec
 }
 
@@ -56,15 +53,7 @@ func TestStatefulSetOverTwoClusters(t *testing.T) {
 	the.peered(t)
 	const namespace = "stateful"
 	the.offloaded(t, namespace)
-	spec := withData(script(remembering), "")
-	spec.NodeSelector = nil
-	spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{LabelSelector: selector("db"), TopologyKey: corev1.LabelHostname}}}}
-	set := statefulSet(namespace, "db", spec)
-	two := int32(2)
-	set.Spec.Replicas, set.Spec.PodManagementPolicy = &two, appsv1.ParallelPodManagement
-	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claimOf("", "data")}
-	the.rome.creates(t, set)
+	the.rome.applies(t, namespace, "storage/statefulset.yaml")
 	pods := the.rome.ready(t, namespace, "db", 2)
 	nodes, ids := map[string]string{}, map[string]string{}
 	remote := 0

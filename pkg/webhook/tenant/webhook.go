@@ -90,7 +90,7 @@ func WhyRefused(tenant *authv1beta1.Tenant, namespace *corev1.Namespace, all []a
 	}
 	if spec := &tenant.Spec; spec.AuthzPolicy != authv1beta1.TolerateNoHandshake &&
 		(len(spec.PublicKey) == 0 || len(spec.CSR) == 0 || len(spec.Signature) == 0) {
-		return "publicKey, csr and signature are required with authzPolicy KeysExchange: generate the Tenant with 'liqoctl generate tenant', or peer with 'liqoctl peer'"
+		return "publicKey, csr and signature are required with authzPolicy KeysExchange: peer with 'liqoctl peer' or 'liqoctl authenticate', which fill them in"
 	}
 	if namespace.Labels[corev1beta1.TenantNamespaceLabel] != "true" {
 		return fmt.Sprintf("the namespace %s is not a tenant namespace: create the Tenant in %s%s, labelled %s=true and %s=%s",

@@ -229,7 +229,7 @@ func TestTenantAdmission(t *testing.T) {
 		namespace, id string
 		want          string
 	}{
-		"without keys":                {"liqo-tenant-prober", "prober", "publicKey, csr and signature are required with authzPolicy KeysExchange: generate the Tenant with 'liqoctl generate tenant', or peer with 'liqoctl peer'"},
+		"without keys":                {"liqo-tenant-prober", "prober", "publicKey, csr and signature are required with authzPolicy KeysExchange: peer with 'liqoctl peer' or 'liqoctl authenticate', which fill them in"},
 		"in a namespace that is none": {"default", "turin", "publicKey, csr and signature are required"},
 		"of another cluster":          {providerNamespace, "turin", "publicKey, csr and signature are required"},
 	} {

@@ -132,8 +132,6 @@ const (
 	ReasonAuthenticationDenied = "ResourceSliceAuthenticationDenied"
 	// ReasonResourcesAccepted: the slice was granted.
 	ReasonResourcesAccepted = "ResourceSliceResourcesAccepted"
-	// ReasonResourcesDenied: the slice was not granted.
-	ReasonResourcesDenied = "ResourceSliceResourcesDenied"
 	// ReasonDefaultClassDisabled: this provider does not answer slices of the default class.
 	ReasonDefaultClassDisabled = "DefaultResourceSliceClassDisabled"
 	// ReasonWaitingForProvider: the slice was sent and not answered yet.
@@ -142,8 +140,6 @@ const (
 	ReasonNotReplicated = "NotReplicated"
 	// ReasonPermissionPending: the rights in a new tenant namespace are not effective yet.
 	ReasonPermissionPending = "PermissionPending"
-	// ReasonNamespaceBound: the rights in a tenant namespace are in place.
-	ReasonNamespaceBound = "TenantNamespaceBound"
 	// ReasonInvalidNamespace: a tenant namespace's name does not fit its label.
 	ReasonInvalidNamespace = "InvalidTenantNamespace"
 	// ReasonAPIServerUnknown: the address to advertise to consumers is not known; set apiServer.address.
@@ -158,8 +154,6 @@ const (
 	ReasonRenewing = "Renewing"
 	// ReasonIdentityPending: the Identity of the slice is not usable yet.
 	ReasonIdentityPending = "IdentityPending"
-	// ReasonInvalidStatus: the provider's answer cannot be true and was not used.
-	ReasonInvalidStatus = "InvalidRemoteStatus"
 	// ReasonNameConflict: an object of that name exists at the provider and is not ours.
 	ReasonNameConflict = "NameConflict"
 	// ReasonPeerUnreachable: the provider does not answer.

@@ -217,6 +217,8 @@ const (
 	ReasonPodCreated = "CreatedPod"
 	// ReasonPodCreationFailed: the pod could not be created.
 	ReasonPodCreationFailed = "FailedCreatePod"
+	// ReasonDebugFailed: an ephemeral container could not be added to the pod; the message says why.
+	ReasonDebugFailed = "FailedDebug"
 	// ReasonPodTerminated: the pod finished.
 	ReasonPodTerminated = "PodTerminated"
 	// ReasonPodConflict: a pod of that name exists and is not this consumer's.
@@ -235,8 +237,6 @@ const (
 	ReasonRemotePodTerminated = "RemotePodTerminated"
 	// ReasonInvalidRemoteStatus: the provider reported something that cannot be true.
 	ReasonInvalidRemoteStatus = "InvalidRemoteStatus"
-	// ReasonSuccessfulReflection: the object crossed.
-	ReasonSuccessfulReflection = "SuccessfulReflection"
 	// ReasonFailedReflection: the object could not cross; the message says why.
 	ReasonFailedReflection = "FailedReflection"
 	// ReasonTokensFailed: the tokens of the pod's ServiceAccount could not be brought to the provider; the message says why.

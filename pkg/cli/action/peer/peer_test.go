@@ -313,9 +313,9 @@ func TestPeeringRefusals(t *testing.T) {
 			want:  "Tenant liqo-tenant-rome/rome (cluster milan) was refused: APIServerAddressUnknown: the provider said no: tell the provider its address: liqoctl install --set apiServer.address=https://ADDRESS:PORT",
 		},
 		"the slice is denied": {
-			plays: controllers{denial: authv1beta1.ReasonResourcesDenied},
+			plays: controllers{denial: authv1beta1.ReasonDefaultClassDisabled},
 			code:  failure.Failed,
-			want:  "the provider denied ResourceSlice milan: ResourceSliceResourcesDenied: too much: ask for less, or ask the provider's administrator, and peer again",
+			want:  "the provider denied ResourceSlice milan: DefaultResourceSliceClassDisabled: too much: ask for less, or ask the provider's administrator, and peer again",
 		},
 		"nobody answers in time": {
 			plays: controllers{silent: "Tenant"},

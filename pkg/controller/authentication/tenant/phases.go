@@ -178,7 +178,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 	}
 	if len(tenant.Spec.CSR) == 0 {
 		return reconcile.Terminate(authv1beta1.ReasonCSRMissing,
-			errors.New("the Tenant has no csr, so no certificate can be issued: generate it with 'liqoctl generate tenant'"))
+			errors.New("the Tenant has no csr, so no certificate can be issued: delete it and peer with 'liqoctl peer', which fills it in"))
 	}
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
 		Namespace: tenant.Namespace, Record: certificate.RecordName("tenant"), RemoteID: string(tenant.Spec.ClusterID),

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // In twin namespaces, bound there: pods/ephemeralcontainers patch.
@@ -29,7 +31,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	}
 	err := r.SubResource("ephemeralcontainers").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, "FailedDebug", "AddEphemeralContainer", "%v", err)
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonDebugFailed, "AddEphemeralContainer", "%v", err)
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -1,0 +1,135 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const troubleshooting = "troubleshooting"
+
+var (
+	quoted = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
+	// firstCell is the first column of a table's row.
+	firstCell = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|")
+)
+
+// Whoever meets a reason in a condition or an Event finds on one page what it means and what to do, and finds no reason
+// there that nobody gives.
+func TestTroubleshootingExplainsEveryReason(t *testing.T) {
+	reasons := exportedReasons(t)
+	if len(reasons) < 100 {
+		t.Fatalf("found only %d reasons", len(reasons))
+	}
+	page := readPage(t, troubleshooting)
+	explained := map[string]bool{}
+	for _, cell := range firstCell.FindAllStringSubmatch(page, -1) {
+		for _, word := range quoted.FindAllStringSubmatch(cell[1], -1) {
+			explained[word[1]] = true
+		}
+	}
+	var unknown, missing []string
+	for word := range explained {
+		if _, known := reasons[word]; !known {
+			unknown = append(unknown, word)
+		}
+	}
+	for reason, where := range reasons {
+		if !strings.Contains(page, "`"+reason+"`") {
+			missing = append(missing, fmt.Sprintf("%s (%s)", reason, where))
+		}
+	}
+	slices.Sort(unknown)
+	slices.Sort(missing)
+	report(t, "docs/troubleshooting.md explains only reasons that are given", unknown)
+	report(t, "docs/troubleshooting.md names every exported reason", missing)
+}
+
+// exportedReasons are the values of all exported constants that are named Reason..., with the file that declares each.
+func exportedReasons(t *testing.T) map[string]string {
+	t.Helper()
+	reasons := map[string]string{}
+	for _, file := range repositoryFiles(t) {
+		if !strings.HasPrefix(file, "pkg/") || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range parsed.Decls {
+			constants, ok := declaration.(*ast.GenDecl)
+			if !ok || constants.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range constants.Specs {
+				for name, value := range textConstants(t, spec) {
+					if strings.HasPrefix(name, "Reason") {
+						reasons[value] = file
+					}
+				}
+			}
+		}
+	}
+	return reasons
+}
+
+// textConstants are the constants of a declaration whose value is a text.
+func textConstants(t *testing.T, spec ast.Spec) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	declared, ok := spec.(*ast.ValueSpec)
+	if !ok {
+		return values
+	}
+	for i, name := range declared.Names {
+		if i >= len(declared.Values) {
+			continue
+		}
+		literal, ok := declared.Values[i].(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			continue
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatalf("reading constant %s: %v", name.Name, err)
+		}
+		values[name.Name] = value
+	}
+	return values
+}
+
+// A reason that no code gives is a promise that nobody keeps.
+func TestReasonsAreGiven(t *testing.T) {
+	aliases := map[string]string{"authentication": "authv1beta1", "core": "corev1beta1", "offloading": "offloadingv1beta1"}
+	given := map[string]bool{}
+	use := regexp.MustCompile(`\b[a-z]+v1beta1\.Reason\w+`)
+	for _, file := range repositoryFiles(t) {
+		if strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && (strings.HasPrefix(file, "pkg/") || strings.HasPrefix(file, "cmd/")) {
+			for _, name := range use.FindAllString(readFile(t, file), -1) {
+				given[name] = true
+			}
+		}
+	}
+	declaration := regexp.MustCompile(`(?m)^\t(Reason\w+) =`)
+	var offenders []string
+	for _, file := range repositoryFiles(t) {
+		if !strings.HasPrefix(file, "pkg/apis/") || !strings.HasPrefix(filepath.Base(file), "words") {
+			continue
+		}
+		group := strings.Split(file, "/")[2]
+		for _, name := range declaration.FindAllStringSubmatch(readFile(t, file), -1) {
+			if !given[aliases[group]+"."+name[1]] {
+				offenders = append(offenders, file+": "+name[1])
+			}
+		}
+	}
+	report(t, "every reason is given by some code", offenders)
+}
