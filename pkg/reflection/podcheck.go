@@ -75,7 +75,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 			return true
 		case Mapped:
 			if check := podRules[owner.Name()+"."+f.name]; check != nil {
-				if message := check(rules, value); message != "" {
+				if message := check(rules.at(path), value); message != "" {
 					errs = append(errs, field.Forbidden(path, message))
 					return false
 				}
@@ -151,6 +151,15 @@ func listed(list []string, name string) bool {
 
 func unconfined(r Rules, v reflect.Value) string {
 	return unless(r.Privileged || v.String() != string(corev1.SeccompProfileTypeUnconfined), msgUnconfined)
+}
+
+// at returns the rules that hold at a place in the pod. What debugs a pod may trace its processes, as kubectl debug asks for by
+// default: they are the pod's own, as the host's process namespace is shared with none.
+func (r Rules) at(path *field.Path) Rules {
+	if strings.Contains(path.String(), ".ephemeralContainers[") {
+		r.Capabilities = append(slices.Clone(r.Capabilities), "SYS_PTRACE")
+	}
+	return r
 }
 
 func (r Rules) checkCapabilities(added []corev1.Capability) string {

@@ -71,6 +71,11 @@ func TestCheckShadowPod(t *testing.T) {
 		"a privileged ephemeral container": {func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}
 		}, refused("spec.pod.ephemeralContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
+		"a debugger that traces": {set: func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE") }},
+		"a debugger with a mighty capability": {func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE", "SYS_ADMIN") },
+			refused("spec.pod.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Privileged: true}, false},
+		"a container that traces": {security(corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}),
+			refused(container+".securityContext.capabilities.add", msgCapability), Rules{Capabilities: []string{"SYS_PTRACE"}}, false},
 		"scheduling gates": {func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },
 			refused("spec.pod.schedulingGates", msgNotListed), Rules{}, true},
 		"a host path":                  {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), refused("spec.pod.volumes[0].hostPath", msgVolume), Rules{VolumeSources: []string{"hostPath"}}, false},
@@ -196,4 +201,9 @@ func FuzzCheckShadowPod(f *testing.F) {
 			t.Error("a dangerous pod passes")
 		}
 	})
+}
+
+func debugger(capabilities ...corev1.Capability) []corev1.EphemeralContainer {
+	return []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: "d", Image: "b", SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: capabilities}}}}}
 }
