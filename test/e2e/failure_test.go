@@ -19,8 +19,9 @@ const recording = time.Minute
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// recordFailure writes down the state of both clusters when the test fails, before it cleans up behind itself.
-func (s *suite) recordFailure(t *testing.T) {
+// recordFailure writes down the state of both clusters, and of more if the test has them, when the test fails: before what was
+// registered for cleaning up until now is cleaned up.
+func (s *suite) recordFailure(t *testing.T, more ...*side) {
 	t.Helper()
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -33,7 +34,7 @@ func (s *suite) recordFailure(t *testing.T) {
 		folder := filepath.Join(base, "liqo-e2e-"+unsafe.ReplaceAllString(t.Name(), "-")+time.Now().Format("-150405"))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), recording)
 		defer cancel()
-		for _, c := range []*side{s.rome, s.milan} {
+		for _, c := range append([]*side{s.rome, s.milan}, more...) {
 			if err := s.record(ctx, c, filepath.Join(folder, c.name)); err != nil {
 				t.Logf("recording the state of %s: %v", c.name, err)
 			}

@@ -96,6 +96,9 @@ func WhyNotReady(pod *corev1.Pod) string {
 		}
 	}
 	if pod.Status.Phase == corev1.PodPending && len(pod.Status.ContainerStatuses) == 0 {
+		if pod.Status.Reason != "" {
+			return strings.TrimSpace(pod.Status.Reason + " " + bound(pod.Status.Message))
+		}
 		return "no node has started it yet"
 	}
 	return "it runs, and is not ready yet"

@@ -32,6 +32,7 @@ func TestWhyNotReady(t *testing.T) {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "no config"}},
 		}), "container main waits: CrashLoopBackOff, container main ended with exit code 2: Error no config"},
 		"failed":      {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no disk"}, "it failed: Evicted no disk"},
+		"refused":     {corev1.PodStatus{Phase: corev1.PodPending, Reason: "PodRefused", Message: "no"}, "PodRefused no"},
 		"not started": {corev1.PodStatus{Phase: corev1.PodPending}, "no node has started it yet"},
 		"starting":    {status(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), "it runs, and is not ready yet"},
 	}

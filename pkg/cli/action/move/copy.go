@@ -45,7 +45,8 @@ func (j *job) prepare(ctx context.Context, task progress.Task) error {
 			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{j.TargetNode},
 		}}}},
 	}}}
-	pods := []*corev1.Pod{j.helper(sender, j.Claim, nil), j.helper(receiver, j.temporary.Name, onTarget)}
+	_, away := reflection.HandleOf(j.volume)
+	pods := []*corev1.Pod{j.helper(sender, j.Claim, nil, away), j.helper(receiver, j.temporary.Name, onTarget, clusterOf(j.node) != "")}
 	for _, pod := range pods {
 		if err := j.Cluster.Client.Create(ctx, pod); err != nil {
 			return fmt.Errorf("creating %s: %w", j.Cluster.Describe(pod), err)
@@ -56,6 +57,9 @@ func (j *job) prepare(ctx context.Context, task progress.Task) error {
 			found, err := j.Cluster.Get(ctx, pod)
 			if err == nil && !found {
 				err = failure.New(failure.Failed, "run the same command again", "pod %s was deleted by somebody else", pod.Name)
+			}
+			if err == nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Reason == offloadingv1beta1.ReasonPodRefused) {
+				err = failure.New(failure.Failed, "remove the cause and run the same command again", "pod %s cannot run: %s", pod.Name, diagnosis.WhyNotReady(pod))
 			}
 			return err == nil && pod.Status.Phase == corev1.PodRunning, diagnosis.WhyNotReady(pod), err
 		})
@@ -102,11 +106,16 @@ func carried(all map[string]string) map[string]string {
 }
 
 // helper is a pod that mounts a volume and waits.
-func (j *job) helper(suffix, claim string, affinity *corev1.Affinity) *corev1.Pod {
+func (j *job) helper(suffix, claim string, affinity *corev1.Affinity, away bool) *corev1.Pod {
+	tolerations := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	if away {
+		// Providers do not take pods that tolerate all; that of the virtual node is added on admission.
+		tolerations = nil
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: j.name() + suffix, Labels: j.labels()},
 		Spec: corev1.PodSpec{
-			Affinity: affinity, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity: affinity, Tolerations: tolerations,
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 			TerminationGracePeriodSeconds: ptr.To[int64](2), ActiveDeadlineSeconds: ptr.To(int64(j.Timeout.Seconds()) + 60),
 			Containers: []corev1.Container{{

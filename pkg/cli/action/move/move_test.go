@@ -34,6 +34,13 @@ type world struct {
 	writes int
 	// corrupt changes what is copied.
 	corrupt bool
+	// refuses is whether the provider takes no pods.
+	refuses bool
+}
+
+// at tells whether a pod goes to a node.
+func at(pod *corev1.Pod, node string) bool {
+	return pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] == node
 }
 
 func own(name string, affinity map[string]string) *corev1.PersistentVolume {
@@ -81,6 +88,9 @@ func (w *world) react(ctx context.Context, c client.Client, written client.Objec
 	switch object := written.(type) {
 	case *corev1.Pod:
 		object.Status.Phase = corev1.PodRunning
+		if problems := reflection.CheckShadowPod(&corev1.PodSpec{Tolerations: object.Spec.Tolerations, AutomountServiceAccountToken: ptr.To(false)}, reflection.Rules{}); w.refuses || len(problems) > 0 && at(object, "milan") {
+			object.Status.Phase, object.Status.Reason, object.Status.Message = corev1.PodPending, offloadingv1beta1.ReasonPodRefused, "no pods today"
+		}
 		_ = c.Status().Update(ctx, object)
 	case *corev1.PersistentVolumeClaim:
 		if object.Spec.VolumeName == "" {
@@ -218,6 +228,18 @@ func TestCopyThatDiffers(t *testing.T) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := w.Client.List(t.Context(), claims, client.InNamespace("shop")); err != nil || len(claims.Items) != 1 || claims.Items[0].UID != "u1" {
 		t.Errorf("the claims are %v, error %v", claims.Items, err)
+	}
+}
+
+// A pod that the provider does not take never runs: nothing is gained by waiting for it.
+func TestRefusedByTheProvider(t *testing.T) {
+	w := newWorld(t)
+	w.refuses = true
+	if err := w.move(t.Context(), "milan"); failure.CodeOf(err) != failure.Failed || !strings.Contains(err.Error(), "PodRefused no pods today") {
+		t.Fatalf("got %v", err)
+	}
+	if claim := w.claim(t); claim.Spec.VolumeName != "pvc-u1" {
+		t.Errorf("the claim has volume %s", claim.Spec.VolumeName)
 	}
 }
 
