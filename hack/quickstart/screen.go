@@ -43,7 +43,7 @@ func (t *tour) screen(ctx context.Context, took time.Duration) error {
 		{"Nodes of rome: one of its own, one that stands for milan", consumer, []string{"get", "nodes", "-o", "custom-columns=NAME:.metadata.name,READY:.status.conditions[?(@.type=='Ready')].status,VERSION:.status.nodeInfo.kubeletVersion,STANDS FOR:.metadata.labels.liqo\\.io/remote-cluster-id"}},
 		{"Pods of namespace " + namespace + " as rome sees them", consumer, []string{"get", "pods", "-n", namespace, "-o", "wide", "--no-headers=false"}},
 		{"The same pods' other half, in milan's namespace " + twin, provider, []string{"get", "pods", "-n", twin, "-o", "custom-columns=NAME:.metadata.name,STATUS:.status.phase,NODE:.spec.nodeName,IP:.status.podIP"}},
-		{"What crossed to milan besides pods", provider, []string{"get", "configmaps,secrets", "-n", twin, "-l", "offloading.liqo.io/origin=" + consumer}},
+		{"What crossed to milan besides pods", provider, []string{"get", "configmaps,secrets,services,endpointslices", "-n", twin, "-l", "offloading.liqo.io/origin=" + consumer}},
 	} {
 		out, err := t.kubectl(ctx, part.cluster, part.args...)
 		if err != nil {
@@ -58,7 +58,7 @@ func (t *tour) screen(ctx context.Context, took time.Duration) error {
 	fmt.Printf(`
 Try next:
   %[1]s %[2]s logs -n %[3]s -l app=web --prefix --tail 1     # logs of pods in both clusters
-  %[1]s %[2]s scale -n %[3]s deployment web --replicas 8     # watch them spread
+  %[1]s %[2]s exec -n %[3]s deployment/web -- wget -q -O - http://web     # one Service, pods in both clusters
   %[4]s info %[2]s                                           # the state of the peering
 
 Clean up:  make quickstart-down

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
 	"liqo.io/liqo/deployments/images/assembly"
@@ -118,10 +120,15 @@ func (t *tour) images(ctx context.Context) error {
 
 func (t *tour) install(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
+		reachable, err := t.reachableAPI(name)
+		if err != nil {
+			return err
+		}
 		for _, c := range t.lab.Spec().Clusters {
 			if c.Name == name {
 				return t.execute(ctx, t.liqoctl, "install", "--kubeconfig", t.lab.Kubeconfig(name), "--cluster-id", name,
 					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag,
+					"--set", reachable,
 					// The tag is always the same: the annotations have pods with an image of older code replaced.
 					"--set", "controllerManager.pod.annotations.quickstart-image="+t.digests[manager],
 					"--set", "virtualKubelet.extra.annotations.quickstart-image="+t.digests[kubelet])
@@ -129,6 +136,20 @@ func (t *tour) install(name string) func(context.Context) error {
 		}
 		return fmt.Errorf("the lab has no cluster %s", name)
 	}
+}
+
+// reachableAPI is the chart value by which pods in the other cluster learn where a cluster's API server is: at the address on
+// the lab's switch.
+func (t *tour) reachableAPI(name string) (string, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", t.lab.Kubeconfig(name))
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
+	}
+	api, err := url.Parse(config.Host)
+	if err != nil {
+		return "", fmt.Errorf("reading the address of the API server of %s: %w", name, err)
+	}
+	return fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port()), nil
 }
 
 func (t *tour) peer(ctx context.Context) error {
