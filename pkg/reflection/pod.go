@@ -109,16 +109,16 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 	return nil
 }
 
-// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
-// tolerations and ephemeral containers that were added. Nothing else of a running pod may change; what the provider added stays.
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, resources of containers, the
+// deadline, and tolerations and ephemeral containers that were added. Nothing else of a running pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
 	have, want := &live.Spec.Pod, &wanted.Spec.Pod
-	if images, changed := withImages(have.Containers, want.Containers); changed {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "containers"}, Value: images})
+	if containers, changed := altered(have.Containers, want.Containers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "containers"}, Value: containers})
 	}
-	if images, changed := withImages(have.InitContainers, want.InitContainers); changed {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "initContainers"}, Value: images})
+	if containers, changed := altered(have.InitContainers, want.InitContainers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "initContainers"}, Value: containers})
 	}
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
@@ -138,13 +138,20 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	return changes
 }
 
-// withImages returns the live containers with the wanted images, and whether any differs.
-func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
+// altered returns the live containers with the wanted images and resources, and whether any differs.
+func altered(live, wanted []corev1.Container) ([]corev1.Container, bool) {
 	live, changed := slices.Clone(live), false
 	for i := range live {
 		for j := range wanted {
-			if live[i].Name == wanted[j].Name && live[i].Image != wanted[j].Image {
+			if live[i].Name != wanted[j].Name {
+				continue
+			}
+			if live[i].Image != wanted[j].Image {
 				live[i].Image, changed = wanted[j].Image, true
+			}
+			has, wants := &live[i].Resources, wanted[j].Resources
+			if !apiequality.Semantic.DeepEqual(has.Requests, wants.Requests) || !apiequality.Semantic.DeepEqual(has.Limits, wants.Limits) {
+				has.Requests, has.Limits, changed = wants.Requests, wants.Limits, true
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -143,6 +144,13 @@ func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
 	}
 }
 
+func setRequest(p *corev1.Pod, name corev1.ResourceName, quantity string) {
+	if p.Spec.Containers[0].Resources.Requests == nil {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{}
+	}
+	p.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+}
+
 func TestShadowPodChanges(t *testing.T) {
 	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
 	for name, tc := range map[string]struct {
@@ -153,6 +161,7 @@ func TestShadowPodChanges(t *testing.T) {
 		"a label":                      {func(p *corev1.Pod) { p.Labels["new"] = "x" }, []string{"metadata.labels.new", "metadata.annotations.offloading.liqo.io/reflected-keys"}},
 		"a label's value":              {func(p *corev1.Pod) { p.Labels["app"] = "x" }, []string{"metadata.labels.app"}},
 		"an image":                     {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, []string{"spec.pod.containers"}},
+		"more memory":                  {func(p *corev1.Pod) { setRequest(p, "memory", "3Gi") }, []string{"spec.pod.containers"}},
 		"an init image":                {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, []string{"spec.pod.initContainers"}},
 		"a deadline":                   {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }, []string{"spec.pod.activeDeadlineSeconds"}},
 		"an added toleration":          {func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "x"}) }, []string{"spec.pod.tolerations"}},

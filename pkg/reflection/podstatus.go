@@ -40,6 +40,7 @@ type Refused struct {
 // remoteConditions are the conditions that a kubelet sets. All others belong to controllers of this cluster.
 var remoteConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+	corev1.PodResizePending, corev1.PodResizeInProgress,
 }
 
 // LocalStatus returns the status that the local pod shows, given the remote one, and what of it was not believed. It is

@@ -21,7 +21,8 @@ const (
 	readHeaderTimeout = 30 * time.Second
 	keepAliveTimeout  = 90 * time.Second
 	maxHeaderBytes    = 256 << 10
-	shutdownTimeout   = 10 * time.Second
+	// shutdownTimeout is for the requests that are under way, and once more for the streams.
+	shutdownTimeout = 10 * time.Second
 )
 
 // Server is the kubelet endpoint of one virtual node.
@@ -89,7 +90,8 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// Run serves until the context ends, then ends all streams and returns once they are gone (or after 10 s). The error
+// Run serves until the context ends, then ends all streams and returns once they are gone, or after 10 s each for
+// requests and streams. The error
 // is nil after a regular stop.
 func (s *Server) Run(ctx context.Context) error {
 	listener := s.options.Listener
@@ -134,6 +136,11 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-chan error) error {
+	return errors.Join(stop(ctx, server, served), s.drain(ctx))
+}
+
+// stop ends the listener and waits for the requests that are under way.
+func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
@@ -143,6 +150,13 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serving the kubelet API: %w", ended))
 	}
+	return err
+}
+
+// drain waits for the streams, which have a time of their own: however long the requests took, a stream may say goodbye.
+func (s *Server) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
 	drained := make(chan struct{})
 	go func() {
 		s.streams.Wait()
@@ -150,8 +164,8 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 	}()
 	select {
 	case <-drained:
+		return nil
 	case <-ctx.Done():
-		err = errors.Join(err, errors.New("stopping the kubelet API: some streams did not end in time"))
+		return errors.New("stopping the kubelet API: some streams did not end in time")
 	}
-	return err
 }

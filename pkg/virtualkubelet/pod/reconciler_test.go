@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -368,6 +369,31 @@ func TestLabelsOfARunningPodTravel(t *testing.T) {
 	w.eventually("the labels are the ShadowPod's", func() bool {
 		labels := w.shadow("p").Labels
 		return labels["tier"] == "front" && labels["app"] == ""
+	})
+}
+
+func TestResourcesOfARunningPodTravel(t *testing.T) {
+	w := newWorld(t)
+	request := func(p *corev1.Pod, cpu string) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	w.provider()
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.calm()
+	w.update(func(p *corev1.Pod) { request(p, "2"); p.Generation++ })
+	w.eventually("the ShadowPod asks for as much", func() bool {
+		return w.shadow("p").Spec.Pod.Containers[0].Resources.Requests.Cpu().Value() == 2
+	})
+	w.updateRemote(func(p *corev1.Pod) {
+		request(p, "2")
+		p.Status.ContainerStatuses[0].Resources = p.Spec.Containers[0].Resources.DeepCopy()
+	})
+	w.eventually("the pod shows that it has as much", func() bool {
+		has := w.pod("p").Status.ContainerStatuses[0].Resources
+		return has != nil && has.Requests.Cpu().Value() == 2
 	})
 }
 

@@ -37,15 +37,14 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	if wanted == nil {
 		return nil
 	}
-	if local.DeletionTimestamp != nil && !reflection.Terminal(wanted.Phase) {
+	ends := reflection.Terminal(wanted.Phase)
+	if local.DeletionTimestamp != nil && !ends {
 		return nil // only the end of a terminating pod is of interest
 	}
-	if v.remote != nil && calm(v.remote) > 0 && wanted.Phase == corev1.PodPending && !everRemote(local) {
-		if left := r.stillStarting(local); left > 0 {
-			return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
-		}
+	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
+		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
-	if wanted.Phase != corev1.PodFailed && wanted.Phase != corev1.PodSucceeded {
+	if !ends {
 		wanted.ObservedGeneration = local.Generation
 	}
 	r.tellDoubts(local, doubts)
@@ -53,8 +52,11 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 }
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
-// reason to write that it is pending.
-func (r *Reconciler) stillStarting(local *corev1.Pod) time.Duration {
+// reason to write that it is pending. Zero if it is not starting.
+func (r *Reconciler) stillStarting(local, remote *corev1.Pod, wanted *corev1.PodStatus) time.Duration {
+	if remote == nil || calm(remote) == 0 || wanted.Phase != corev1.PodPending || everRemote(local) {
+		return 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen, ok := r.memory.starting[local.UID]

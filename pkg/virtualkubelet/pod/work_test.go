@@ -83,17 +83,24 @@ func TestAShadowPodNamesItsCreator(t *testing.T) {
 func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
-	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-	if left := r.stillStarting(local); left != 0 {
+	local, remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	wanted := &corev1.PodStatus{Phase: corev1.PodPending}
+	if left := r.stillStarting(local, remote, wanted); left != 0 {
 		t.Errorf("a pod that was not seen is waited for %s", left)
 	}
 	r.memory.starting["u"] = clock.Now()
 	clock.Step(time.Second)
-	if left := r.stillStarting(local); left != statusCalm-time.Second {
+	if left := r.stillStarting(local, remote, wanted); left != statusCalm-time.Second {
 		t.Errorf("waits %s after a second", left)
 	}
+	if left := r.stillStarting(local, nil, wanted); left != 0 {
+		t.Errorf("waits %s for a pod that is not there", left)
+	}
+	if left := r.stillStarting(local, remote, &corev1.PodStatus{Phase: corev1.PodRunning}); left != 0 {
+		t.Errorf("waits %s before it writes that the pod runs", left)
+	}
 	clock.Step(statusCalm)
-	if left := r.stillStarting(local); left > 0 {
+	if left := r.stillStarting(local, remote, wanted); left > 0 {
 		t.Errorf("waits %s more after the time", left)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,7 +108,7 @@ func (w *webhook) grant(ctx context.Context, consumer, user string) (*offloading
 }
 
 // update decides about a change of a ShadowPod.
-func (w *webhook) update(req admission.Request) admission.Response {
+func (w *webhook) update(ctx context.Context, req admission.Request) admission.Response {
 	shadow, err := decode(req.Object.Raw, true)
 	if err != nil {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", err)
@@ -133,6 +134,33 @@ func (w *webhook) update(req admission.Request) admission.Response {
 	}
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
+	}
+	if consumer == "" || !w.Enforce || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
+		return admission.Allowed("")
+	}
+	return w.chargeChange(ctx, req, shadow, consumer)
+}
+
+// sameRequests tells whether two specifications take the same of a grant.
+func sameRequests(a, b *corev1.PodSpec) bool {
+	return equality.Semantic.DeepEqual(capacity.PodRequests(a), capacity.PodRequests(b))
+}
+
+// chargeChange holds a ShadowPod that is resized against its user's Quota.
+func (w *webhook) chargeChange(ctx context.Context, req admission.Request, shadow *offloadingv1beta1.ShadowPod, consumer string) admission.Response {
+	grant, err := w.grant(ctx, consumer, req.UserInfo.Username)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case grant == nil:
+		return refuse(offloadingv1beta1.ReasonQuotaExceeded, "the provider has no Quota for user %s: the ResourceSlice is gone", req.UserInfo.Username)
+	case !w.book.ready():
+		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the provider is counting the pods that exist; try again"))
+	}
+	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
+	creator := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
+	if refusal := w.book.ledger.Change(key, creator, grant, &shadow.Spec.Pod, w.Clock.Now(), ptr.Deref(req.DryRun, false)); refusal != nil {
+		return refuse(refusal.Reason, "%s", refusal.Message)
 	}
 	return admission.Allowed("")
 }

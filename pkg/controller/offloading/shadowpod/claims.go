@@ -32,8 +32,9 @@ type claims struct {
 
 // holder is a ShadowPod with a claim.
 type holder struct {
-	uid  types.UID
-	user string
+	uid    types.UID
+	user   string
+	amount corev1.ResourceList
 }
 
 func newClaims() *claims {
@@ -55,14 +56,14 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 		return err
 	}
 	key := client.ObjectKeyFromObject(shadow)
-	if c.holders[key].uid == shadow.UID {
-		return nil
-	}
-	c.forget(key)
 	grant, err := r.grant(ctx, shadow, user)
 	if err != nil {
 		return err
 	}
+	if c.holders[key].uid == shadow.UID {
+		return r.more(shadow, grant, user)
+	}
+	c.forget(key)
 	if grant != nil {
 		refusal := c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
 		if refusal != nil {
@@ -76,8 +77,56 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 			return reconcile.Refuse(refusal.Reason, refusal)
 		}
 	}
-	c.hold(shadow, user)
+	c.hold(shadow, user, capacity.PodRequests(&shadow.Spec.Pod))
 	return nil
+}
+
+// more makes sure that a ShadowPod with a claim has one for what it asks for now. The caller locks.
+func (r *reconciler) more(shadow *offloadingv1beta1.ShadowPod, grant *offloadingv1beta1.QuotaSpec, user string) error {
+	if grant == nil || shadow.Generation <= 1 {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(shadow)
+	if refusal := r.claims.ledger.Change(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), true); refusal != nil {
+		return reconcile.Refuse(refusal.Reason, refusal)
+	}
+	r.claims.hold(shadow, user, capacity.Larger(r.claims.holders[key].amount, capacity.PodRequests(&shadow.Spec.Pod)))
+	return nil
+}
+
+// reclaim makes the claim of a ShadowPod whose Pod is to be resized large enough for both sizes, or says why it cannot be.
+func (r *reconciler) reclaim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
+	if !r.Enforce || user == "" {
+		return nil
+	}
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	if err := r.loadClaims(ctx); err != nil {
+		return err
+	}
+	grant, err := r.grant(ctx, shadow, user)
+	if err != nil {
+		return err
+	}
+	err = r.more(shadow, grant, user)
+	if err == nil || reconcile.Classify(err) != reconcile.Refused {
+		return err
+	}
+	// Somebody may have gone without this controller having looked at it yet.
+	if err := r.sweep(ctx, user); err != nil {
+		return err
+	}
+	return r.more(shadow, grant, user)
+}
+
+// settle brings the claim down to what the Pod of a resized ShadowPod has, once it does not have more any longer.
+func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if has := c.holders[client.ObjectKeyFromObject(shadow)]; has.uid == shadow.UID {
+		c.hold(shadow, has.user, capacity.Taken(&shadow.Spec.Pod, pod))
+	}
 }
 
 // grant is what the user was granted, nil if nothing is known of it. A cordon and rules about what a pod declares are for new
@@ -113,18 +162,25 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 	if err := r.List(ctx, &pods, client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
 		return fmt.Errorf("listing the Pods of ShadowPods: %w", err)
 	}
-	running := map[types.UID]bool{}
+	running := map[types.UID]*corev1.Pod{}
 	for i := range pods.Items {
 		if owner := metav1.GetControllerOf(&pods.Items[i]); owner != nil {
-			running[owner.UID] = true
+			running[owner.UID] = &pods.Items[i]
 		}
 	}
 	for i := range shadows.Items {
 		shadow := &shadows.Items[i]
+		pod := running[shadow.UID]
 		// A Pod that is just being replaced shows in the phase.
-		if !Terminal(shadow.Status.Phase) && (running[shadow.UID] || shadow.Status.Phase != "") {
-			r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel])
+		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
+			continue
 		}
+		amount := capacity.PodRequests(&shadow.Spec.Pod)
+		if pod != nil && shadow.Generation > 1 {
+			// A resize may have been refused.
+			amount = capacity.Taken(&shadow.Spec.Pod, pod)
+		}
+		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
 	}
 	r.claims.loaded = true
 	return nil
@@ -154,11 +210,11 @@ func (c *claims) release(key types.NamespacedName) {
 	c.forget(key)
 }
 
-// hold enters a ShadowPod. The caller locks.
-func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string) {
+// hold enters a ShadowPod with what it takes. The caller locks.
+func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
 	key := client.ObjectKeyFromObject(shadow)
-	c.holders[key] = holder{uid: shadow.UID, user: user}
-	c.ledger.Observe(key, capacity.Entry{User: user, Amount: capacity.PodRequests(&shadow.Spec.Pod)})
+	c.holders[key] = holder{uid: shadow.UID, user: user, amount: amount}
+	c.ledger.Observe(key, capacity.Entry{User: user, Amount: amount})
 }
 
 // forget takes a ShadowPod out. The caller locks.

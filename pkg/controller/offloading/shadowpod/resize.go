@@ -1,0 +1,68 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// In twin namespaces, bound there: pods/resize patch.
+
+// resize gives the containers of the Pod what those of the ShadowPod ask for since it was changed, within its user's grant. What
+// the grant or the provider's rules refuse is told by an Event: the Pod runs on as it is.
+func (r *reconciler) resize(ctx context.Context, s *scope) error {
+	if s.shadow.Generation <= 1 {
+		return nil // what the provider's admission made of the first specification stays
+	}
+	changed := s.pod.DeepCopy()
+	resized(changed.Spec.Containers, s.shadow.Spec.Pod.Containers)
+	resized(changed.Spec.InitContainers, s.shadow.Spec.Pod.InitContainers)
+	if equality.Semantic.DeepEqual(s.pod.Spec, changed.Spec) {
+		r.claims.settle(s.shadow, s.pod)
+		return nil
+	}
+	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
+		return nil // admission said so already
+	}
+	err := r.reclaim(ctx, s.shadow)
+	if err == nil {
+		err = r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
+	}
+	if reconcile.Classify(err) == reconcile.Refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, "FailedResize", "Resize", "%v", err)
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("resizing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
+	}
+	return nil
+}
+
+// resized brings amounts of cpu and memory from one list of containers into another. Others, and those that only the Pod has,
+// belong to the provider.
+func resized(pod, shadow []corev1.Container) {
+	for i := range pod {
+		for j := range shadow {
+			if pod[i].Name != shadow[j].Name {
+				continue
+			}
+			overlay(pod[i].Resources.Requests, shadow[j].Resources.Requests)
+			overlay(pod[i].Resources.Limits, shadow[j].Resources.Limits)
+		}
+	}
+}
+
+func overlay(has, wants corev1.ResourceList) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		_, there := has[name]
+		if want, asked := wants[name]; there && asked {
+			has[name] = want.DeepCopy()
+		}
+	}
+}
