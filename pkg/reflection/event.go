@@ -76,15 +76,29 @@ func EventTarget(remote *corev1.Event, in EventInput) (corev1.ObjectReference, *
 	involved := remote.InvolvedObject
 	group, err := schema.ParseGroupVersion(involved.APIVersion)
 	kind, known := eventKinds[schema.GroupKind{Group: group.Group, Kind: involved.Kind}]
-	invalid := func(what string) (corev1.ObjectReference, *Skip) {
-		return corev1.ObjectReference{}, &Skip{Reason: offloadingv1beta1.ReasonInvalidRemoteEvent, Message: what}
+	if err != nil || !known {
+		return corev1.ObjectReference{}, &Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "Events of this kind of object do not come back"}
 	}
-	routine := func(what string) (corev1.ObjectReference, *Skip) {
-		return corev1.ObjectReference{}, &Skip{Reason: offloadingv1beta1.ReasonRoutineEvent, Message: what}
+	if skip := whyEventStays(remote, in); skip != nil {
+		return corev1.ObjectReference{}, skip
+	}
+	name := involved.Name
+	if k, reflected := Lookup(strings.ToLower(kind.Kind)); reflected {
+		name = k.Local(in.Home, name)
+	}
+	return corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: in.Namespace, Name: name}, nil
+}
+
+// whyEventStays tells why a remote Event about a kind of object whose Events come back does not; nil lets it come.
+func whyEventStays(remote *corev1.Event, in EventInput) *Skip {
+	involved := remote.InvolvedObject
+	invalid := func(what string) *Skip {
+		return &Skip{Reason: offloadingv1beta1.ReasonInvalidRemoteEvent, Message: what}
+	}
+	routine := func(what string) *Skip {
+		return &Skip{Reason: offloadingv1beta1.ReasonRoutineEvent, Message: what}
 	}
 	switch {
-	case err != nil || !known:
-		return corev1.ObjectReference{}, &Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "Events of this kind of object do not come back"}
 	case remote.Namespace != in.Twin || involved.Namespace != in.Twin:
 		return invalid("it is about an object of another namespace")
 	case !eventObject.MatchString(involved.Name):
@@ -99,12 +113,9 @@ func EventTarget(remote *corev1.Event, in EventInput) (corev1.ObjectReference, *
 		return routine("this cluster's scheduler or a later Event says the same")
 	case remote.Type == corev1.EventTypeNormal && ours(eventSource(remote)):
 		return routine("it tells that reflection works")
+	default:
+		return nil
 	}
-	name := involved.Name
-	if k, reflected := Lookup(strings.ToLower(kind.Kind)); reflected {
-		name = k.Local(in.Home, name)
-	}
-	return corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: in.Namespace, Name: name}, nil
 }
 
 // LocalEvent returns the Event to be written about the local object that a remote Event is about, or why there is none.

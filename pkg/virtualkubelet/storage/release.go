@@ -62,7 +62,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, p place, k key, remote *cor
 	return r.giveUp(ctx, p, remote, volume)
 }
 
-// giveUp does what the policy of a volume says once its claim is gone.
+// giveUp gives a volume back once its claim is gone for good.
 func (r *Reconciler) giveUp(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	later := reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for PersistentVolume %s to be given back", volume.Name), poll)
 	ref := volume.Spec.ClaimRef
@@ -78,6 +78,11 @@ func (r *Reconciler) giveUp(ctx context.Context, p place, remote *corev1.Persist
 	case volume.Status.Phase != corev1.VolumeReleased && volume.Status.Phase != corev1.VolumeFailed && volume.DeletionTimestamp.IsZero():
 		return later
 	}
+	return r.reclaim(ctx, p, remote, volume)
+}
+
+// reclaim does what the policy of a volume says that nobody claims any more.
+func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	record := []string{"metadata", "annotations", offloadingv1beta1.ReclaimPolicyAnnotation}
 	var changes []reflection.Change

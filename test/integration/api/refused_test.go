@@ -100,7 +100,7 @@ var badOffloading = map[string]bad{
 	"a template without image":                     {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false}}`, want: "spec.containerImage: Required value"},
 	"a template with an empty image":               {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: ""}}`, want: "spec.containerImage in body should be at least 1 chars long"},
 	"a template with negative workers":             {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: a, reflectorsConfig: {pod: {workers: -1}}}}`, want: "spec.reflectorsConfig.pod.workers in body should be greater than or equal to 0"},
-	"a template with an unknown policy":            {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: a, reflectorsConfig: {secret: {workers: 1, type: Deny}}}}`, want: `spec.reflectorsConfig.secret.type: Unsupported value: "Deny": supported values: "DenyList", "AllowList", "CustomLiqo"`},
+	"a template with an unknown policy":            {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: a, reflectorsConfig: {secret: {workers: 1, type: Deny}}}}`, want: `spec.reflectorsConfig.secret.type: Unsupported value: "Deny": supported values: "DenyList", "AllowList", "Referenced", "CustomLiqo"`},
 	"a template with an unknown pull policy":       {manifest: `{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: a, pullPolicy: Sometimes}}`, want: `spec.pullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`},
 }
 

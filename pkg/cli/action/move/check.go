@@ -83,7 +83,11 @@ func (j *job) checkNode(ctx context.Context) error {
 	if remote && destination != "" {
 		return nil
 	}
-	// A helper is needed on a physical node.
+	return j.checkPhysical(ctx)
+}
+
+// checkPhysical refuses a namespace whose pods may not run on physical nodes, where a helper is needed.
+func (j *job) checkPhysical(ctx context.Context) error {
 	nso := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
 	found, err := j.Cluster.Get(ctx, nso)
 	if err == nil && found && nso.Spec.PodOffloadingStrategy == offloadingv1beta1.RemotePodOffloadingStrategyType {

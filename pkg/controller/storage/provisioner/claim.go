@@ -75,6 +75,12 @@ func (r *claims) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err != nil {
 		return err
 	}
+	return r.provideVolume(ctx, claim, &class, behind, name)
+}
+
+// provideVolume makes the volume once the claim behind has its own.
+func (r *claims) provideVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	behind *corev1.PersistentVolumeClaim, node string) error {
 	if behind.Status.Phase != corev1.ClaimBound || behind.Spec.VolumeName == "" {
 		return nil // Its binding is an event.
 	}
@@ -85,8 +91,8 @@ func (r *claims) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if real.Spec.ClaimRef == nil || real.Spec.ClaimRef.UID != behind.UID {
 		return reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf("waiting for PersistentVolume %s to be bound", real.Name), poll)
 	}
-	volume := reflection.PhysicalVolume(claim, &class, &real)
-	err = r.Create(ctx, volume)
+	volume := reflection.PhysicalVolume(claim, class, &real)
+	err := r.Create(ctx, volume)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil
@@ -94,7 +100,7 @@ func (r *claims) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 		return fmt.Errorf("creating PersistentVolume %s: %w", volume.Name, err)
 	}
 	r.Events.Eventf(claim, nil, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned, "Provision",
-		"Volume %s has the data on node %s", volume.Name, name)
+		"Volume %s has the data on node %s", volume.Name, node)
 	return nil
 }
 
