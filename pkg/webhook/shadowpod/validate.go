@@ -118,18 +118,7 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	consumer := consumerOf(req.UserInfo.Groups)
-	if consumer != "" && old.Labels[offloadingv1beta1.CreatorUserLabel] != capacity.UserLabel(req.UserInfo.Username) {
-		return refuse(offloadingv1beta1.ReasonPodRefused, "the ShadowPod was created by another user")
-	}
-	for _, label := range []string{offloadingv1beta1.OriginLabel, offloadingv1beta1.CreatorUserLabel} {
-		if shadow.Labels[label] != old.Labels[label] {
-			return refuse(offloadingv1beta1.ReasonPodRefused, "the label %s cannot be changed", label)
-		}
-	}
-	if consumer != "" && (len(shadow.Finalizers) > len(old.Finalizers) || len(shadow.OwnerReferences) > len(old.OwnerReferences)) {
-		return refuse(offloadingv1beta1.ReasonPodRefused, "a ShadowPod has no finalizers and no owner references")
-	}
-	if why := whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod); why != "" {
+	if why := whyUnchangeable(old, shadow, consumer, req.UserInfo.Username); why != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%s", why)
 	}
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
@@ -139,6 +128,23 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	return w.chargeChange(ctx, req, shadow, consumer)
+}
+
+// whyUnchangeable returns why one ShadowPod may not follow another, or nothing if it may. The consumer is empty if somebody of
+// this cluster writes, who may do more.
+func whyUnchangeable(old, shadow *offloadingv1beta1.ShadowPod, consumer, user string) string {
+	if consumer != "" && old.Labels[offloadingv1beta1.CreatorUserLabel] != capacity.UserLabel(user) {
+		return "the ShadowPod was created by another user"
+	}
+	for _, label := range []string{offloadingv1beta1.OriginLabel, offloadingv1beta1.CreatorUserLabel} {
+		if shadow.Labels[label] != old.Labels[label] {
+			return fmt.Sprintf("the label %s cannot be changed", label)
+		}
+	}
+	if consumer != "" && (len(shadow.Finalizers) > len(old.Finalizers) || len(shadow.OwnerReferences) > len(old.OwnerReferences)) {
+		return "a ShadowPod has no finalizers and no owner references"
+	}
+	return whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod)
 }
 
 // sameRequests tells whether two specifications take the same of a grant.
