@@ -21,8 +21,9 @@ const (
 	readHeaderTimeout = 30 * time.Second
 	keepAliveTimeout  = 90 * time.Second
 	maxHeaderBytes    = 256 << 10
-	// shutdownTimeout is for the requests that are under way, and once more for the streams.
-	shutdownTimeout = 10 * time.Second
+	// When the server stops, requests and streams have a time each: however long the requests take, a stream may say goodbye.
+	requestsTimeout = 10 * time.Second
+	streamsTimeout  = 10 * time.Second
 )
 
 // Server is the kubelet endpoint of one virtual node.
@@ -90,9 +91,8 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// Run serves until the context ends, then ends all streams and returns once they are gone, or after 10 s each for
-// requests and streams. The error
-// is nil after a regular stop.
+// Run serves until the context ends, then ends all streams and returns once they are gone, or after 10 s each for requests and
+// streams. The error is nil after a regular stop.
 func (s *Server) Run(ctx context.Context) error {
 	listener := s.options.Listener
 	if listener == nil {
@@ -141,7 +141,7 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 
 // stop ends the listener and waits for the requests that are under way.
 func stop(ctx context.Context, server *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestsTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if err != nil {
@@ -153,9 +153,9 @@ func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	return err
 }
 
-// drain waits for the streams, which have a time of their own: however long the requests took, a stream may say goodbye.
+// drain waits for the streams.
 func (s *Server) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	ctx, cancel := context.WithTimeout(ctx, streamsTimeout)
 	defer cancel()
 	drained := make(chan struct{})
 	go func() {

@@ -171,34 +171,51 @@ func (r *Reconciler) tellDoubts(local *corev1.Pod, doubts []reflection.Refused) 
 
 // patchStatus writes the difference, if there is one, to this version of this very pod.
 func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) error {
-	r.mu.Lock()
-	behind := r.memory.patched[local.UID] == local
-	if !behind {
-		delete(r.memory.patched, local.UID)
-	}
-	r.mu.Unlock()
-	if behind || apiequality.Semantic.DeepEqual(&local.Status, wanted) {
+	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted)) {
 		return nil // the answer to the last write is an event
 	}
-	patch, err := statusPatch(local, wanted)
-	if err != nil {
-		return err
-	}
-	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{}, "status")
-	if err == nil {
-		// An API server that drops what it does not know answers with the same version, and sends no event.
-		if written.ResourceVersion == "" || written.ResourceVersion != local.ResourceVersion {
-			r.mu.Lock()
-			r.memory.patched[local.UID] = local
-			r.mu.Unlock()
-		}
+	written, err := r.writeStatus(ctx, local, wanted)
+	if written {
 		return nil
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	r.mu.Lock()
+	delete(r.memory.patched, local.UID)
+	r.mu.Unlock()
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // what happened to the pod is an event
 	}
 	return fmt.Errorf("updating the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+}
+
+// writeStatus tells whether the write made a new version of the pod, which is an event: an API server that drops what it does
+// not know answers with the same version.
+func (r *Reconciler) writeStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) (bool, error) {
+	patch, err := statusPatch(local, wanted)
+	if err != nil {
+		return false, err
+	}
+	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		return false, err
+	}
+	return written.ResourceVersion == "" || written.ResourceVersion != local.ResourceVersion, nil
+}
+
+// notePatch tells whether there is something to write to this version of the pod, and nothing was yet, and notes that it is. It is
+// noted before the call: the event that clears it may come before the answer. If the pod went before, the call fails.
+func (r *Reconciler) notePatch(local *corev1.Pod, differs bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory.patched[local.UID] == local {
+		return false
+	}
+	if !differs {
+		delete(r.memory.patched, local.UID)
+		return false
+	}
+	r.memory.patched[local.UID] = local
+	return true
 }
 
 // statusPatch is the strategic merge patch between two statuses. UID and resource version make it fail on any other pod or
@@ -206,17 +223,17 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: local.Status})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("encoding the status: %w", err)
 	}
 	after, err := json.Marshal(corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: local.UID, ResourceVersion: local.ResourceVersion}, Status: *wanted,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("encoding the status: %w", err)
 	}
 	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 	if err != nil {
-		return nil, fmt.Errorf("comparing the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("comparing the status: %w", err)
 	}
 	return patch, nil
 }

@@ -274,11 +274,15 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
 	})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil {
 		return nil
 	}
+	// If the pod is gone, the event that clears the note may have come before the note.
 	r.mu.Lock()
 	delete(r.memory.ended, local.UID)
 	r.mu.Unlock()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
 	return fmt.Errorf("removing pod %s/%s: %w", local.Namespace, local.Name, err)
 }
