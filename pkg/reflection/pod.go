@@ -109,16 +109,17 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 	return nil
 }
 
-// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, resources of containers, the
-// deadline, and tolerations and ephemeral containers that were added. Nothing else of a running pod may change; what the provider added stays.
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
+// tolerations and ephemeral containers that were added. But for its size (see ShadowPodResize) nothing else of a running pod may
+// change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
 	have, want := &live.Spec.Pod, &wanted.Spec.Pod
-	if containers, changed := altered(have.Containers, want.Containers); changed {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "containers"}, Value: containers})
+	if images, changed := withImages(have.Containers, want.Containers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "containers"}, Value: images})
 	}
-	if containers, changed := altered(have.InitContainers, want.InitContainers); changed {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "initContainers"}, Value: containers})
+	if images, changed := withImages(have.InitContainers, want.InitContainers); changed {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "initContainers"}, Value: images})
 	}
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
@@ -138,20 +139,46 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	return changes
 }
 
-// altered returns the live containers with the wanted images and resources, and whether any differs.
-func altered(live, wanted []corev1.Container) ([]corev1.Container, bool) {
+// withImages returns the live containers with the wanted images, and whether any differs.
+func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
+	return altered(live, wanted, func(has, wants *corev1.Container) bool {
+		differs := has.Image != wants.Image
+		has.Image = wants.Image
+		return differs
+	})
+}
+
+// ShadowPodResize lists what of the live ShadowPod has to change for its containers to have as much as the wanted ones. It is
+// no part of ShadowPodChanges because a provider that has no room for it is to refuse nothing else with it.
+func ShadowPodResize(live, wanted *offloadingv1beta1.ShadowPod) []Change {
+	var changes []Change
+	for _, list := range []struct {
+		field      string
+		live, want []corev1.Container
+	}{
+		{"containers", live.Spec.Pod.Containers, wanted.Spec.Pod.Containers},
+		{"initContainers", live.Spec.Pod.InitContainers, wanted.Spec.Pod.InitContainers},
+	} {
+		resized, changed := altered(list.live, list.want, func(has, wants *corev1.Container) bool {
+			same := apiequality.Semantic.DeepEqual(has.Resources.Requests, wants.Resources.Requests) &&
+				apiequality.Semantic.DeepEqual(has.Resources.Limits, wants.Resources.Limits)
+			has.Resources.Requests, has.Resources.Limits = wants.Resources.Requests, wants.Resources.Limits
+			return !same
+		})
+		if changed {
+			changes = append(changes, Change{Path: []string{"spec", "pod", list.field}, Value: resized})
+		}
+	}
+	return changes
+}
+
+// altered returns the live containers after a change of each, given the wanted one of its name, and whether any differs now.
+func altered(live, wanted []corev1.Container, change func(has, wants *corev1.Container) bool) ([]corev1.Container, bool) {
 	live, changed := slices.Clone(live), false
 	for i := range live {
 		for j := range wanted {
-			if live[i].Name != wanted[j].Name {
-				continue
-			}
-			if live[i].Image != wanted[j].Image {
-				live[i].Image, changed = wanted[j].Image, true
-			}
-			has, wants := &live[i].Resources, wanted[j].Resources
-			if !apiequality.Semantic.DeepEqual(has.Requests, wants.Requests) || !apiequality.Semantic.DeepEqual(has.Limits, wants.Limits) {
-				has.Requests, has.Limits, changed = wants.Requests, wants.Limits, true
+			if live[i].Name == wanted[j].Name && change(&live[i], &wanted[j]) {
+				changed = true
 			}
 		}
 	}

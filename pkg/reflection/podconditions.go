@@ -14,6 +14,9 @@ import (
 func (t *translation) conditions() {
 	for _, conditionType := range remoteConditions {
 		remote := condition(t.remote.Status.Conditions, conditionType)
+		if conditionType == corev1.PodResizePending && t.in.ResizePending != nil {
+			remote = t.in.ResizePending
+		}
 		if remote == nil {
 			t.dropResize(conditionType)
 			continue

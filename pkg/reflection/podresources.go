@@ -13,18 +13,23 @@ func (t *translation) resources(container string, before, now *corev1.ResourceRe
 	if now == nil {
 		return nil
 	}
-	wanted := corev1.ResourceRequirements{}
-	for _, c := range slices.Concat(t.local.Spec.InitContainers, t.local.Spec.Containers) {
-		if c.Name == container {
-			wanted = c.Resources
-		}
-	}
+	wanted := t.wanted(container)
 	if before == nil {
 		before = &corev1.ResourceRequirements{}
 	}
 	return &corev1.ResourceRequirements{
 		Requests: between(before.Requests, wanted.Requests, now.Requests), Limits: between(before.Limits, wanted.Limits, now.Limits),
 	}
+}
+
+// wanted is what a container of the local pod is to have.
+func (t *translation) wanted(container string) corev1.ResourceRequirements {
+	for _, c := range slices.Concat(t.local.Spec.InitContainers, t.local.Spec.Containers) {
+		if c.Name == container {
+			return c.Resources
+		}
+	}
+	return corev1.ResourceRequirements{}
 }
 
 // between returns the amounts of the wanted resources that are there now, held between those before and those wanted.

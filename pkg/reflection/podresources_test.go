@@ -49,6 +49,34 @@ func TestResourcesOfAContainer(t *testing.T) {
 	}
 }
 
+func TestAllocatedResourcesComeBack(t *testing.T) {
+	local := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: *requests("cpu", "2")}}}}
+	remote := local.DeepCopy()
+	remote.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "app", AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("1000")}}}}
+	status, _ := LocalStatus(local, remote, StatusInput{})
+	if diff := cmp.Diff(requests("cpu", "2").Requests, status.ContainerStatuses[0].AllocatedResources); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the provider's admission says of a size counts more than what its kubelet says of the one before.
+func TestARefusedSizeIsPending(t *testing.T) {
+	local := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	remote := local.DeepCopy()
+	remote.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+	in := StatusInput{ResizePending: &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+		Reason: corev1.PodReasonDeferred, Message: "no room"}}
+	local.Status, _ = LocalStatus(local, remote, in)
+	if c := condition(local.Status.Conditions, corev1.PodResizePending); c == nil || c.Reason != corev1.PodReasonDeferred || c.Message != "no room" {
+		t.Errorf("conditions are %v", local.Status.Conditions)
+	}
+	local.Status, _ = LocalStatus(local, remote, StatusInput{})
+	if c := condition(local.Status.Conditions, corev1.PodResizePending); c == nil || c.Reason != corev1.PodReasonInfeasible {
+		t.Errorf("conditions are %v", local.Status.Conditions)
+	}
+}
+
 func TestConditionsAboutAResizeComeAndGo(t *testing.T) {
 	local := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	remote := local.DeepCopy()

@@ -25,6 +25,9 @@ type StatusInput struct {
 	OwnPrefixes []netip.Prefix
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
+	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
+	// does, or was not asked. Then what the remote pod says of a resize is shown.
+	ResizePending *corev1.PodCondition
 	// Now bounds timestamps from the provider.
 	Now time.Time
 }

@@ -120,6 +120,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
 		return &status, doubts
 	case remote != nil:
+		in.ResizePending = v.refused.pending()
 		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:
