@@ -55,22 +55,22 @@ func whyNotAdded(old, now *corev1.PodSpec) string {
 	return ""
 }
 
-// whyNotResized returns why a container may not have these resources after those: as in a Pod that is resized in place, only the
-// amounts of cpu and memory change, and none comes or goes.
+// whyNotResized returns why a container may not have these resources after those: as in a Pod that is resized in place, only cpu
+// and memory change, and none is taken away.
 func whyNotResized(old, now *corev1.Container) string {
 	if !equality.Semantic.DeepEqual(old.Resources.Claims, now.Resources.Claims) {
 		return fmt.Sprintf("the resource claims of container %q cannot be changed", old.Name)
 	}
 	for _, pair := range [][2]corev1.ResourceList{{old.Resources.Requests, now.Resources.Requests}, {old.Resources.Limits, now.Resources.Limits}} {
-		if len(pair[0]) != len(pair[1]) {
-			return fmt.Sprintf("requests and limits of container %q cannot be added or removed", old.Name)
+		for name := range pair[0] {
+			if _, there := pair[1][name]; !there {
+				return fmt.Sprintf("requests and limits of container %q cannot be removed", old.Name)
+			}
 		}
-		for name, before := range pair[0] {
-			after, there := pair[1][name]
-			switch {
-			case !there:
-				return fmt.Sprintf("requests and limits of container %q cannot be added or removed", old.Name)
-			case after.Cmp(before) != 0 && name != corev1.ResourceCPU && name != corev1.ResourceMemory:
+		for name, after := range pair[1] {
+			before, there := pair[0][name]
+			switch same := there && after.Cmp(before) == 0; {
+			case !same && name != corev1.ResourceCPU && name != corev1.ResourceMemory:
 				return fmt.Sprintf("of the resources of container %q only cpu and memory can be changed", old.Name)
 			case after.Sign() < 0:
 				return fmt.Sprintf("the %s of container %q is negative", name, old.Name)

@@ -261,18 +261,28 @@ func TestUpdate(t *testing.T) {
 		"a container less": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers = nil }, same, "PodRefused: containers cannot be added or removed"},
 		"V9: smaller requests to free the grant": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources = corev1.ResourceRequirements{}
-		}, same, "PodRefused: requests and limits of container \"c\" cannot be added or removed"},
+		}, same, "PodRefused: requests and limits of container \"c\" cannot be removed"},
 		"a smaller request":                         {nil, requesting("cpu", "500m"), same, ""},
 		"a larger request":                          {nil, requesting("cpu", "2"), same, ""},
 		"V9: a larger request than what is granted": {nil, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
 		"V9: a negative request in place":           {nil, requesting("cpu", "-1"), same, "PodRefused: the cpu of container"},
-		"V9: a request that was not there":          {nil, requesting("memory", "1Gi"), same, "PodRefused: requests and limits"},
-		"V9: more of something else":                {requesting("example.com/gpu", "1"), requesting("example.com/gpu", "2"), same, "PodRefused: of the resources of container \"c\" only cpu"},
-		"V12: another origin":                       {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},
-		"V9: another creator":                       {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "x" }, same, "PodRefused: the label liqo.io/creator-user cannot"},
-		"another slice's user":                      {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, other, "PodRefused: the ShadowPod was created by another user"},
-		"an administrator's label":                  {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, local, ""},
-		"a finalizer":                               {nil, func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }, same, "PodRefused: a ShadowPod has no finalizers"},
+		"a limit that was not there": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+		}, same, ""},
+		"a request that was not there": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, requesting("cpu", "1"), same, ""},
+		"V9: too much that was not there": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: a request of what was not granted": {nil, requesting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"V9: something else that was not there": {nil, requesting("example.com/gpu", "1"), same, "PodRefused: of the resources of container \"c\" only cpu"},
+		"V9: more of something else":            {requesting("example.com/gpu", "1"), requesting("example.com/gpu", "2"), same, "PodRefused: of the resources of container \"c\" only cpu"},
+		"V12: another origin":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},
+		"V9: another creator":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "x" }, same, "PodRefused: the label liqo.io/creator-user cannot"},
+		"another slice's user":                  {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, other, "PodRefused: the ShadowPod was created by another user"},
+		"an administrator's label":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, local, ""},
+		"a finalizer":                           {nil, func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }, same, "PodRefused: a ShadowPod has no finalizers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := shadow()

@@ -38,64 +38,13 @@ type holder struct {
 }
 
 func newClaims() *claims {
-	// Every reservation is settled at once.
-	return &claims{ledger: capacity.NewLedger(time.Minute), holders: map[types.NamespacedName]holder{}}
+	// Nothing is reserved: what fits is entered at once.
+	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{}}
 }
 
-// claim makes sure that a ShadowPod which is about to get a Pod has a share of its user's grant. Whoever has one keeps it as long
-// as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
+// claim makes sure that a ShadowPod which is about to get a Pod, or another size of it, has a share of its user's grant. Whoever
+// has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
 func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
-	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
-	if !r.Enforce || user == "" {
-		return nil
-	}
-	c := r.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := r.loadClaims(ctx); err != nil {
-		return err
-	}
-	key := client.ObjectKeyFromObject(shadow)
-	grant, err := r.grant(ctx, shadow, user)
-	if err != nil {
-		return err
-	}
-	if c.holders[key].uid == shadow.UID {
-		return r.more(shadow, grant, user)
-	}
-	c.forget(key)
-	if grant != nil {
-		refusal := c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
-		if refusal != nil {
-			// Somebody may have gone without this controller having looked at it yet.
-			if err := r.sweep(ctx, user); err != nil {
-				return err
-			}
-			refusal = c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
-		}
-		if refusal != nil {
-			return reconcile.Refuse(refusal.Reason, refusal)
-		}
-	}
-	c.hold(shadow, user, capacity.PodRequests(&shadow.Spec.Pod))
-	return nil
-}
-
-// more makes sure that a ShadowPod with a claim has one for what it asks for now. The caller locks.
-func (r *reconciler) more(shadow *offloadingv1beta1.ShadowPod, grant *offloadingv1beta1.QuotaSpec, user string) error {
-	if grant == nil || shadow.Generation <= 1 {
-		return nil
-	}
-	key := client.ObjectKeyFromObject(shadow)
-	if refusal := r.claims.ledger.Change(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), true); refusal != nil {
-		return reconcile.Refuse(refusal.Reason, refusal)
-	}
-	r.claims.hold(shadow, user, capacity.Larger(r.claims.holders[key].amount, capacity.PodRequests(&shadow.Spec.Pod)))
-	return nil
-}
-
-// reclaim makes the claim of a ShadowPod whose Pod is to be resized large enough for both sizes, or says why it cannot be.
-func (r *reconciler) reclaim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
 	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
 	if !r.Enforce || user == "" {
 		return nil
@@ -109,18 +58,48 @@ func (r *reconciler) reclaim(ctx context.Context, shadow *offloadingv1beta1.Shad
 	if err != nil {
 		return err
 	}
-	err = r.more(shadow, grant, user)
-	if err == nil || reconcile.Classify(err) != reconcile.Refused {
-		return err
+	refusal := r.claims.fit(shadow, user, grant, r.Clock.Now())
+	if refusal != nil {
+		// Somebody may have gone without this controller having looked at it yet.
+		if err := r.sweep(ctx, user); err != nil {
+			return err
+		}
+		refusal = r.claims.fit(shadow, user, grant, r.Clock.Now())
 	}
-	// Somebody may have gone without this controller having looked at it yet.
-	if err := r.sweep(ctx, user); err != nil {
-		return err
+	if refusal != nil {
+		return reconcile.Refuse(refusal.Reason, refusal)
 	}
-	return r.more(shadow, grant, user)
+	return nil
 }
 
-// settle brings the claim down to what the Pod of a resized ShadowPod has, once it does not have more any longer.
+// fit enters a ShadowPod with what it asks for, if the grant (nil: unknown) has room for what it does not hold already. What its
+// Pod still has of another size stays entered as well; see settle. The caller locks.
+func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
+	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
+	held := c.holders[key]
+	has := held.uid == shadow.UID
+	if !has {
+		c.forget(key)
+	}
+	var refusal *capacity.Refusal
+	switch {
+	case grant == nil:
+	case has:
+		refusal = c.ledger.Change(key, user, grant, &shadow.Spec.Pod, now, true)
+	default:
+		refusal = c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, now, true)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	if has {
+		amount = capacity.Larger(held.amount, amount)
+	}
+	c.hold(shadow, user, amount)
+	return nil
+}
+
+// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more.
 func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

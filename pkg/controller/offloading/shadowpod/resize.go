@@ -9,15 +9,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // In twin namespaces, bound there: pods/resize patch.
 
 // resize gives the containers of the Pod what those of the ShadowPod ask for since it was changed, within its user's grant. What
-// the grant or the provider's rules refuse is told by an Event: the Pod runs on as it is.
+// the grant or the provider's rules refuse is told by an Event, and tried again when there may be room: the Pod runs on as it is.
 func (r *reconciler) resize(ctx context.Context, s *scope) error {
-	if s.shadow.Generation <= 1 {
+	if s.shadow.Generation <= 1 || Terminal(s.pod.Status.Phase) {
 		return nil // what the provider's admission made of the first specification stays
 	}
 	changed := s.pod.DeepCopy()
@@ -30,12 +31,14 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
 		return nil // admission said so already
 	}
-	err := r.reclaim(ctx, s.shadow)
+	err := r.claim(ctx, s.shadow)
 	if err == nil {
 		err = r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
 	}
 	if reconcile.Classify(err) == reconcile.Refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, "FailedResize", "Resize", "%v", err)
+		r.claims.settle(s.shadow, s.pod)
+		s.decision.After = reconcile.RefusedRetry
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, "FailedResize", "Resize", "%s", conditions.Bound(err.Error()))
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -44,25 +47,26 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// resized brings amounts of cpu and memory from one list of containers into another. Others, and those that only the Pod has,
-// belong to the provider.
+// resized brings the amounts of cpu and memory that one list of containers asks for into another. What only the Pod has belongs
+// to the provider.
 func resized(pod, shadow []corev1.Container) {
 	for i := range pod {
 		for j := range shadow {
-			if pod[i].Name != shadow[j].Name {
-				continue
+			if pod[i].Name == shadow[j].Name {
+				overlay(&pod[i].Resources.Requests, shadow[j].Resources.Requests)
+				overlay(&pod[i].Resources.Limits, shadow[j].Resources.Limits)
 			}
-			overlay(pod[i].Resources.Requests, shadow[j].Resources.Requests)
-			overlay(pod[i].Resources.Limits, shadow[j].Resources.Limits)
 		}
 	}
 }
 
-func overlay(has, wants corev1.ResourceList) {
+func overlay(has *corev1.ResourceList, wants corev1.ResourceList) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		_, there := has[name]
-		if want, asked := wants[name]; there && asked {
-			has[name] = want.DeepCopy()
+		if want, asked := wants[name]; asked {
+			if *has == nil {
+				*has = corev1.ResourceList{}
+			}
+			(*has)[name] = want.DeepCopy()
 		}
 	}
 }
