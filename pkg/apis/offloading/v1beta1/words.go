@@ -217,6 +217,8 @@ const (
 	ReasonPodCreated = "CreatedPod"
 	// ReasonPodCreationFailed: the pod could not be created.
 	ReasonPodCreationFailed = "FailedCreatePod"
+	// ReasonResizeFailed: the pod could not be resized and runs on as it is.
+	ReasonResizeFailed = "FailedResize"
 	// ReasonPodTerminated: the pod finished.
 	ReasonPodTerminated = "PodTerminated"
 	// ReasonPodConflict: a pod of that name exists and is not this consumer's.

@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -35,10 +35,10 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	if err == nil {
 		err = r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
 	}
-	if reconcile.Classify(err) == reconcile.Refused || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
 		r.claims.settle(s.shadow, s.pod)
 		s.decision.After = reconcile.RefusedRetry
-		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, "FailedResize", "Resize", "%s", conditions.Bound(err.Error()))
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonResizeFailed, "Resize", "%s", conditions.Bound(err.Error()))
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {

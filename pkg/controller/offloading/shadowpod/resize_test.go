@@ -2,15 +2,22 @@ package shadowpod
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // ask changes what a ShadowPod asks for, as its virtual kubelet does.
@@ -49,10 +56,42 @@ func TestAPodIsResizedWithinTheGrant(t *testing.T) {
 			t.Errorf("asking for %s, the Pod has %s, want %s", step.cpu, got, step.want)
 		}
 	}
-	before := w.writes
+	before := w.Writes
 	w.run("a", "b")
-	if w.writes != before {
-		t.Errorf("%d writes at rest", w.writes-before)
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
+	}
+}
+
+// What the provider's own rules refuse is told, costs nothing of the grant, and is tried again.
+func TestARefusedResizeIsToldAndTriedAgain(t *testing.T) {
+	w := enforcing(t, "3", asking("a", "1"), asking("b", "2"))
+	told := events.NewFakeRecorder(10)
+	w.reconciler.Events = told
+	w.run("a")
+	w.ask("a", "3")
+	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 2"))
+	again := func() time.Duration {
+		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	if after := again(); after != reconcile.RefusedRetry {
+		t.Errorf("it is tried again in %s", after)
+	}
+	if event := <-told.Events; !strings.Contains(event, "FailedResize") || !strings.Contains(event, "maximum cpu usage per Pod is 2") {
+		t.Errorf("the Event is %q", event)
+	}
+	w.refuse = nil
+	if diff := cmp.Diff(map[string]string{"b": "runs"}, w.run("b")); diff != "" {
+		t.Error(diff)
+	}
+	w.removeShadow("b")
+	w.run("b")
+	if after := again(); after != 0 || w.has("a") != "3" {
+		t.Errorf("when it may, the Pod has %s, and it is tried again in %s", w.has("a"), after)
 	}
 }
 
