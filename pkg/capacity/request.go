@@ -25,57 +25,50 @@ func PodRequests(spec *corev1.PodSpec) corev1.ResourceList {
 // Taken returns what the Pod that runs for a specification takes of its user's grant: of each request that the specification
 // has, what the Pod has, or still has while it is being resized. What the Pod was given besides is not its user's matter.
 func Taken(asked *corev1.PodSpec, pod *corev1.Pod) corev1.ResourceList {
-	real := asked.DeepCopy()
-	for _, lists := range []struct {
-		asked, has []corev1.Container
-		statuses   []corev1.ContainerStatus
-	}{
-		{real.Containers, pod.Spec.Containers, pod.Status.ContainerStatuses},
-		{real.InitContainers, pod.Spec.InitContainers, pod.Status.InitContainerStatuses},
-	} {
-		for i := range lists.asked {
-			takenBy(&lists.asked[i], lists.has, lists.statuses)
-		}
+	taken := asked.DeepCopy()
+	for i := range taken.Containers {
+		takenBy(&taken.Containers[i], pod.Spec.Containers, pod.Status.ContainerStatuses)
 	}
-	return PodRequests(real)
+	for i := range taken.InitContainers {
+		takenBy(&taken.InitContainers[i], pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	}
+	return PodRequests(taken)
 }
 
 // takenBy sets the requests of a container to what it has.
 func takenBy(container *corev1.Container, specs []corev1.Container, statuses []corev1.ContainerStatus) {
-	var shown []corev1.ResourceList
+	has := corev1.ResourceList{}
 	for i := range specs {
 		if specs[i].Name == container.Name {
-			shown = append(shown, specs[i].Resources.Requests)
+			has = Larger(has, specs[i].Resources.Requests)
 		}
 	}
 	for i := range statuses {
 		if statuses[i].Name != container.Name {
 			continue
 		}
-		shown = append(shown, statuses[i].AllocatedResources)
+		has = Larger(has, statuses[i].AllocatedResources)
 		if statuses[i].Resources != nil {
-			shown = append(shown, statuses[i].Resources.Requests)
+			has = Larger(has, statuses[i].Resources.Requests)
 		}
 	}
 	for name := range container.Resources.Requests {
-		var most *resource.Quantity
-		for _, list := range shown {
-			if quantity, found := list[name]; found && (most == nil || quantity.Cmp(*most) > 0) {
-				most = &quantity
-			}
-		}
-		if most != nil {
-			container.Resources.Requests[name] = *most
+		if quantity, found := has[name]; found {
+			container.Resources.Requests[name] = quantity
+		} else {
+			delete(container.Resources.Requests, name)
 		}
 	}
 }
 
 // Larger returns the larger amount of each resource.
 func Larger(a, b corev1.ResourceList) corev1.ResourceList {
-	larger := a.DeepCopy()
-	for name, quantity := range b {
-		if has, found := larger[name]; !found || quantity.Cmp(has) > 0 {
-			larger[name] = quantity
+	larger := corev1.ResourceList{}
+	for _, list := range []corev1.ResourceList{a, b} {
+		for name, quantity := range list {
+			if has, found := larger[name]; !found || quantity.Cmp(has) > 0 {
+				larger[name] = quantity.DeepCopy()
+			}
 		}
 	}
 	return larger
