@@ -111,7 +111,18 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		return has(p, "200m") && resizing(p, corev1.PodResizeInProgress) == nil
 	})
 
-	ask(t, local, "100k")
+	// Less than the node has, but more than what another pod leaves of the grant.
+	filler := pod(offloaded(t), "filler")
+	filler.Spec.Containers[0].Resources.Requests = quantities("cpu", "600")
+	fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), filler))
+	t.Cleanup(func() {
+		fixture.Must(t, "deleting the other pod", env.Rome.Client.Delete(context.WithoutCancel(t.Context()), filler))
+	})
+	fixture.Await(t, fixture.Patience, "the other pod to be admitted", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(filler), &corev1.Pod{})
+		return err == nil, fmt.Sprint(err)
+	})
+	ask(t, local, "500")
 	awaitPod(t, local, "the resize to be refused by the grant", func(p *corev1.Pod) bool {
 		c := resizing(p, corev1.PodResizePending)
 		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "the provider's grant of cpu is used up")
