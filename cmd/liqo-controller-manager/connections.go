@@ -40,10 +40,10 @@ func (c *connections) State(clusterID string) (connected bool, reason, message s
 	defer c.mu.Unlock()
 	state, known := c.states[clusterID]
 	switch {
-	case !known || state.Reason == peer.ReasonProbing || state.Reason == peer.ReasonNoCredentials:
-		return false, "", "", false
 	case state.Connected:
 		return true, "", "", true
+	case !known || !state.Lost():
+		return false, "", "", false
 	case state.Reason == peer.ReasonUnauthorized:
 		return false, corev1beta1.ReasonAPIServerRefused, state.Message, true
 	default:

@@ -57,7 +57,7 @@ func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) erro
 			platform = ""
 		}
 		// While nothing is known yet, nothing is told: a restart is no news of the provider.
-		if state.Connected || (state.Reason != peer.ReasonProbing && state.Reason != peer.ReasonNoCredentials) {
+		if state.Connected || state.Lost() {
 			reporter.SetConnection(state.Connected, state.Reason, state.Message, state.ServerVersion, platform)
 		}
 		select {

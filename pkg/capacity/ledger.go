@@ -87,13 +87,53 @@ func (l *Ledger) Admit(pod types.NamespacedName, user string, grant *offloadingv
 		l.take(old.Entry, subtract)
 	}
 	entry := Entry{User: user, Amount: PodRequests(spec)}
+	l.reserve(pod, entry, now)
+	l.take(entry, add)
+	return nil
+}
+
+// Change checks what a pod that is there asks for from now on, given the grant of its user. What grows is refused, or reserved;
+// with dryRun it is only checked. What shrinks is free once Observe says so. A grant that became smaller takes nothing away.
+func (l *Ledger) Change(pod types.NamespacedName, user string, grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, now time.Time, dryRun bool) *Refusal {
+	if refusal := checkSigns(spec); refusal != nil {
+		return refusal
+	}
+	if refusal := checkDeclared(grant.LimitsEnforcement, spec); refusal != nil {
+		return refusal
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	more := PodRequests(spec)
+	if has, found := l.observed[pod]; found && has.User == user {
+		subtract(more, has.Amount)
+	}
+	held, again := l.reserved[pod]
+	if again && held.User != user {
+		held, again = reservation{}, false
+	}
+	subtract(more, held.Amount)
+	if len(more) == 0 {
+		return nil
+	}
+	if refusal := fits(grant.Resources, l.used[user], more); refusal != nil || dryRun {
+		return refusal
+	}
+	l.take(Entry{User: user, Amount: more}, add)
+	if again {
+		add(more, held.Amount)
+	}
+	l.reserve(pod, Entry{User: user, Amount: more}, now)
+	return nil
+}
+
+// reserve notes what an admitted pod takes until Observe tells.
+func (l *Ledger) reserve(pod types.NamespacedName, entry Entry, now time.Time) {
 	until := now.Add(l.hold)
 	if l.next.IsZero() || until.Before(l.next) {
 		l.next = until
 	}
 	l.reserved[pod] = reservation{Entry: entry, until: until}
-	l.take(entry, add)
-	return nil
 }
 
 // Used returns what a user has taken, reservations included.

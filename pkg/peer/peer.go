@@ -74,6 +74,12 @@ type State struct {
 	Epoch int64
 }
 
+// Lost tells whether the peer was asked and does not answer. Before the first answer or failure nothing is known of it: then it
+// is neither Connected nor Lost.
+func (s State) Lost() bool {
+	return !s.Connected && s.Reason != ReasonProbing && s.Reason != ReasonNoCredentials
+}
+
 // Clients of the peer. They are the same values until the credentials change.
 type Clients struct {
 	// Kube is for Kubernetes' own kinds.

@@ -110,7 +110,8 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 }
 
 // ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
-// tolerations and ephemeral containers that were added. Nothing else of a running pod may change; what the provider added stays.
+// tolerations that were added. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
+// a running pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
 	have, want := &live.Spec.Pod, &wanted.Spec.Pod
@@ -122,9 +123,6 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	}
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
-	}
-	if debugging := withEphemeral(have.EphemeralContainers, want.EphemeralContainers); len(debugging) != len(have.EphemeralContainers) {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "ephemeralContainers"}, Value: debugging})
 	}
 	tolerations := slices.Clone(have.Tolerations)
 	for _, t := range want.Tolerations {
@@ -140,24 +138,59 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 
 // withImages returns the live containers with the wanted images, and whether any differs.
 func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
+	return altered(live, wanted, func(has, wants *corev1.Container) bool {
+		differs := has.Image != wants.Image
+		has.Image = wants.Image
+		return differs
+	})
+}
+
+// ShadowPodResize lists what of the live ShadowPod has to change for its containers to have as much as the wanted ones. It is
+// no part of ShadowPodChanges because a provider that has no room for it is to refuse nothing else with it.
+func ShadowPodResize(live, wanted *offloadingv1beta1.ShadowPod) []Change {
+	var changes []Change
+	for _, list := range []struct {
+		field      string
+		live, want []corev1.Container
+	}{
+		{"containers", live.Spec.Pod.Containers, wanted.Spec.Pod.Containers},
+		{"initContainers", live.Spec.Pod.InitContainers, wanted.Spec.Pod.InitContainers},
+	} {
+		resized, changed := altered(list.live, list.want, func(has, wants *corev1.Container) bool {
+			same := apiequality.Semantic.DeepEqual(has.Resources.Requests, wants.Resources.Requests) &&
+				apiequality.Semantic.DeepEqual(has.Resources.Limits, wants.Resources.Limits)
+			has.Resources.Requests, has.Resources.Limits = wants.Resources.Requests, wants.Resources.Limits
+			return !same
+		})
+		if changed {
+			changes = append(changes, Change{Path: []string{"spec", "pod", list.field}, Value: resized})
+		}
+	}
+	return changes
+}
+
+// altered returns the live containers after a change of each, given the wanted one of its name, and whether any differs now.
+func altered(live, wanted []corev1.Container, change func(has, wants *corev1.Container) bool) ([]corev1.Container, bool) {
 	live, changed := slices.Clone(live), false
 	for i := range live {
 		for j := range wanted {
-			if live[i].Name == wanted[j].Name && live[i].Image != wanted[j].Image {
-				live[i].Image, changed = wanted[j].Image, true
+			if live[i].Name == wanted[j].Name && change(&live[i], &wanted[j]) {
+				changed = true
 			}
 		}
 	}
 	return live, changed
 }
 
-// withEphemeral returns the live ephemeral containers and those that were added: none of them ever changes or goes.
-func withEphemeral(live, wanted []corev1.EphemeralContainer) []corev1.EphemeralContainer {
-	live = slices.Clone(live)
-	for i := range wanted {
-		if !slices.ContainsFunc(live, func(has corev1.EphemeralContainer) bool { return has.Name == wanted[i].Name }) {
-			live = append(live, wanted[i])
+// ShadowPodDebuggers lists the ephemeral containers that were added, each as a change of its own: it can never be taken back, so
+// one that the provider refuses is to hold up nothing else.
+func ShadowPodDebuggers(live, wanted *offloadingv1beta1.ShadowPod) []Change {
+	var changes []Change
+	have := live.Spec.Pod.EphemeralContainers
+	for _, debugger := range wanted.Spec.Pod.EphemeralContainers {
+		if !slices.ContainsFunc(have, func(has corev1.EphemeralContainer) bool { return has.Name == debugger.Name }) {
+			changes = append(changes, Change{Path: []string{"spec", "pod", "ephemeralContainers"}, Value: append(slices.Clone(have), debugger)})
 		}
 	}
-	return live
+	return changes
 }

@@ -14,7 +14,11 @@ import (
 func (t *translation) conditions() {
 	for _, conditionType := range remoteConditions {
 		remote := condition(t.remote.Status.Conditions, conditionType)
+		if conditionType == corev1.PodResizePending && t.in.ResizePending != nil {
+			remote = t.in.ResizePending
+		}
 		if remote == nil {
+			t.dropResize(conditionType)
 			continue
 		}
 		c := corev1.PodCondition{
@@ -36,6 +40,13 @@ func (t *translation) conditions() {
 		LastTransitionTime: t.now,
 	})
 	t.report()
+}
+
+// dropResize takes away a condition about a resize that is over: a kubelet removes it then.
+func (t *translation) dropResize(conditionType corev1.PodConditionType) {
+	if conditionType == corev1.PodResizePending || conditionType == corev1.PodResizeInProgress {
+		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool { return c.Type == conditionType })
+	}
 }
 
 // judge takes away readiness that the provider cannot decide about, or that cannot be believed.

@@ -106,6 +106,8 @@ func (t *translation) container(field string, before, now *corev1.ContainerStatu
 		Image:        bounded(now.Image), ImageID: bounded(now.ImageID), ContainerID: bounded(now.ContainerID),
 		State:                t.state(field, now.Name, &before.State, &now.State),
 		LastTerminationState: t.state(field, now.Name, &before.LastTerminationState, &now.LastTerminationState),
+		Resources:            t.resources(now.Name, before.Resources, now.Resources),
+		AllocatedResources:   between(before.AllocatedResources, t.wanted(now.Name).Requests, now.AllocatedResources),
 	}
 	if out.State.Running == nil {
 		out.Ready = false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -143,6 +144,62 @@ func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
 	}
 }
 
+// The size comes on its own, and with nothing else.
+func TestShadowPodResize(t *testing.T) {
+	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   []string
+	}{
+		"nothing":     {func(*corev1.Pod) {}, nil},
+		"an image":    {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, nil},
+		"more memory": {func(p *corev1.Pod) { setRequest(p, "memory", "3Gi") }, []string{"spec.pod.containers"}},
+		"the same amount in other words": {func(p *corev1.Pod) {
+			for name, quantity := range p.Spec.Containers[0].Resources.Requests {
+				setRequest(p, name, quantity.AsDec().String())
+			}
+		}, nil},
+		"a limit": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("7")}
+		}, []string{"spec.pod.containers"}},
+		"a limit of an init container": {func(p *corev1.Pod) {
+			p.Spec.InitContainers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("7")}
+		}, []string{"spec.pod.initContainers"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := readPod(t, "testdata/pod/deployment.yaml")
+			setRequest(local, "cpu", "1500m")
+			live, refusal := ShadowPod(local, in)
+			if refusal != nil {
+				t.Fatal(refusal.Message)
+			}
+			live.Spec.Pod.Containers[0].Image = "shop:provider"
+			tc.change(local)
+			wanted, refusal := ShadowPod(local, in)
+			if refusal != nil {
+				t.Fatal(refusal.Message)
+			}
+			var got []string
+			for _, c := range ShadowPodResize(live, wanted) {
+				got = append(got, strings.Join(c.Path, "."))
+				if list := c.Value.([]corev1.Container); c.Path[2] == "containers" && list[0].Image != "shop:provider" {
+					t.Errorf("the image becomes %s", list[0].Image)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func setRequest(p *corev1.Pod, name corev1.ResourceName, quantity string) {
+	if p.Spec.Containers[0].Resources.Requests == nil {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{}
+	}
+	p.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+}
+
 func TestShadowPodChanges(t *testing.T) {
 	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}
 	for name, tc := range map[string]struct {
@@ -153,6 +210,7 @@ func TestShadowPodChanges(t *testing.T) {
 		"a label":                      {func(p *corev1.Pod) { p.Labels["new"] = "x" }, []string{"metadata.labels.new", "metadata.annotations.offloading.liqo.io/reflected-keys"}},
 		"a label's value":              {func(p *corev1.Pod) { p.Labels["app"] = "x" }, []string{"metadata.labels.app"}},
 		"an image":                     {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, []string{"spec.pod.containers"}},
+		"another size":                 {func(p *corev1.Pod) { setRequest(p, "memory", "3Gi") }, nil},
 		"an init image":                {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, []string{"spec.pod.initContainers"}},
 		"a deadline":                   {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }, []string{"spec.pod.activeDeadlineSeconds"}},
 		"an added toleration":          {func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "x"}) }, []string{"spec.pod.tolerations"}},

@@ -25,6 +25,9 @@ type StatusInput struct {
 	OwnPrefixes []netip.Prefix
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
+	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
+	// does, or was not asked. Then what the remote pod says of a resize is shown.
+	ResizePending *corev1.PodCondition
 	// Now bounds timestamps from the provider.
 	Now time.Time
 }
@@ -40,6 +43,7 @@ type Refused struct {
 // remoteConditions are the conditions that a kubelet sets. All others belong to controllers of this cluster.
 var remoteConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+	corev1.PodResizePending, corev1.PodResizeInProgress,
 }
 
 // LocalStatus returns the status that the local pod shows, given the remote one, and what of it was not believed. It is

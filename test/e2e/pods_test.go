@@ -85,9 +85,11 @@ func withEnv(command *exec.Cmd, env []string) *exec.Cmd {
 	return command
 }
 
-// debug adds a container to a pod that runs. kubectl's default profile asks for a capability that the provider refuses.
+// debug adds a container to a pod that runs, after one that the provider refuses.
 func debug(t *testing.T, namespace, pod string) {
-	the.kubectl(t, the.rome, soon, "debug", "-n", namespace, pod, "--profile=baseline", "--image=busybox:1.36", "-c", "debugger",
+	the.kubectl(t, the.rome, soon, "debug", "-n", namespace, pod, "--profile=sysadmin", "--image=busybox:1.36", "-c", "mighty", "--", "true").succeeds(t)
+	the.rome.warned(t, namespace, pod, "FailedReflection")
+	the.kubectl(t, the.rome, soon, "debug", "-n", namespace, pod, "--image=busybox:1.36", "-c", "debugger",
 		"--", "sh", "-c", "echo seen from $(hostname)").succeeds(t)
 	eventually(t, patience, "the debugging container to speak", func(context.Context) (bool, string) {
 		o := the.kubectl(t, the.rome, soon, "logs", "-n", namespace, pod, "-c", "debugger")

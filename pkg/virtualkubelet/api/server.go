@@ -21,7 +21,9 @@ const (
 	readHeaderTimeout = 30 * time.Second
 	keepAliveTimeout  = 90 * time.Second
 	maxHeaderBytes    = 256 << 10
-	shutdownTimeout   = 10 * time.Second
+	// When the server stops, requests and streams have a time each: however long the requests take, a stream may say goodbye.
+	requestsTimeout = 10 * time.Second
+	streamsTimeout  = 10 * time.Second
 )
 
 // Server is the kubelet endpoint of one virtual node.
@@ -89,8 +91,8 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// Run serves until the context ends, then ends all streams and returns once they are gone (or after 10 s). The error
-// is nil after a regular stop.
+// Run serves until the context ends, then ends all streams and returns once they are gone, or after 10 s each for requests and
+// streams. The error is nil after a regular stop.
 func (s *Server) Run(ctx context.Context) error {
 	listener := s.options.Listener
 	if listener == nil {
@@ -134,7 +136,12 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	return errors.Join(stop(ctx, server, served), s.drain(ctx))
+}
+
+// stop ends the listener and waits for the requests that are under way.
+func stop(ctx context.Context, server *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestsTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if err != nil {
@@ -143,6 +150,13 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serving the kubelet API: %w", ended))
 	}
+	return err
+}
+
+// drain waits for the streams.
+func (s *Server) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, streamsTimeout)
+	defer cancel()
 	drained := make(chan struct{})
 	go func() {
 		s.streams.Wait()
@@ -150,8 +164,8 @@ func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-cha
 	}()
 	select {
 	case <-drained:
+		return nil
 	case <-ctx.Done():
-		err = errors.Join(err, errors.New("stopping the kubelet API: some streams did not end in time"))
+		return errors.New("stopping the kubelet API: some streams did not end in time")
 	}
-	return err
 }

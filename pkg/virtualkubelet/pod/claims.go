@@ -24,7 +24,7 @@ func (r *Reconciler) claims(ctx context.Context, local *corev1.Pod, in *reflecti
 			return false, err
 		}
 		if refused != nil {
-			r.refuse(local, refusal{refused.Reason, refused.Message})
+			r.refuse(local, refusal{reason: refused.Reason, message: refused.Message})
 			return false, reconcile.Refuse(refused.Reason, errors.New(refused.Message))
 		}
 		in.Claims[name] = remote

@@ -1,10 +1,15 @@
 package pod
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestEphemeralContainersReachTheProvider(t *testing.T) {
@@ -24,5 +29,40 @@ func TestEphemeralContainersReachTheProvider(t *testing.T) {
 	target, err := w.r.Twin(t.Context(), "shop", "p", "uid-1")
 	if err != nil || !slices.Contains(target.Containers, "debugger") {
 		t.Errorf("streams find %v, error %v", target.Containers, err)
+	}
+}
+
+// An ephemeral container can never be taken back: one that the provider refuses is told of, and holds up nothing else.
+func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"privileged":true`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+		}
+		return false, nil, nil
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	debugger := func(name string, privileged bool) corev1.EphemeralContainer {
+		return corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: name, Image: "busybox", SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}
+	}
+	w.update(func(p *corev1.Pod) { p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, debugger("mighty", true)) })
+	w.eventually("the refusal is told", func() bool { return len(w.events.all()) == 1 })
+	w.update(func(p *corev1.Pod) {
+		p.Labels["tier"] = "front"
+		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, debugger("modest", false))
+	})
+	w.eventually("the label travelled", func() bool { return w.shadow("p").Labels["tier"] == "front" })
+	w.eventually("the other debugger travelled", func() bool {
+		list := w.shadow("p").Spec.Pod.EphemeralContainers
+		return len(list) == 1 && list[0].Name == "modest"
+	})
+	w.calm()
+	if told := w.events.all(); len(told) != 1 || !strings.Contains(told[0], "no privileged containers") {
+		t.Errorf("events are %q", told)
 	}
 }

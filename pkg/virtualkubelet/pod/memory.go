@@ -5,6 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
@@ -40,7 +43,24 @@ type removal struct {
 	at      time.Time
 }
 
-type refusal struct{ reason, message string }
+type refusal struct {
+	reason, message string
+	// resize says that it is about the size of a pod that runs.
+	resize bool
+}
+
+// pending is the condition of a pod whose new size was refused; nil if that is not what was refused.
+func (r refusal) pending() *corev1.PodCondition {
+	if !r.resize {
+		return nil
+	}
+	reason := corev1.PodReasonInfeasible
+	if r.reason == offloadingv1beta1.ReasonQuotaExceeded {
+		reason = corev1.PodReasonDeferred // there may be room later
+	}
+	return &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason,
+		Message: corev1beta1.BoundMessage(r.message)}
+}
 
 func newMemory() memory {
 	return memory{

@@ -79,7 +79,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	cancel := r.options.Peer.Subscribe(func(state peer.State) {
 		r.wakeLink()
-		if lost(state) {
+		if state.Lost() {
 			r.enqueueLocals("", false)
 		}
 	})

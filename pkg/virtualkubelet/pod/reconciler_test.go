@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -369,6 +370,75 @@ func TestLabelsOfARunningPodTravel(t *testing.T) {
 		labels := w.shadow("p").Labels
 		return labels["tier"] == "front" && labels["app"] == ""
 	})
+}
+
+func TestResourcesOfARunningPodTravel(t *testing.T) {
+	w := newWorld(t)
+	request := func(p *corev1.Pod, cpu string) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	w.provider()
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.calm()
+	w.update(func(p *corev1.Pod) { request(p, "2"); p.Generation++ })
+	w.eventually("the ShadowPod asks for as much", func() bool {
+		return w.shadow("p").Spec.Pod.Containers[0].Resources.Requests.Cpu().Value() == 2
+	})
+	w.updateRemote(func(p *corev1.Pod) {
+		request(p, "2")
+		p.Status.ContainerStatuses[0].Resources = p.Spec.Containers[0].Resources.DeepCopy()
+	})
+	w.eventually("the pod shows that it has as much", func() bool {
+		has := w.pod("p").Status.ContainerStatuses[0].Resources
+		return has != nil && has.Requests.Cpu().Value() == 2
+	})
+}
+
+// A size that the provider has no room for holds nothing else back, and is told once, over a restart as well.
+func TestARefusedSizeIsPending(t *testing.T) {
+	w := newWorld(t)
+	request := func(p *corev1.Pod, cpu string) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		p.Generation++
+	}
+	w.provider()
+	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"9"`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+		}
+		return false, nil, nil
+	})
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.update(func(p *corev1.Pod) { request(p, "9"); p.Labels["tier"] = "front" })
+	pending := func() *corev1.PodCondition {
+		for _, c := range w.pod("p").Status.Conditions {
+			if c.Type == corev1.PodResizePending {
+				return &c
+			}
+		}
+		return nil
+	}
+	w.eventually("the new size is pending", func() bool {
+		c := pending()
+		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "no more cpu")
+	})
+	w.eventually("the label travelled", func() bool { return w.shadow("p").Labels["tier"] == "front" })
+	w.calm()
+	w.stop()
+	w.start()
+	w.offload()
+	w.calm()
+	if told := w.events.all(); len(told) != 1 || !strings.Contains(told[0], "no more cpu") {
+		t.Errorf("events are %q", told)
+	}
+	w.update(func(p *corev1.Pod) { request(p, "1") })
+	w.eventually("nothing is pending any more", func() bool { return pending() == nil })
 }
 
 func TestUses(t *testing.T) {

@@ -37,15 +37,14 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	if wanted == nil {
 		return nil
 	}
-	if local.DeletionTimestamp != nil && !reflection.Terminal(wanted.Phase) {
+	ends := reflection.Terminal(wanted.Phase)
+	if local.DeletionTimestamp != nil && !ends {
 		return nil // only the end of a terminating pod is of interest
 	}
-	if v.remote != nil && calm(v.remote) > 0 && wanted.Phase == corev1.PodPending && !everRemote(local) {
-		if left := r.stillStarting(local); left > 0 {
-			return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
-		}
+	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
+		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
-	if wanted.Phase != corev1.PodFailed && wanted.Phase != corev1.PodSucceeded {
+	if !ends {
 		wanted.ObservedGeneration = local.Generation
 	}
 	r.tellDoubts(local, doubts)
@@ -53,8 +52,11 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 }
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
-// reason to write that it is pending.
-func (r *Reconciler) stillStarting(local *corev1.Pod) time.Duration {
+// reason to write that it is pending. Zero if it is not starting.
+func (r *Reconciler) stillStarting(local, remote *corev1.Pod, wanted *corev1.PodStatus) time.Duration {
+	if remote == nil || calm(remote) == 0 || wanted.Phase != corev1.PodPending || everRemote(local) {
+		return 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen, ok := r.memory.starting[local.UID]
@@ -118,6 +120,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
 		return &status, doubts
 	case remote != nil:
+		in.ResizePending = v.refused.pending()
 		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:
@@ -169,34 +172,51 @@ func (r *Reconciler) tellDoubts(local *corev1.Pod, doubts []reflection.Refused) 
 
 // patchStatus writes the difference, if there is one, to this version of this very pod.
 func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) error {
-	r.mu.Lock()
-	behind := r.memory.patched[local.UID] == local
-	if !behind {
-		delete(r.memory.patched, local.UID)
-	}
-	r.mu.Unlock()
-	if behind || apiequality.Semantic.DeepEqual(&local.Status, wanted) {
+	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted)) {
 		return nil // the answer to the last write is an event
 	}
-	patch, err := statusPatch(local, wanted)
-	if err != nil {
-		return err
-	}
-	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{}, "status")
-	if err == nil {
-		// An API server that drops what it does not know answers with the same version, and sends no event.
-		if written.ResourceVersion == "" || written.ResourceVersion != local.ResourceVersion {
-			r.mu.Lock()
-			r.memory.patched[local.UID] = local
-			r.mu.Unlock()
-		}
+	written, err := r.writeStatus(ctx, local, wanted)
+	if written {
 		return nil
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	r.mu.Lock()
+	delete(r.memory.patched, local.UID)
+	r.mu.Unlock()
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // what happened to the pod is an event
 	}
 	return fmt.Errorf("updating the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+}
+
+// writeStatus tells whether the write made a new version of the pod, which is an event: an API server that drops what it does
+// not know answers with the same version.
+func (r *Reconciler) writeStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) (bool, error) {
+	patch, err := statusPatch(local, wanted)
+	if err != nil {
+		return false, err
+	}
+	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		return false, err
+	}
+	return written.ResourceVersion == "" || written.ResourceVersion != local.ResourceVersion, nil
+}
+
+// notePatch tells whether there is something to write to this version of the pod, and nothing was yet, and notes that it is. It is
+// noted before the call: the event that clears it may come before the answer. If the pod went before, the call fails.
+func (r *Reconciler) notePatch(local *corev1.Pod, differs bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory.patched[local.UID] == local {
+		return false
+	}
+	if !differs {
+		delete(r.memory.patched, local.UID)
+		return false
+	}
+	r.memory.patched[local.UID] = local
+	return true
 }
 
 // statusPatch is the strategic merge patch between two statuses. UID and resource version make it fail on any other pod or
@@ -204,17 +224,17 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: local.Status})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("encoding the status: %w", err)
 	}
 	after, err := json.Marshal(corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: local.UID, ResourceVersion: local.ResourceVersion}, Status: *wanted,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("encoding the status: %w", err)
 	}
 	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 	if err != nil {
-		return nil, fmt.Errorf("comparing the status of pod %s/%s: %w", local.Namespace, local.Name, err)
+		return nil, fmt.Errorf("comparing the status: %w", err)
 	}
 	return patch, nil
 }

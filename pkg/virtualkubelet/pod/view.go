@@ -45,18 +45,13 @@ type view struct {
 	refused refusal
 }
 
-// lost tells whether the provider was asked and does not answer; before the first probe, nothing is known.
-func lost(state peer.State) bool {
-	return !state.Connected && state.Reason != peer.ReasonProbing && state.Reason != peer.ReasonNoCredentials
-}
-
 // look takes a view; uid is that of the local pod, if there is one.
 func (r *Reconciler) look(k key, uid types.UID) view {
 	state := r.options.Peer.State()
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid], lost: lost(state)}
+	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], gone: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,21 +109,48 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 		r.accept(local)
 		return nil
 	}
-	changes := reflection.ShadowPodChanges(v.shadow, wanted)
-	if len(changes) == 0 {
+	var refusal error
+	for _, part := range partsOf(v.shadow, wanted) {
+		err := patchShadow(ctx, v.clients, v.shadow, part.changes)
+		if err == nil {
+			// The changed ShadowPod is an event, and then it is the turn of the next part. A refused one is tried again later.
+			return refusal
+		}
+		if class := reconcile.Classify(err); class != reconcile.Refused && class != reconcile.Terminal {
+			return err
+		}
+		if refusal == nil {
+			// The pod runs on as it is. Whoever changed it wants to know why nothing came of that.
+			why := refusalOf(err, r.options.Remote)
+			why.resize = part.resize
+			r.refuse(local, why)
+			refusal = err
+		}
+	}
+	if refusal == nil {
 		r.accept(local)
-		return nil
 	}
-	err := patchShadow(ctx, v.clients, v.shadow, changes)
-	if err == nil {
-		r.accept(local)
-		return nil
+	return refusal
+}
+
+// part is what changes of a running pod by one request, because the provider may refuse it and take the rest.
+type part struct {
+	changes []reflection.Change
+	resize  bool
+}
+
+func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
+	var all []part
+	if changes := reflection.ShadowPodChanges(live, wanted); len(changes) > 0 {
+		all = append(all, part{changes: changes})
 	}
-	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		// The pod runs on as it is. Whoever changed it wants to know why nothing came of that.
-		r.refuse(local, refusalOf(err, r.options.Remote))
+	for _, change := range reflection.ShadowPodDebuggers(live, wanted) {
+		all = append(all, part{changes: []reflection.Change{change}})
 	}
-	return err
+	if changes := reflection.ShadowPodResize(live, wanted); len(changes) > 0 {
+		all = append(all, part{changes: changes, resize: true})
+	}
+	return all
 }
 
 func (r *Reconciler) input(v view) reflection.PodInput {
@@ -146,7 +174,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	}
 	wanted, refused := reflection.ShadowPod(local, in)
 	if refused != nil {
-		r.refuse(local, refusal{refused.Reason, refused.Message})
+		r.refuse(local, refusal{reason: refused.Reason, message: refused.Message})
 		return nil // until the pod changes
 	}
 	uid, err := createShadow(ctx, v.clients, wanted)
@@ -178,7 +206,7 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 	case err != nil:
 		return err
 	case !r.owned(shadow):
-		r.refuse(local, refusal{offloadingv1beta1.ReasonNameConflict, fmt.Sprintf(
+		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: fmt.Sprintf(
 			"cluster %q has a ShadowPod of that name in namespace %q that does not belong to this node; rename the pod or have it removed",
 			r.options.Remote, v.namespace)})
 		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, errors.New("the ShadowPod exists and is not ours"))
@@ -227,15 +255,30 @@ func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
 		return
 	}
 	r.status.Add(keyOf(local))
-	if r.options.Recorder != nil && local.Status.Reason != why.reason {
+	if r.options.Recorder != nil && !shows(local, why) {
 		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
 	}
 }
 
+// shows tells whether the pod shows a refusal already, from before a restart.
+func shows(local *corev1.Pod, why refusal) bool {
+	pending := why.pending()
+	if pending == nil {
+		return local.Status.Reason == why.reason
+	}
+	return slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == pending.Type && c.Message == pending.Message
+	})
+}
+
 func (r *Reconciler) accept(local *corev1.Pod) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	was := r.memory.refused[local.UID]
 	delete(r.memory.refused, local.UID)
+	r.mu.Unlock()
+	if was.resize {
+		r.status.Add(keyOf(local))
+	}
 }
 
 // refusalOf tells the user what the provider said.
@@ -248,7 +291,7 @@ func refusalOf(err error, cluster string) refusal {
 	if strings.Contains(strings.ToLower(message), "quota") {
 		reason = offloadingv1beta1.ReasonQuotaExceeded
 	}
-	return refusal{reason, fmt.Sprintf("cluster %q refused the pod: %s", cluster, message)}
+	return refusal{reason: reason, message: fmt.Sprintf("cluster %q refused the pod: %s", cluster, message)}
 }
 
 // deleteLocal removes the local pod for good, as a kubelet does when its containers are gone.
@@ -274,11 +317,15 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
 	})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil {
 		return nil
 	}
+	// If the pod is gone, the event that clears the note may have come before the note.
 	r.mu.Lock()
 	delete(r.memory.ended, local.UID)
 	r.mu.Unlock()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
 	return fmt.Errorf("removing pod %s/%s: %w", local.Namespace, local.Name, err)
 }

@@ -2,14 +2,17 @@ package pod
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -25,6 +28,7 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1",
 		DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To[int64](30)}}
 	client, clock := fake.NewClientset(), clocktesting.NewFakeClock(now.Time)
+	client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	r := &Reconciler{options: Options{Local: client, Clock: clock}, memory: newMemory()}
 	deletions := func(want int, when string) {
 		t.Helper()
@@ -55,6 +59,44 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 	deletions(2, "when the second step does not come")
 }
 
+// What is noted of a pod goes with it, whether its end shows before, during or after the call.
+func TestNotesOfAWriteGoWithThePod(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1"}}
+	gone := apierrors.NewNotFound(podResource.GroupResource(), "p")
+	for name, tc := range map[string]struct {
+		answer            *corev1.Pod
+		err               error
+		endsDuring, notes bool
+	}{
+		"the write is awaited to show":      {answer: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}}, notes: true},
+		"nothing was written":               {answer: pod},
+		"the pod ended before":              {err: gone},
+		"it is another version or pod":      {err: apierrors.NewConflict(podResource.GroupResource(), "p", errors.New("another UID"))},
+		"the API server does not answer":    {err: errors.New("connection refused")},
+		"the pod ends before the answer":    {answer: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}}, endsDuring: true},
+		"the pod ends, and no answer comes": {err: errors.New("connection reset by peer"), endsDuring: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			r := &Reconciler{options: Options{Local: client, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, memory: newMemory()}
+			client.PrependReactor("*", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if tc.endsDuring {
+					r.forget(pod)
+				}
+				return true, tc.answer, tc.err
+			})
+			_ = r.patchStatus(context.Background(), pod, &corev1.PodStatus{Phase: corev1.PodRunning})
+			if _, noted := r.memory.patched["u"]; noted != tc.notes {
+				t.Errorf("a write of the status is noted: %v", noted)
+			}
+			_ = r.deleteLocal(context.Background(), pod)
+			if _, noted := r.memory.ended["u"]; noted != (tc.err == nil && !tc.endsDuring) {
+				t.Errorf("a removal is noted: %v", noted)
+			}
+		})
+	}
+}
+
 // The label by which the provider counts is sent along, so that it need not be added.
 func TestAShadowPodNamesItsCreator(t *testing.T) {
 	scheme := runtime.NewScheme()
@@ -83,17 +125,24 @@ func TestAShadowPodNamesItsCreator(t *testing.T) {
 func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
-	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-	if left := r.stillStarting(local); left != 0 {
+	local, remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	wanted := &corev1.PodStatus{Phase: corev1.PodPending}
+	if left := r.stillStarting(local, remote, wanted); left != 0 {
 		t.Errorf("a pod that was not seen is waited for %s", left)
 	}
 	r.memory.starting["u"] = clock.Now()
 	clock.Step(time.Second)
-	if left := r.stillStarting(local); left != statusCalm-time.Second {
+	if left := r.stillStarting(local, remote, wanted); left != statusCalm-time.Second {
 		t.Errorf("waits %s after a second", left)
 	}
+	if left := r.stillStarting(local, nil, wanted); left != 0 {
+		t.Errorf("waits %s for a pod that is not there", left)
+	}
+	if left := r.stillStarting(local, remote, &corev1.PodStatus{Phase: corev1.PodRunning}); left != 0 {
+		t.Errorf("waits %s before it writes that the pod runs", left)
+	}
 	clock.Step(statusCalm)
-	if left := r.stillStarting(local); left > 0 {
+	if left := r.stillStarting(local, remote, wanted); left > 0 {
 		t.Errorf("waits %s more after the time", left)
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // whyImmutable returns why one specification may not follow another, or nothing if it may: as in a Pod, only images, a
-// shorter or new activeDeadlineSeconds, and additional tolerations and ephemeral containers.
+// shorter or new activeDeadlineSeconds, additional tolerations and ephemeral containers, and how much cpu and memory containers
+// have, may change.
 func whyImmutable(old, now *corev1.PodSpec) string {
 	if len(old.Containers) != len(now.Containers) || len(old.InitContainers) != len(now.InitContainers) {
 		return "containers cannot be added or removed"
@@ -16,15 +17,34 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 	if a, b := old.ActiveDeadlineSeconds, now.ActiveDeadlineSeconds; a != nil && (b == nil || *b > *a) {
 		return "activeDeadlineSeconds can only be set or lowered"
 	}
-	if len(now.Tolerations) < len(old.Tolerations) {
-		return "tolerations can only be added"
+	if why := whyNotAdded(old, now); why != "" {
+		return why
 	}
-	for i := range old.Tolerations {
-		if !equality.Semantic.DeepEqual(old.Tolerations[i], now.Tolerations[i]) {
-			return "tolerations can only be added"
+	rest := now.DeepCopy()
+	for _, pair := range [][2][]corev1.Container{{old.Containers, rest.Containers}, {old.InitContainers, rest.InitContainers}} {
+		for i := range pair[1] {
+			if why := whyNotResized(&pair[0][i], &pair[1][i]); why != "" {
+				return why
+			}
+			pair[1][i].Image, pair[1][i].Resources = pair[0][i].Image, pair[0][i].Resources
 		}
 	}
-	if len(now.EphemeralContainers) < len(old.EphemeralContainers) || !equality.Semantic.DeepEqual(old.EphemeralContainers, now.EphemeralContainers[:len(old.EphemeralContainers)]) {
+	rest.ActiveDeadlineSeconds, rest.Tolerations = old.ActiveDeadlineSeconds, old.Tolerations
+	rest.EphemeralContainers = old.EphemeralContainers
+	if !equality.Semantic.DeepEqual(old, rest) {
+		return fmt.Sprintf("the specification of a pod cannot be changed, but for %s; delete the ShadowPod and create it again",
+			"images, activeDeadlineSeconds, cpu and memory, and additional tolerations and ephemeral containers")
+	}
+	return ""
+}
+
+// whyNotAdded returns what is wrong with the lists that only grow.
+func whyNotAdded(old, now *corev1.PodSpec) string {
+	if len(now.Tolerations) < len(old.Tolerations) || !equality.Semantic.DeepEqual(old.Tolerations, now.Tolerations[:len(old.Tolerations)]) {
+		return "tolerations can only be added"
+	}
+	if len(now.EphemeralContainers) < len(old.EphemeralContainers) ||
+		!equality.Semantic.DeepEqual(old.EphemeralContainers, now.EphemeralContainers[:len(old.EphemeralContainers)]) {
 		return "ephemeral containers can only be added"
 	}
 	for i := range now.EphemeralContainers {
@@ -32,18 +52,30 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 			return "ephemeral containers have no resources of their own"
 		}
 	}
-	rest := now.DeepCopy()
-	for i := range rest.Containers {
-		rest.Containers[i].Image = old.Containers[i].Image
+	return ""
+}
+
+// whyNotResized returns why a container may not have these resources after those: as in a Pod that is resized in place, only cpu
+// and memory change, and none is taken away.
+func whyNotResized(old, now *corev1.Container) string {
+	if !equality.Semantic.DeepEqual(old.Resources.Claims, now.Resources.Claims) {
+		return fmt.Sprintf("the resource claims of container %q cannot be changed", old.Name)
 	}
-	for i := range rest.InitContainers {
-		rest.InitContainers[i].Image = old.InitContainers[i].Image
-	}
-	rest.ActiveDeadlineSeconds, rest.Tolerations = old.ActiveDeadlineSeconds, old.Tolerations
-	rest.EphemeralContainers = old.EphemeralContainers
-	if !equality.Semantic.DeepEqual(old, rest) {
-		return fmt.Sprintf("the specification of a pod cannot be changed, but for %s; delete the ShadowPod and create it again",
-			"images, activeDeadlineSeconds and additional tolerations and ephemeral containers")
+	for _, pair := range [][2]corev1.ResourceList{{old.Resources.Requests, now.Resources.Requests}, {old.Resources.Limits, now.Resources.Limits}} {
+		for name := range pair[0] {
+			if _, there := pair[1][name]; !there {
+				return fmt.Sprintf("requests and limits of container %q cannot be removed", old.Name)
+			}
+		}
+		for name, after := range pair[1] {
+			before, there := pair[0][name]
+			switch same := there && after.Cmp(before) == 0; {
+			case !same && name != corev1.ResourceCPU && name != corev1.ResourceMemory:
+				return fmt.Sprintf("of the resources of container %q only cpu and memory can be changed", old.Name)
+			case after.Sign() < 0:
+				return fmt.Sprintf("the %s of container %q is negative", name, old.Name)
+			}
+		}
 	}
 	return ""
 }

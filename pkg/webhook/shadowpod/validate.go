@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,7 +108,7 @@ func (w *webhook) grant(ctx context.Context, consumer, user string) (*offloading
 }
 
 // update decides about a change of a ShadowPod.
-func (w *webhook) update(req admission.Request) admission.Response {
+func (w *webhook) update(ctx context.Context, req admission.Request) admission.Response {
 	shadow, err := decode(req.Object.Raw, true)
 	if err != nil {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", err)
@@ -117,22 +118,55 @@ func (w *webhook) update(req admission.Request) admission.Response {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	consumer := consumerOf(req.UserInfo.Groups)
-	if consumer != "" && old.Labels[offloadingv1beta1.CreatorUserLabel] != capacity.UserLabel(req.UserInfo.Username) {
-		return refuse(offloadingv1beta1.ReasonPodRefused, "the ShadowPod was created by another user")
-	}
-	for _, label := range []string{offloadingv1beta1.OriginLabel, offloadingv1beta1.CreatorUserLabel} {
-		if shadow.Labels[label] != old.Labels[label] {
-			return refuse(offloadingv1beta1.ReasonPodRefused, "the label %s cannot be changed", label)
-		}
-	}
-	if consumer != "" && (len(shadow.Finalizers) > len(old.Finalizers) || len(shadow.OwnerReferences) > len(old.OwnerReferences)) {
-		return refuse(offloadingv1beta1.ReasonPodRefused, "a ShadowPod has no finalizers and no owner references")
-	}
-	if why := whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod); why != "" {
+	if why := whyUnchangeable(old, shadow, consumer, req.UserInfo.Username); why != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%s", why)
 	}
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
+	}
+	if consumer == "" || !w.Enforce || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
+		return admission.Allowed("")
+	}
+	return w.chargeChange(ctx, req, shadow, consumer)
+}
+
+// whyUnchangeable returns why one ShadowPod may not follow another, or nothing if it may. The consumer is empty if somebody of
+// this cluster writes, who may do more.
+func whyUnchangeable(old, shadow *offloadingv1beta1.ShadowPod, consumer, user string) string {
+	if consumer != "" && old.Labels[offloadingv1beta1.CreatorUserLabel] != capacity.UserLabel(user) {
+		return "the ShadowPod was created by another user"
+	}
+	for _, label := range []string{offloadingv1beta1.OriginLabel, offloadingv1beta1.CreatorUserLabel} {
+		if shadow.Labels[label] != old.Labels[label] {
+			return fmt.Sprintf("the label %s cannot be changed", label)
+		}
+	}
+	if consumer != "" && (len(shadow.Finalizers) > len(old.Finalizers) || len(shadow.OwnerReferences) > len(old.OwnerReferences)) {
+		return "a ShadowPod has no finalizers and no owner references"
+	}
+	return whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod)
+}
+
+// sameRequests tells whether two specifications take the same of a grant.
+func sameRequests(a, b *corev1.PodSpec) bool {
+	return equality.Semantic.DeepEqual(capacity.PodRequests(a), capacity.PodRequests(b))
+}
+
+// chargeChange holds a ShadowPod that is resized against its user's Quota.
+func (w *webhook) chargeChange(ctx context.Context, req admission.Request, shadow *offloadingv1beta1.ShadowPod, consumer string) admission.Response {
+	grant, err := w.grant(ctx, consumer, req.UserInfo.Username)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case grant == nil:
+		return refuse(offloadingv1beta1.ReasonQuotaExceeded, "the provider has no Quota for user %s: the ResourceSlice is gone", req.UserInfo.Username)
+	case !w.book.ready():
+		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the provider is counting the pods that exist; try again"))
+	}
+	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
+	creator := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
+	if refusal := w.book.ledger.Change(key, creator, grant, &shadow.Spec.Pod, w.Clock.Now(), ptr.Deref(req.DryRun, false)); refusal != nil {
+		return refuse(refusal.Reason, "%s", refusal.Message)
 	}
 	return admission.Allowed("")
 }

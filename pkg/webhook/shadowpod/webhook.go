@@ -131,7 +131,7 @@ func (w *webhook) validate(ctx context.Context, req admission.Request) admission
 	case admissionv1.Create:
 		return w.create(ctx, req)
 	case admissionv1.Update:
-		return w.update(req)
+		return w.update(ctx, req)
 	default:
 		return admission.Allowed("")
 	}

@@ -198,6 +198,35 @@ func TestWithoutEnforcement(t *testing.T) {
 	}
 }
 
+func requesting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
+	return func(s *offloadingv1beta1.ShadowPod) {
+		s.Spec.Pod.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+	}
+}
+
+// V9: growing pods share the grant with the others.
+func TestPodsThatGrowShareTheGrant(t *testing.T) {
+	w := newWebhook(t, false)
+	live := map[string]*offloadingv1beta1.ShadowPod{}
+	for _, name := range []string{"a", "b"} {
+		live[name] = shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = name }, requesting("cpu", "500m"))
+		w.book.OnAdd(live[name], true)
+	}
+	resize := func(name, cpu string) bool {
+		now := live[name].DeepCopy()
+		requesting("cpu", cpu)(now)
+		return w.validate(context.Background(), request(t, admissionv1.Update, live[name], now, func(r *admission.Request) { r.Name = name })).Allowed
+	}
+	if !resize("a", "1500m") || !resize("a", "1500m") || resize("b", "600m") {
+		t.Error("one pod grows to what is left of the grant, the other one cannot grow then")
+	}
+	smaller := live["a"].DeepCopy()
+	w.book.OnUpdate(live["a"], smaller)
+	if !resize("b", "1") {
+		t.Error("what was freed is not free")
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	type change = func(*offloadingv1beta1.ShadowPod)
 	other := func(r *admission.Request) { r.UserInfo.Username = "liqo.io:slice:second-0123456789ab" }
@@ -232,12 +261,28 @@ func TestUpdate(t *testing.T) {
 		"a container less": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers = nil }, same, "PodRefused: containers cannot be added or removed"},
 		"V9: smaller requests to free the grant": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources = corev1.ResourceRequirements{}
-		}, same, "PodRefused: the specification"},
-		"V12: another origin":      {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},
-		"V9: another creator":      {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "x" }, same, "PodRefused: the label liqo.io/creator-user cannot"},
-		"another slice's user":     {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, other, "PodRefused: the ShadowPod was created by another user"},
-		"an administrator's label": {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, local, ""},
-		"a finalizer":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }, same, "PodRefused: a ShadowPod has no finalizers"},
+		}, same, "PodRefused: requests and limits of container \"c\" cannot be removed"},
+		"a smaller request":                         {nil, requesting("cpu", "500m"), same, ""},
+		"a larger request":                          {nil, requesting("cpu", "2"), same, ""},
+		"V9: a larger request than what is granted": {nil, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: a negative request in place":           {nil, requesting("cpu", "-1"), same, "PodRefused: the cpu of container"},
+		"a limit that was not there": {nil, func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+		}, same, ""},
+		"a request that was not there": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, requesting("cpu", "1"), same, ""},
+		"V9: too much that was not there": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: a request of what was not granted": {nil, requesting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"V9: something else that was not there": {nil, requesting("example.com/gpu", "1"), same, "PodRefused: of the resources of container \"c\" only cpu"},
+		"V9: more of something else":            {requesting("example.com/gpu", "1"), requesting("example.com/gpu", "2"), same, "PodRefused: of the resources of container \"c\" only cpu"},
+		"V12: another origin":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},
+		"V9: another creator":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "x" }, same, "PodRefused: the label liqo.io/creator-user cannot"},
+		"another slice's user":                  {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, other, "PodRefused: the ShadowPod was created by another user"},
+		"an administrator's label":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, local, ""},
+		"a finalizer":                           {nil, func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }, same, "PodRefused: a ShadowPod has no finalizers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := shadow()
@@ -246,7 +291,9 @@ func TestUpdate(t *testing.T) {
 			}
 			now := old.DeepCopy()
 			tc.after(now)
-			got := newWebhook(t, false).validate(context.Background(), request(t, admissionv1.Update, old, now, tc.as))
+			w := newWebhook(t, false)
+			w.book.OnAdd(old, true)
+			got := w.validate(context.Background(), request(t, admissionv1.Update, old, now, tc.as))
 			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
 				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
 			}

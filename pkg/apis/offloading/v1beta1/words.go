@@ -219,6 +219,8 @@ const (
 	ReasonPodCreationFailed = "FailedCreatePod"
 	// ReasonDebugFailed: an ephemeral container could not be added to the pod; the message says why.
 	ReasonDebugFailed = "FailedDebug"
+	// ReasonResizeFailed: the pod could not be resized and runs on as it is.
+	ReasonResizeFailed = "FailedResize"
 	// ReasonPodTerminated: the pod finished.
 	ReasonPodTerminated = "PodTerminated"
 	// ReasonPodConflict: a pod of that name exists and is not this consumer's.

@@ -15,63 +15,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/placement"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 var key = types.NamespacedName{Namespace: "liqo-tenant-rome", Name: "milan"}
 
 type world struct {
 	*testing.T
-	client.Client
+	*fakeapi.Server
 	r      *reconciler
-	writes int
 	result ctrl.Result
 	last   error
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, authv1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w := &world{T: t}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&offloadingv1beta1.NamespaceMap{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				w.writes++
-				o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.writes)))
-				if ns, ok := o.(*corev1.Namespace); ok && strings.HasPrefix(ns.Name, "stuck") {
-					ns.Finalizers = []string{"test/stuck"}
-				}
-				return c.Create(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				w.writes++
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				w.writes++
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				w.writes++
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
+	w.Server = fakeapi.New(t, fakeapi.Options{
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, authv1beta1.AddToScheme}, Objects: objects,
+		Build: func(b *fake.ClientBuilder) { b.WithStatusSubresource(&offloadingv1beta1.NamespaceMap{}) },
+		Creating: func(o client.Object) error {
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.Writes)))
+			if ns, ok := o.(*corev1.Namespace); ok && strings.HasPrefix(ns.Name, "stuck") {
+				ns.Finalizers = []string{"test/stuck"}
+			}
+			return nil
+		},
+	})
 	w.r = &reconciler{Client: w.Client, Options: Options{Live: w.Client, Clock: testclock.NewFakePassiveClock(time.Unix(0, 0)),
 		Rules: placement.TwinRules{SystemNamespaces: []string{"liqo"}, MaxNamespaces: 5}, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"},
 		ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("10")}}, Manager: binding.ServiceAccount("liqo", "liqo-controller-manager")}}
@@ -80,13 +60,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func (w *world) pass() {
 	w.Helper()
-	for range 20 {
-		before := w.writes
-		if w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); w.writes == before || w.last != nil {
-			return
-		}
-	}
-	w.Fatal("the controller does not come to rest")
+	w.Rest(w, func() bool {
+		w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		return w.last != nil
+	})
 }
 
 func mapOf(desired map[string]string) *offloadingv1beta1.NamespaceMap {
@@ -180,10 +157,10 @@ func TestTwinIsMade(t *testing.T) {
 	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: "liqo"}, &quota); err != nil {
 		t.Error(err)
 	}
-	before := w.writes
+	before := w.Writes
 	w.pass()
-	if w.writes != before {
-		t.Errorf("%d writes at rest", w.writes-before)
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
 	}
 }
 
@@ -325,10 +302,10 @@ func TestNoTenantNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.desire(map[string]string{"new": "new-rome"})
-	before := w.writes
+	before := w.Writes
 	w.pass()
-	if w.last == nil || w.writes != before || w.namespace("shop-rome") == nil || w.namespace("new-rome") != nil {
-		t.Errorf("error %v, %d writes", w.last, w.writes-before)
+	if w.last == nil || w.Writes != before || w.namespace("shop-rome") == nil || w.namespace("new-rome") != nil {
+		t.Errorf("error %v, %d writes", w.last, w.Writes-before)
 	}
 }
 

@@ -15,25 +15,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 var key = types.NamespacedName{Namespace: "shop", Name: "offloading"}
 
 type world struct {
 	*testing.T
-	client.Client
+	*fakeapi.Server
 	r      *reconciler
-	writes int
 	result ctrl.Result
 	last   error
 }
@@ -41,34 +39,15 @@ type world struct {
 // newWorld is a consumer with the providers milan (two nodes, one of them with a GPU) and naples.
 func newWorld(t *testing.T, nso *offloadingv1beta1.NamespaceOffloading, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	objects = append(objects, nso, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, vnode("milan", "milan", nil), vnode("milan", "milan-gpu", map[string]string{"gpu": "yes"}),
 		vnode("naples", "naples", map[string]string{"region": "south"}), nsmap("milan"), nsmap("naples"))
 	w := &world{T: t}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&offloadingv1beta1.NamespaceOffloading{}, &offloadingv1beta1.NamespaceMap{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				w.writes++
-				return c.Create(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				w.writes++
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				w.writes++
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				w.writes++
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
+	w.Server = fakeapi.New(t, fakeapi.Options{
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme}, Objects: objects,
+		Build: func(b *fake.ClientBuilder) {
+			b.WithStatusSubresource(&offloadingv1beta1.NamespaceOffloading{}, &offloadingv1beta1.NamespaceMap{})
+		},
+	})
 	w.r = &reconciler{Client: w.Client, Options: Options{ClusterID: "rome", Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}}
 	return w
 }
@@ -90,13 +69,10 @@ func offloading(spec offloadingv1beta1.NamespaceOffloadingSpec) *offloadingv1bet
 
 func (w *world) pass() {
 	w.Helper()
-	for range 20 {
-		before := w.writes
-		if w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); w.writes == before || w.last != nil {
-			return
-		}
-	}
-	w.Fatal("the controller does not come to rest")
+	w.Rest(w, func() bool {
+		w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		return w.last != nil
+	})
 }
 
 func (w *world) nso() *offloadingv1beta1.NamespaceOffloading {
@@ -203,10 +179,10 @@ func TestOffloadingToAll(t *testing.T) {
 	if twins := w.nso().Status.RemoteNamespacesConditions; len(twins) != 2 || w.nso().Status.RemoteNamespaceName != "shop-rome" {
 		t.Errorf("status %+v", w.nso().Status)
 	}
-	before := w.writes
+	before := w.Writes
 	w.pass()
-	if w.writes != before {
-		t.Errorf("%d writes at rest", w.writes-before)
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
 	}
 }
 

@@ -32,52 +32,80 @@ type claims struct {
 
 // holder is a ShadowPod with a claim.
 type holder struct {
-	uid  types.UID
-	user string
+	uid    types.UID
+	user   string
+	amount corev1.ResourceList
 }
 
 func newClaims() *claims {
-	// Every reservation is settled at once.
-	return &claims{ledger: capacity.NewLedger(time.Minute), holders: map[types.NamespacedName]holder{}}
+	// Nothing is reserved: what fits is entered at once.
+	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{}}
 }
 
-// claim makes sure that a ShadowPod which is about to get a Pod has a share of its user's grant. Whoever has one keeps it as long
-// as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
+// claim makes sure that a ShadowPod which is about to get a Pod, or another size of it, has a share of its user's grant. Whoever
+// has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
 func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
 	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
 	if !r.Enforce || user == "" {
 		return nil
 	}
-	c := r.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
 	if err := r.loadClaims(ctx); err != nil {
 		return err
 	}
-	key := client.ObjectKeyFromObject(shadow)
-	if c.holders[key].uid == shadow.UID {
-		return nil
-	}
-	c.forget(key)
 	grant, err := r.grant(ctx, shadow, user)
 	if err != nil {
 		return err
 	}
-	if grant != nil {
-		refusal := c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
-		if refusal != nil {
-			// Somebody may have gone without this controller having looked at it yet.
-			if err := r.sweep(ctx, user); err != nil {
-				return err
-			}
-			refusal = c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, r.Clock.Now(), false)
+	refusal := r.claims.fit(shadow, user, grant, r.Clock.Now())
+	if refusal != nil {
+		// Somebody may have gone without this controller having looked at it yet.
+		if err := r.sweep(ctx, user); err != nil {
+			return err
 		}
-		if refusal != nil {
-			return reconcile.Refuse(refusal.Reason, refusal)
-		}
+		refusal = r.claims.fit(shadow, user, grant, r.Clock.Now())
 	}
-	c.hold(shadow, user)
+	if refusal != nil {
+		return reconcile.Refuse(refusal.Reason, refusal)
+	}
 	return nil
+}
+
+// fit enters a ShadowPod with what it asks for, if the grant (nil: unknown) has room for what it does not hold already. What its
+// Pod still has of another size stays entered as well; see settle. The caller locks.
+func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
+	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
+	held := c.holders[key]
+	has := held.uid == shadow.UID
+	if !has {
+		c.forget(key)
+	}
+	var refusal *capacity.Refusal
+	switch {
+	case grant == nil:
+	case has:
+		refusal = c.ledger.Change(key, user, grant, &shadow.Spec.Pod, now, true)
+	default:
+		refusal = c.ledger.Admit(key, user, grant, &shadow.Spec.Pod, now, true)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	if has {
+		amount = capacity.Larger(held.amount, amount)
+	}
+	c.hold(shadow, user, amount)
+	return nil
+}
+
+// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more.
+func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if has := c.holders[client.ObjectKeyFromObject(shadow)]; has.uid == shadow.UID {
+		c.hold(shadow, has.user, capacity.Taken(&shadow.Spec.Pod, pod))
+	}
 }
 
 // grant is what the user was granted, nil if nothing is known of it. A cordon and rules about what a pod declares are for new
@@ -113,18 +141,25 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 	if err := r.List(ctx, &pods, client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
 		return fmt.Errorf("listing the Pods of ShadowPods: %w", err)
 	}
-	running := map[types.UID]bool{}
+	running := map[types.UID]*corev1.Pod{}
 	for i := range pods.Items {
 		if owner := metav1.GetControllerOf(&pods.Items[i]); owner != nil {
-			running[owner.UID] = true
+			running[owner.UID] = &pods.Items[i]
 		}
 	}
 	for i := range shadows.Items {
 		shadow := &shadows.Items[i]
+		pod := running[shadow.UID]
 		// A Pod that is just being replaced shows in the phase.
-		if !Terminal(shadow.Status.Phase) && (running[shadow.UID] || shadow.Status.Phase != "") {
-			r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel])
+		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
+			continue
 		}
+		amount := capacity.PodRequests(&shadow.Spec.Pod)
+		if pod != nil && shadow.Generation > 1 {
+			// A resize may have been refused.
+			amount = capacity.Taken(&shadow.Spec.Pod, pod)
+		}
+		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
 	}
 	r.claims.loaded = true
 	return nil
@@ -154,11 +189,11 @@ func (c *claims) release(key types.NamespacedName) {
 	c.forget(key)
 }
 
-// hold enters a ShadowPod. The caller locks.
-func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string) {
+// hold enters a ShadowPod with what it takes. The caller locks.
+func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
 	key := client.ObjectKeyFromObject(shadow)
-	c.holders[key] = holder{uid: shadow.UID, user: user}
-	c.ledger.Observe(key, capacity.Entry{User: user, Amount: capacity.PodRequests(&shadow.Spec.Pod)})
+	c.holders[key] = holder{uid: shadow.UID, user: user, amount: amount}
+	c.ledger.Observe(key, capacity.Entry{User: user, Amount: amount})
 }
 
 // forget takes a ShadowPod out. The caller locks.

@@ -14,28 +14,29 @@ import (
 
 // In twin namespaces, bound there: pods/ephemeralcontainers patch.
 
-// debug gives the Pod the ephemeral containers that the ShadowPod got since. What the provider's rules refuse is told by an
-// Event and not tried again until something changes: the pod itself is in order.
+// debug gives the Pod the ephemeral containers that the ShadowPod got since, one by one: what the provider's rules refuse is told
+// by an Event, is not tried again until something changes, and keeps no other one away. The pod itself is in order.
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
-	changed := s.pod.DeepCopy()
 	for _, wanted := range s.shadow.Spec.Pod.EphemeralContainers {
-		if !slices.ContainsFunc(s.pod.Spec.EphemeralContainers, func(has corev1.EphemeralContainer) bool { return has.Name == wanted.Name }) {
-			changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
+		if slices.ContainsFunc(s.pod.Spec.EphemeralContainers, func(has corev1.EphemeralContainer) bool { return has.Name == wanted.Name }) {
+			continue
 		}
-	}
-	if len(changed.Spec.EphemeralContainers) == len(s.pod.Spec.EphemeralContainers) {
-		return nil
-	}
-	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
-		return nil // admission said so already
-	}
-	err := r.SubResource("ephemeralcontainers").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonDebugFailed, "AddEphemeralContainer", "%v", err)
-		return nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("adding ephemeral containers to Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
+		if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
+			return nil // admission said so already
+		}
+		changed := s.pod.DeepCopy()
+		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
+		err := r.SubResource("ephemeralcontainers").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
+			s.pod = changed
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonDebugFailed, "AddEphemeralContainer", "%v", err)
+		case apierrors.IsNotFound(err):
+			return nil
+		default:
+			return fmt.Errorf("adding ephemeral container %s to Pod %s/%s: %w", wanted.Name, s.pod.Namespace, s.pod.Name, err)
+		}
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func TestEphemeralContainersAreAdded(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "first" || got[1].Name != "second" || got[1].TargetContainerName != "c" {
 		t.Errorf("ephemeral containers are %v", got)
 	}
-	before := w.writes
-	if _, err := w.pass(); err != nil || w.writes != before {
-		t.Errorf("%d more writes, error %v", w.writes-before, err)
+	before := w.Writes
+	if _, err := w.pass(); err != nil || w.Writes != before {
+		t.Errorf("%d more writes, error %v", w.Writes-before, err)
 	}
 }

@@ -209,7 +209,7 @@ func (r *reconciler) follow(ctx context.Context, s *scope) error {
 		alter(&changed.Spec, &s.shadow.Spec.Pod)
 	}
 	if equality.Semantic.DeepEqual(s.pod, changed) {
-		return r.debug(ctx, s)
+		return errors.Join(r.debug(ctx, s), r.resize(ctx, s))
 	}
 	if err := r.Patch(ctx, changed, client.MergeFromWithOptions(s.pod, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)

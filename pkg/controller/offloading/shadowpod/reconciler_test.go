@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 var key = types.NamespacedName{Namespace: "shop-rome", Name: "web"}
@@ -32,46 +32,25 @@ var key = types.NamespacedName{Namespace: "shop-rome", Name: "web"}
 // world is one provider with one ShadowPod.
 type world struct {
 	*testing.T
-	client.Client
+	*fakeapi.Server
 	reconciler *reconciler
-	writes     int
 	refuse     error
 	clock      *testclock.FakePassiveClock
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w := &world{T: t, clock: testclock.NewFakePassiveClock(start)}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&offloadingv1beta1.ShadowPod{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if w.refuse != nil {
-					return w.refuse
-				}
-				w.writes++
-				o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
-				o.SetUID(types.UID("pod-uid"))
-				return c.Create(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				w.writes++
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				w.writes++
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				w.writes++
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
+	w.Server = fakeapi.New(t, fakeapi.Options{
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme}, Objects: objects,
+		Build: func(b *fake.ClientBuilder) { b.WithStatusSubresource(&offloadingv1beta1.ShadowPod{}) },
+		Creating: func(o client.Object) error {
+			o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
+			o.SetUID(types.UID("pod-uid"))
+			return w.refuse
+		},
+		Resizing: func() error { return w.refuse },
+	})
 	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
 		Check: func(spec *corev1.PodSpec) field.ErrorList {
 			if spec.HostNetwork {
@@ -83,17 +62,13 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 // pass reconciles until nothing is written any more and returns the last error.
-func (w *world) pass() (ctrl.Result, error) {
+func (w *world) pass() (result ctrl.Result, err error) {
 	w.Helper()
-	for range 20 {
-		before := w.writes
-		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		if w.writes == before || err != nil && !apierrors.IsConflict(err) {
-			return result, err
-		}
-	}
-	w.Fatal("the controller does not come to rest")
-	return ctrl.Result{}, nil
+	w.Rest(w, func() bool {
+		result, err = w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		return err != nil && !apierrors.IsConflict(err)
+	})
+	return result, err
 }
 
 func (w *world) pod() *corev1.Pod {
@@ -166,13 +141,13 @@ func TestPodIsMadeAsItShould(t *testing.T) {
 	if diff := cmp.Diff(want, w.pod(), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "CreationTimestamp", "UID")); diff != "" {
 		t.Error(diff)
 	}
-	if w.writes != 1 {
-		t.Errorf("%d writes for a pod that is pending, want the pod alone", w.writes)
+	if w.Writes != 1 {
+		t.Errorf("%d writes for a pod that is pending, want the pod alone", w.Writes)
 	}
 	w.set(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
-	before := w.writes
-	if _, err := w.pass(); err != nil || w.writes != before || w.ready() != "" {
-		t.Errorf("error %v, %d writes for a pod that runs, ready %q: a healthy pod is told by itself", err, w.writes-before, w.ready())
+	before := w.Writes
+	if _, err := w.pass(); err != nil || w.Writes != before || w.ready() != "" {
+		t.Errorf("error %v, %d writes for a pod that runs, ready %q: a healthy pod is told by itself", err, w.Writes-before, w.ready())
 	}
 }
 
@@ -345,8 +320,8 @@ func TestRefusals(t *testing.T) {
 			if (result.RequeueAfter > 0) != tc.retried || (err == nil) != tc.retried {
 				t.Errorf("again in %s, error %v", result.RequeueAfter, err)
 			}
-			writes := w.writes
-			if _, _ = w.pass(); w.writes != writes {
+			writes := w.Writes
+			if _, _ = w.pass(); w.Writes != writes {
 				t.Error("the same refusal is written again")
 			}
 			w.refuse = nil

@@ -110,10 +110,10 @@ func TestAccountGetsTheRightsOfItsNode(t *testing.T) {
 	if w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan") {
 		t.Error("it may ask for a certificate, which it does not need")
 	}
-	before := w.writes
+	before := w.Writes
 	w.pass()
-	if w.writes != before {
-		t.Errorf("%d writes at rest", w.writes-before)
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
 	}
 	w.begone()
 	w.pass()

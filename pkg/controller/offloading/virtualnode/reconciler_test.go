@@ -16,27 +16,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 var key = types.NamespacedName{Namespace: "liqo-tenant-milan", Name: "milan"}
 
 type world struct {
 	*testing.T
-	client.Client
+	*fakeapi.Server
 	r       *reconciler
 	clock   *testclock.FakePassiveClock
-	writes  int
 	evicted []string
 	pdb     bool
 	last    error
@@ -49,47 +47,26 @@ func tenantNamespace() *corev1.Namespace {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	options := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "virtual-kubelet-default"}, Spec: *template()}
 	w := &world{T: t, clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, options)...).
-		WithStatusSubresource(&offloadingv1beta1.VirtualNode{}).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				w.writes++
-				o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.writes)))
-				return c.Create(ctx, o, opts...)
-			},
-			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				w.writes++
-				return c.Update(ctx, o, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				w.writes++
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				w.writes++
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-			SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
-				if w.pdb {
-					return apierrors.NewTooManyRequests("budget", 1)
-				}
-				w.evicted = append(w.evicted, o.GetName())
-				return c.Delete(ctx, o)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				w.writes++
-				return c.Delete(ctx, o, opts...)
-			},
-		}).Build()
+	w.Server = fakeapi.New(t, fakeapi.Options{
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme}, Objects: append(objects, options),
+		Build: func(b *fake.ClientBuilder) {
+			b.WithStatusSubresource(&offloadingv1beta1.VirtualNode{})
+			b.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
+		},
+		Creating: func(o client.Object) error {
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.Writes)))
+			return nil
+		},
+		Evict: func(ctx context.Context, c client.Client, o client.Object) error {
+			if w.pdb {
+				return apierrors.NewTooManyRequests("budget", 1)
+			}
+			w.evicted = append(w.evicted, o.GetName())
+			return c.Delete(ctx, o)
+		},
+	})
 	w.r = &reconciler{Client: w.Client, Options: Options{ClusterID: "rome", Clock: w.clock}.withDefaults(w.Client)}
 	return w
 }
@@ -97,13 +74,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 // pass reconciles until nothing is written any more.
 func (w *world) pass() {
 	w.Helper()
-	for range 20 {
-		before := w.writes
-		if w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); w.writes == before || w.last != nil {
-			return
-		}
-	}
-	w.Fatal("the controller does not come to rest")
+	w.Rest(w, func() bool {
+		w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		return w.last != nil
+	})
 }
 
 func (w *world) is(o client.Object, name string) bool {
@@ -212,10 +186,10 @@ func TestVirtualNodeComesUp(t *testing.T) {
 	}
 	// Acceptance 6: a restart makes no write.
 	w.r = &reconciler{Client: w.Client, Options: w.r.Options}
-	before := w.writes
+	before := w.Writes
 	w.pass()
-	if w.writes != before {
-		t.Errorf("%d writes at rest", w.writes-before)
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
 	}
 }
 

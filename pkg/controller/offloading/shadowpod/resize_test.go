@@ -1,0 +1,159 @@
+package shadowpod
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// ask changes what a ShadowPod asks for, as its virtual kubelet does.
+func (w *world) ask(name, cpu string) {
+	w.Helper()
+	var live offloadingv1beta1.ShadowPod
+	if err := w.Get(context.Background(), types.NamespacedName{Namespace: key.Namespace, Name: name}, &live); err != nil {
+		w.Fatal(err)
+	}
+	live.Spec.Pod.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	live.Generation = 2
+	if err := w.Update(context.Background(), &live); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// has is what the Pod of a ShadowPod asks for.
+func (w *world) has(name string) string {
+	w.Helper()
+	var pod corev1.Pod
+	if err := w.Get(context.Background(), types.NamespacedName{Namespace: key.Namespace, Name: name}, &pod); err != nil {
+		w.Fatal(err)
+	}
+	return pod.Spec.Containers[0].Resources.Requests.Cpu().String()
+}
+
+func TestAPodIsResizedWithinTheGrant(t *testing.T) {
+	w := enforcing(t, "3", asking("a", "1"), asking("b", "1"), asking("c", "1"))
+	w.run("a", "b")
+	for _, step := range []struct {
+		cpu, want string
+	}{{"2", "2"}, {"3", "2"}} {
+		w.ask("a", step.cpu)
+		w.run("a")
+		if got := w.has("a"); got != step.want {
+			t.Errorf("asking for %s, the Pod has %s, want %s", step.cpu, got, step.want)
+		}
+	}
+	before := w.Writes
+	w.run("a", "b")
+	if w.Writes != before {
+		t.Errorf("%d writes at rest", w.Writes-before)
+	}
+}
+
+// What the provider's own rules refuse is told, costs nothing of the grant, and is tried again.
+func TestARefusedResizeIsToldAndTriedAgain(t *testing.T) {
+	w := enforcing(t, "3", asking("a", "1"), asking("b", "2"))
+	told := events.NewFakeRecorder(10)
+	w.reconciler.Events = told
+	w.run("a")
+	w.ask("a", "3")
+	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 2"))
+	again := func() time.Duration {
+		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	if after := again(); after != reconcile.RefusedRetry {
+		t.Errorf("it is tried again in %s", after)
+	}
+	if event := <-told.Events; !strings.Contains(event, "FailedResize") || !strings.Contains(event, "maximum cpu usage per Pod is 2") {
+		t.Errorf("the Event is %q", event)
+	}
+	w.refuse = nil
+	if diff := cmp.Diff(map[string]string{"b": "runs"}, w.run("b")); diff != "" {
+		t.Error(diff)
+	}
+	w.removeShadow("b")
+	w.run("b")
+	if after := again(); after != 0 || w.has("a") != "3" {
+		t.Errorf("when it may, the Pod has %s, and it is tried again in %s", w.has("a"), after)
+	}
+}
+
+// V9: a smaller size frees what it frees when the Pod has it, not when it is asked for.
+func TestASmallerSizeFreesNothingBeforeItIsThere(t *testing.T) {
+	for name, restart := range map[string]bool{"in one go": false, "over a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			w := enforcing(t, "3", asking("a", "3"), asking("b", "2"))
+			w.run("a")
+			status := func(cpu string) {
+				var pod corev1.Pod
+				if err := w.Get(context.Background(), types.NamespacedName{Namespace: key.Namespace, Name: "a"}, &pod); err != nil {
+					t.Fatal(err)
+				}
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}
+				if err := w.Client.Status().Update(context.Background(), &pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			status("3")
+			w.ask("a", "1")
+			w.run("a")
+			if got := w.has("a"); got != "1" {
+				t.Fatalf("the Pod has %s", got)
+			}
+			if restart {
+				newWorldFrom(w)
+			}
+			if diff := cmp.Diff(map[string]string{"a": "runs", "b": "QuotaExceeded"}, w.run("a", "b")); diff != "" {
+				t.Error(diff)
+			}
+			status("1")
+			if diff := cmp.Diff(map[string]string{"a": "runs", "b": "runs"}, w.run("a", "b")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What only the Pod has belongs to the provider, and a ShadowPod that never changed changes nothing.
+func TestWhatTheProviderGaveStays(t *testing.T) {
+	w := newWorld(t, asking("a", "1"))
+	w.run("a")
+	k := types.NamespacedName{Namespace: key.Namespace, Name: "a"}
+	var pod corev1.Pod
+	if err := w.Get(context.Background(), k, &pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1Gi")}
+	if err := w.Client.Update(context.Background(), &pod); err != nil {
+		t.Fatal(err)
+	}
+	w.run("a")
+	if got := w.has("a"); got != "100m" {
+		t.Errorf("an unchanged ShadowPod made the Pod's request %s", got)
+	}
+	w.ask("a", "2")
+	w.run("a")
+	if err := w.Get(context.Background(), client.ObjectKeyFromObject(&pod), &pod); err != nil {
+		t.Fatal(err)
+	}
+	if requests := pod.Spec.Containers[0].Resources.Requests; requests.Cpu().String() != "2" || requests.Memory().String() != "1Gi" {
+		t.Errorf("requests are %v", requests)
+	}
+}

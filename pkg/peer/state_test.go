@@ -1,0 +1,22 @@
+package peer
+
+import "testing"
+
+func TestOnlyAPeerThatWasAskedIsLost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state State
+		want  bool
+	}{
+		"it answers":                          {State{Connected: true, Reason: ReasonConnected}, false},
+		"it answers, new credentials are bad": {State{Connected: true, Reason: ReasonInvalidKubeconfig}, false},
+		"there are no credentials yet":        {State{Reason: ReasonNoCredentials}, false},
+		"the first answer is awaited":         {State{Reason: ReasonProbing}, false},
+		"it does not answer":                  {State{Reason: ReasonUnreachable}, true},
+		"it does not accept us":               {State{Reason: ReasonUnauthorized}, true},
+		"the only credentials are not usable": {State{Reason: ReasonInvalidKubeconfig}, true},
+	} {
+		if got := tc.state.Lost(); got != tc.want {
+			t.Errorf("%s: lost is %v", name, got)
+		}
+	}
+}

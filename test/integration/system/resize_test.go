@@ -1,0 +1,154 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+// ask resizes a pod at rome as its user does.
+func ask(t *testing.T, p *corev1.Pod, cpu string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":%q},"limits":{"cpu":%q}}}]}}`, cpu, cpu)
+	_, err := env.Rome.Kube.CoreV1().Pods(p.Namespace).Patch(t.Context(), p.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "resize")
+	fixture.Must(t, "resizing a pod to "+cpu, err)
+}
+
+// actuate says at milan what a kubelet says of a pod that has so much cpu; conditions are those about its resize.
+func actuate(t *testing.T, twin *corev1.Pod, cpu string, about ...corev1.PodCondition) {
+	t.Helper()
+	fixture.Must(t, "reading the remote pod", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(twin), twin))
+	before := twin.DeepCopy()
+	amount := quantities("cpu", cpu)
+	container := &twin.Status.ContainerStatuses[0]
+	container.Resources, container.AllocatedResources = &corev1.ResourceRequirements{Requests: amount, Limits: amount}, amount
+	kept := twin.Status.Conditions[:0:0]
+	for _, c := range twin.Status.Conditions {
+		if c.Type != corev1.PodResizeInProgress {
+			kept = append(kept, c)
+		}
+	}
+	twin.Status.Conditions = append(kept, about...)
+	fixture.Must(t, "writing the status of the remote pod", env.Milan.Client.Status().Patch(t.Context(), twin, client.MergeFrom(before)))
+}
+
+// awaitPod waits until a pod of rome is as wanted.
+func awaitPod(t *testing.T, p *corev1.Pod, what string, ask func(*corev1.Pod) bool) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, what, func(ctx context.Context) (bool, string) {
+		if err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return false, err.Error()
+		}
+		seen, _ := json.Marshal(p.Status)
+		return ask(p), string(seen)
+	})
+}
+
+func has(p *corev1.Pod, cpu string) bool {
+	if len(p.Status.ContainerStatuses) == 0 || p.Status.ContainerStatuses[0].Resources == nil {
+		return false
+	}
+	container := p.Status.ContainerStatuses[0]
+	return container.Resources.Requests.Cpu().String() == cpu && container.Resources.Limits.Cpu().String() == cpu && container.AllocatedResources.Cpu().String() == cpu
+}
+
+func resizing(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// A pod is resized in place over both clusters, and what becomes of it comes back: what a kubelet does, and what the grant
+// forbids.
+func TestPodsAreResizedInPlace(t *testing.T) {
+	peered(t)
+	namespace := offloaded(t)
+	local := pod(namespace, "sized")
+	amount := quantities("cpu", "100m")
+	local.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amount, Limits: amount}
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), local))
+	twins := awaitPods(t, env.Milan, namespace, 1)
+	before := awaitPods(t, env.Rome, namespace, 1)
+	twin := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: local.Name}}
+	actuate(t, twin, "100m")
+	awaitPod(t, local, "the pod to show what it has", func(p *corev1.Pod) bool { return has(p, "100m") })
+
+	start := env.Milan.Recorder.Now(t)
+	ask(t, local, "200m")
+	fixture.Await(t, fixture.Patience, "the remote pod to ask for as much", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		resources := twin.Spec.Containers[0].Resources
+		return err == nil && resources.Requests.Cpu().String() == "200m" && resources.Limits.Cpu().String() == "200m", fmt.Sprintf("%v, error %v", resources, err)
+	})
+	resizes := 0
+	for _, w := range env.Milan.Recorder.Since(t, start, fixture.OfLiqo) {
+		if w.Resource == "pods/resize" && w.Namespace == namespace {
+			resizes++
+		}
+	}
+	if resizes != 1 {
+		t.Errorf("the remote pod was resized %d times", resizes)
+	}
+	actuate(t, twin, "100m", corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue})
+	awaitPod(t, local, "the resize to be in progress", func(p *corev1.Pod) bool {
+		return has(p, "100m") && resizing(p, corev1.PodResizeInProgress) != nil
+	})
+	actuate(t, twin, "200m")
+	awaitPod(t, local, "the resize to be done", func(p *corev1.Pod) bool {
+		return has(p, "200m") && resizing(p, corev1.PodResizeInProgress) == nil
+	})
+
+	// Less than the node has, but more than what another pod leaves of the grant.
+	filler := pod(offloaded(t), "filler")
+	filler.Spec.Containers[0].Resources.Requests = quantities("cpu", "600")
+	fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), filler))
+	t.Cleanup(func() {
+		fixture.Must(t, "deleting the other pod", env.Rome.Client.Delete(context.WithoutCancel(t.Context()), filler))
+	})
+	fixture.Await(t, fixture.Patience, "the other pod to be admitted", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(filler), &corev1.Pod{})
+		return err == nil, fmt.Sprint(err)
+	})
+	ask(t, local, "500")
+	awaitPod(t, local, "the resize to be refused by the grant", func(p *corev1.Pod) bool {
+		c := resizing(p, corev1.PodResizePending)
+		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "the provider's grant of cpu is used up")
+	})
+	told := &corev1.EventList{}
+	fixture.Must(t, "listing Events", env.Rome.Client.List(t.Context(), told, client.InNamespace(namespace)))
+	refusals := 0
+	for _, e := range told.Items {
+		if e.InvolvedObject.UID == local.UID && strings.Contains(e.Message, "the provider's grant of cpu is used up") && e.Reason == offloadingv1beta1.ReasonFailedReflection {
+			refusals++
+		}
+	}
+	if refusals != 1 {
+		t.Errorf("there are %d Events about it among %v", refusals, told.Items)
+	}
+	fixture.Must(t, "reading the remote pod", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(twin), twin))
+	if cpu := twin.Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
+		t.Errorf("the remote pod asks for %s", cpu)
+	}
+	ask(t, local, "300m")
+	awaitPod(t, local, "nothing to be pending any more", func(p *corev1.Pod) bool { return resizing(p, corev1.PodResizePending) == nil })
+	fixture.Await(t, fixture.Patience, "the remote pod to ask for as much", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		return err == nil && twin.Spec.Containers[0].Resources.Requests.Cpu().String() == "300m", fmt.Sprint(twin.Spec.Containers[0].Resources, err)
+	})
+	if after := awaitPods(t, env.Milan, namespace, 1); after[twin.Name] != twins[twin.Name] || awaitPods(t, env.Rome, namespace, 1)[local.Name] != before[local.Name] {
+		t.Error("the pod was made again")
+	}
+}
