@@ -35,6 +35,8 @@ type Recorder interface {
 type References interface {
 	// Referenced tells whether one of them uses the object of a kind, by the name that users configure the kind with. While
 	// nothing is known about pods yet, objects whose policy asks for it are left as they are: neither made nor removed.
+	// With several virtual nodes of the provider only one engine runs, and it knows the pods of its own one: that they do not
+	// use an object then counts as not known.
 	// Whoever implements it calls Engine.Reconsider when an answer changes, and when answers become known.
 	Referenced(namespace, kind, name string) (used, known bool)
 }
