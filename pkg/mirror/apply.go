@@ -26,10 +26,11 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 			t.forget(t.name)
 			return nil
 		}
-		if believed == 0 {
-			t.state.settle(t.fingerprint)
+		if believed > 0 {
+			return nil
 		}
-		return nil
+		t.state.settle(t.fingerprint)
+		return t.bringBack(ctx, live)
 	}
 	c, err := t.client()
 	if err != nil {
@@ -152,6 +153,10 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 		t.wrote(resultUpdated)
 		if drifted {
 			t.putBack(d.changes, manager)
+		}
+		if t.decide(answer).action != leave {
+			// The provider's admission undid it in the same request, of which no watch tells.
+			t.enqueue(t.name)
 		}
 		return nil
 	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):

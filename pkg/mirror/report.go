@@ -14,6 +14,8 @@ const (
 	resultCreated = "created"
 	resultUpdated = "updated"
 	resultDeleted = "deleted"
+	// resultBroughtBack is a write of the local status.
+	resultBroughtBack = "broughtback"
 )
 
 // reporter tells what happened: Events to users, metrics to operators.

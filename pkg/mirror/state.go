@@ -35,6 +35,8 @@ type state struct {
 	inStep string
 	// revertedAt is when a change that was put back was told last.
 	revertedAt time.Time
+	// broughtBack is when the status of the local object was written lately.
+	broughtBack []time.Time
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
 	// warned is the last failure that was told.
