@@ -1,12 +1,17 @@
 package mirror
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -14,10 +19,16 @@ import (
 )
 
 // bringBack writes what comes back from a remote object that is in step into the status of its local one, if the
-// configuration of the kind wants it. decide says of no object that is not ours that it is in step.
+// configuration of the kind wants it and nobody else at home says something there. decide says of no object that is not ours
+// that it is in step. What came back goes again when its object is no longer reflected.
 func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
-	if t.kind().Back == nil || !t.runner.statusBack() || t.local == nil || t.wanted == nil || live == nil ||
-		t.local.GetDeletionTimestamp() != nil || t.kind().Back(t.local, live) == nil {
+	if t.kind().Back == nil || !t.runner.statusBack() || t.local == nil || t.local.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if t.wanted == nil || live == nil {
+		live = t.runner.twin.NewObject()
+	}
+	if t.kind().Back(t.local, live) == nil {
 		return nil
 	}
 	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 {
@@ -25,7 +36,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 			"the status that comes back from %s/%s in cluster %q keeps changing there, or somebody here keeps undoing it; it is written again once a minute",
 			t.twin, t.remoteName, t.options().Remote), wait)
 	}
-	// The cache may lag behind a write of our own: what is written depends on the object as it is.
+	// The cache may lag behind a write of our own, and does not know who wrote what: the object as it is decides.
 	call, cancel := t.call(ctx)
 	defer cancel()
 	now := t.kind().NewObject()
@@ -39,15 +50,59 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if updated == nil || now.GetUID() != t.local.GetUID() {
 		return nil
 	}
+	ours, other := t.speakers(now)
+	switch {
+	case t.wanted == nil && (!ours || other != ""):
+		return nil
+	case other != "":
+		return reconcile.Terminate(offloadingv1beta1.ReasonContended, fmt.Errorf(
+			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
+			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
+	}
 	// Counted before it is sent: whether a write whose answer is lost was made, nobody knows.
 	t.state.bringsBack(t.options().Clock.Now())
 	patch := client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
-	if err := t.options().Local.Status().Patch(call, updated, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := t.options().Local.Status().Patch(call, updated, patch, client.FieldOwner(t.speaker())); err != nil {
 		return fmt.Errorf("writing the status of %s %s/%s that comes back from cluster %q: %w",
 			t.kind().Name, t.namespace, t.name, t.options().Remote, err)
 	}
 	t.runner.engine.reporter.done(t.kind().Name, t.namespace, resultBroughtBack)
 	return nil
+}
+
+// speaker is the field manager of what comes back. Each provider has its own, so that none writes over what another one says.
+func (t *task) speaker() string { return FieldManager + "/" + t.options().Remote }
+
+// speakers tells from the record of managed fields whether what comes back was written by us, and who else did, if anybody.
+// A record that cannot be read may stand for anything.
+func (t *task) speakers(local reflection.Object) (ours bool, other string) {
+	entries := local.GetManagedFields()
+	for i := range entries {
+		switch {
+		case !holds(&entries[i], t.kind().BackField):
+		case entries[i].Manager == t.speaker():
+			ours = true
+		default:
+			other = cmp.Or(entries[i].Manager, "without a name")
+		}
+	}
+	return ours, other
+}
+
+// holds tells whether an entry holds the field or something in it, or cannot be read.
+func holds(entry *metav1.ManagedFieldsEntry, path []string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var set fieldpath.Set
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+		return true
+	}
+	found := false
+	set.Iterate(func(p fieldpath.Path) {
+		found = found || len(p) >= len(path) && along(p, path)
+	})
+	return found
 }
 
 // statusBack tells whether the status of remote objects comes back.

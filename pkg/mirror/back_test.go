@@ -31,7 +31,7 @@ type statusWriter struct {
 func (c *cluster) Status() client.SubResourceWriter { return statusWriter{cluster: c} }
 
 // Patch implements client.SubResourceWriter.
-func (s statusWriter) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s statusWriter) Patch(_ context.Context, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	c := s.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,18 @@ func (s statusWriter) Patch(_ context.Context, o client.Object, patch client.Pat
 	}
 	changed := live.DeepCopy()
 	changed.Status = now.Status
+	wroteStatus(changed, (&client.SubResourcePatchOptions{}).ApplyOptions(opts).FieldManager)
 	into(c.store(key, changed), o)
 	return c.done("status", key)
+}
+
+// wroteStatus records who wrote the addresses, as API servers do: one who removes them owns nothing.
+func wroteStatus(i *networkingv1.Ingress, manager string) {
+	i.ManagedFields = nil
+	if len(i.Status.LoadBalancer.Ingress) > 0 {
+		i.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Subresource: "status", Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:loadBalancer":{"f:ingress":{}}}}`)}}
+	}
 }
 
 func ingressObject(name string) *networkingv1.Ingress {
@@ -82,6 +92,7 @@ func serve(c *cluster, o *networkingv1.Ingress, addresses ...string) {
 		for _, address := range addresses {
 			i.Status.LoadBalancer.Ingress = append(i.Status.LoadBalancer.Ingress, networkingv1.IngressLoadBalancerIngress{IP: address})
 		}
+		wroteStatus(i, "nginx-ingress-controller")
 	})
 }
 
@@ -156,6 +167,62 @@ func TestStatusOfOthersStaysThere(t *testing.T) {
 				w.equal("addresses", []string(nil), w.served(web))
 				w.equal("writes at home", []string(nil), w.local.took(false))
 				w.equal("problems", []string{offloadingv1beta1.ReasonNameConflict}, reasons(w.engine))
+			})
+		})
+	}
+}
+
+// What an ingress controller of this cluster, or another provider, says of an Ingress is not written over.
+func TestStatusThatOthersWrite(t *testing.T) {
+	inBubble(t, func(w *world) {
+		web := w.local.put(ingressObject("web")).(*networkingv1.Ingress)
+		serve(w.local, web, "198.51.100.1")
+		w.start(ingressesOnly(true))
+		serve(w.remote, at(web), "192.0.2.1")
+		w.pass(time.Hour)
+		w.equal("addresses", []string{"198.51.100.1"}, w.served(web))
+		w.equal("writes at home", []string(nil), w.local.took(false))
+		w.equal("problems", []string{offloadingv1beta1.ReasonContended}, reasons(w.engine))
+		serve(w.local, web)
+		w.rest()
+		w.equal("nobody says anything any more", []string{"192.0.2.1"}, w.served(web))
+		w.equal("problems", []string(nil), reasons(w.engine))
+		edit(w.local, web, func(i *networkingv1.Ingress) { wroteStatus(i, FieldManager+"/paris") })
+		serve(w.remote, at(web), "192.0.2.2")
+		w.pass(time.Hour)
+		w.equal("another provider's", []string{"192.0.2.1"}, w.served(web))
+		edit(w.local, web, func(i *networkingv1.Ingress) {
+			wroteStatus(i, FieldManager+"/"+provider)
+			i.ManagedFields = append(i.ManagedFields, metav1.ManagedFieldsEntry{FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"i:no number":{}}`)})
+		})
+		w.pass(time.Hour)
+		w.equal("a record that cannot be read", []string{"192.0.2.1"}, w.served(web))
+	})
+}
+
+// What came back goes with what it came from, unless somebody else said it.
+func TestStatusGoesWithTheRemoteObject(t *testing.T) {
+	for name, tc := range map[string]struct {
+		manager string
+		want    []string
+	}{
+		"ours":            {FieldManager + "/" + provider, nil},
+		"somebody else's": {"nginx-ingress-controller", []string{"192.0.2.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				web := w.local.put(ingressObject("web")).(*networkingv1.Ingress)
+				w.start(ingressesOnly(true))
+				serve(w.remote, at(web), "192.0.2.1")
+				w.rest()
+				edit(w.local, web, func(i *networkingv1.Ingress) {
+					wroteStatus(i, tc.manager)
+					i.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+				})
+				w.pass(time.Minute)
+				w.equal("at the provider", true, w.remote.find(at(web)) == nil)
+				w.equal("addresses", tc.want, w.served(web))
+				w.equal("problems", []string(nil), reasons(w.engine))
 			})
 		})
 	}

@@ -18,7 +18,7 @@
 //     may. It stays, and is kept in step, until its local object goes, the user's annotations keep it at home, or one virtual
 //     node is left.
 //   - Where the configuration wants it, the status of a remote object that is in step comes back into that of the local one,
-//     at most twice a minute.
+//     at most twice a minute, and never over what somebody else at home writes there.
 //   - Same name with a new UID is a new object: the old remote one goes first.
 //   - If somebody at the provider keeps undoing what is reflected, no more than two writes a minute are made.
 //   - While the peer is not connected work is parked without polling, and resumes at once with the connection.
