@@ -32,6 +32,12 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 		t.state.settle(t.fingerprint)
 		return t.bringBack(ctx, live)
 	}
+	if d.action == remove {
+		if wait := t.state.removing(live.GetUID(), now); wait > 0 {
+			t.enqueueAfter(t.name, wait)
+			return nil
+		}
+	}
 	c, err := t.client()
 	if err != nil {
 		return err
@@ -62,6 +68,7 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 		if err := t.delete(ctx, c, live); err != nil {
 			return err
 		}
+		t.state.removes(live.GetUID(), t.options().Clock.Now())
 		t.gone()
 		return nil
 	}
@@ -155,8 +162,7 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 			t.putBack(d.changes, manager)
 		}
 		if t.decide(answer).action != leave {
-			// The provider's admission undid it in the same request, of which no watch tells.
-			t.enqueue(t.name)
+			t.enqueue(t.name) // The provider's admission undid it in the same request, of which no watch tells.
 		}
 		return nil
 	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):

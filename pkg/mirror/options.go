@@ -92,6 +92,10 @@ const (
 	overlayLife = 10 * time.Second
 	// ledgerGrace is how long the provider may take to enter a write into its ledger.
 	ledgerGrace = 5 * time.Second
+	// ledgerLate is how long after a write to look at the object itself if the ledger was not rewritten since, and
+	// ledgerLatest how long that pause grows.
+	ledgerLate   = 15 * time.Second
+	ledgerLatest = time.Hour
 	// warnEvery is how often the same failure is told again.
 	warnEvery = 5 * time.Minute
 	// warnAfter is how often a passing failure must repeat before it is told.

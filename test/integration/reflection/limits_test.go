@@ -90,7 +90,7 @@ func TestContent(t *testing.T) {
 	many, manyBytes := map[string]string{}, map[string][]byte{}
 	for i := range 10_000 {
 		key := fmt.Sprintf("key-%d", i)
-		many[key], manyBytes[key] = key, binary[:i%len(binary)]
+		many[key], manyBytes[key] = key, binary[:i%64]
 	}
 	type content struct {
 		text   map[string]string
