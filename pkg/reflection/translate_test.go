@@ -216,6 +216,7 @@ func translationOf(kind Kind, data []byte) Input {
 	}
 	if slice, is := local.(*discoveryv1.EndpointSlice); is {
 		slice.Labels = map[string]string{discoveryv1.LabelServiceName: "shop"}
+		slice.Endpoints = append(slice.Endpoints, endpoint("worker", "10.0.0.1"))
 		in.Provider, in.Parent = milan, &corev1.Service{}
 	}
 	return in
