@@ -48,7 +48,7 @@ type cluster struct {
 	intercept, after func(verb, key string) error
 	// deleting is told what is deleted, once the preconditions hold.
 	deleting func(key string, live reflection.Object)
-	// admit changes what is patched, as an admission webhook does.
+	// admit changes what is created or patched, as an admission webhook does.
 	admit func(reflection.Object)
 }
 
@@ -340,6 +340,9 @@ func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateO
 		return apierrors.NewAlreadyExists(resource(o), o.GetName())
 	}
 	o.SetUID(types.UID(fmt.Sprintf("uid-%d", c.version+1)))
+	if c.admit != nil {
+		c.admit(o)
+	}
 	into(c.store(key, o), o)
 	return c.done("create", key)
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/randfill"
@@ -237,6 +238,37 @@ func TestTranslations(t *testing.T) {
 			if crossed == 0 {
 				t.Error("no object crossed: nothing was checked")
 			}
+		})
+	}
+}
+
+// D3: the longest names cross as they are or under another valid one, from which the local name is found again; a local object
+// with a name that another one gets at the provider is not mistaken for it.
+func TestD3Names(t *testing.T) {
+	names := rapid.OneOf(
+		rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?){0,4}`),
+		rapid.SampledFrom([]string{strings.Repeat("n", 253), RootCAConfigMap, RootCAConfigMap + ".rome", RootCAConfigMap + ".x"}),
+	).Filter(func(name string) bool { return len(name) <= validation.DNS1123SubdomainMaxLength })
+	homes := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,49}[a-z0-9])?`)
+	for _, kind := range Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				name, home := names.Draw(t, "name"), homes.Draw(t, "home")
+				there := kind.Remote(home, name)
+				if problems := validation.IsDNS1123Subdomain(there); len(problems) > 0 {
+					t.Fatalf("%q cannot be a name at the provider: %v", there, problems)
+				}
+				back := kind.Local(home, there)
+				if back == name {
+					return
+				}
+				local := kind.NewObject()
+				local.SetName(name)
+				in := input(local, func(in *Input) { in.Home = home })
+				if kind.Remote(home, back) != there || kind.Translate(in).Apply != nil {
+					t.Fatalf("%q and %q are both %q at the provider", name, back, there)
+				}
+			})
 		})
 	}
 }
