@@ -3,10 +3,13 @@ package reflection
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -121,4 +124,42 @@ func (w *world) problem(name, reason string) {
 		}
 		return false, fmt.Sprint(problems)
 	})
+}
+
+// fightingController lets a controller of the provider undo a field whenever it is put back.
+func fightingController(w *world, s specimen) {
+	w.put(s.make("fought-over"))
+	w.converged("fought-over")
+	if w.kind.WriteOnly() {
+		w.ledgerKept()
+	}
+	const manager = "fighter"
+	began, start := time.Now(), env.Milan.Recorder.Now(w)
+	ctx, stop := context.WithCancel(w.Context())
+	defer stop()
+	var rounds atomic.Int32
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		before := w.remote(ctx, "fought-over")
+		if before == nil {
+			return
+		}
+		after := before.DeepCopyObject().(reflection.Object)
+		if s.drift(after); !apiequality.Semantic.DeepEqual(before, after) && env.Milan.Client.Update(ctx, after, client.FieldOwner(manager)) == nil {
+			rounds.Add(1)
+		}
+	}, 50*time.Millisecond)
+	if w.kind.WriteOnly() {
+		w.told(offloadingv1beta1.ReasonRemoteChangeReverted, "The content") // Who it was cannot be read.
+	} else {
+		w.told(offloadingv1beta1.ReasonRemoteChangeReverted, fmt.Sprintf("changed by field manager %q", manager))
+	}
+	w.told(offloadingv1beta1.ReasonContended)
+	w.problem("fought-over", offloadingv1beta1.ReasonContended)
+	writes := w.writes(start, "fought-over")
+	if most := 2 * (1 + int(time.Since(began)/time.Minute)); len(writes) > most || len(writes) == 0 || rounds.Load() < 2 {
+		w.Errorf("%d writes in %d rounds, want at most %d: %v", len(writes), rounds.Load(), most, writes)
+	}
+	stop()
+	w.editLocal("fought-over", s.update)
+	w.converged("fought-over")
 }

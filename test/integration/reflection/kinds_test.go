@@ -226,10 +226,12 @@ var rows = map[string]func(w *world, s specimen){
 		if remote := w.converged("c5"); remote.GetLabels()["theirs"] != "stays" && !w.kind.WriteOnly() {
 			w.Error("a label of the provider is gone")
 		}
+		w.told(offloadingv1beta1.ReasonRemoteChangeReverted, "it was put back")
 		if diff := cmp.Diff([]string{"patch"}, w.writes(start, "c5")); diff != "" {
 			w.Error(diff)
 		}
 	},
+	"C5: a controller of the provider fights":   fightingController,
 	"C5: rewritten by the provider's admission": fought,
 	"D2: annotations at the limit":              annotationsAtTheLimit,
 	"C6: a foreign object of the same name": func(w *world, s specimen) {
