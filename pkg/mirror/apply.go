@@ -99,6 +99,7 @@ func (t *task) conflict() error {
 
 // failed says what was being done.
 func (t *task) failed(doing string, err error) error {
+	t.runner.engine.throttle(err)
 	return fmt.Errorf("%s %s %s/%s in cluster %q: %w", doing, t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote, err)
 }
 

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,27 @@ func TestA7ThrottledRequestsWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A7: the others are not asked of it either meanwhile, whatever wakes them up.
+func TestA7ThrottlingIsForAll(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.start()
+		w.remote.took(true)
+		w.remote.intercept = once("create", apierrors.NewTooManyRequests("slow down", 3600))
+		w.local.put(configMap("a", "1"))
+		w.rest()
+		for i := range 20 {
+			w.local.put(configMap(fmt.Sprint("b", i), "1"))
+		}
+		set(w, configMap("a", ""), "2")
+		w.pass(59 * time.Second)
+		w.wrote("a minute is the most that a provider may ask for", "create ConfigMap/"+there+"/a")
+		w.pass(2 * time.Second)
+		w.equal("content", "2", w.value(configMap("a", "")))
+		w.equal("writes", 21, len(w.remote.took(false)))
+		w.equal("problems", []string(nil), reasons(w.engine))
+	})
 }
 
 // A9: a watch that cannot be resumed is followed by one list, and nothing is written.
