@@ -31,7 +31,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if t.kind().Back(t.local, live) == nil {
 		return nil
 	}
-	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 {
+	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 && t.wanted != nil {
 		return reconcile.Wait(offloadingv1beta1.ReasonContended, fmt.Sprintf(
 			"the status that comes back from %s/%s in cluster %q keeps changing there, or somebody here keeps undoing it; it is written again once a minute",
 			t.twin, t.remoteName, t.options().Remote), wait)
@@ -55,14 +55,17 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	case t.wanted == nil && (!ours || other != ""):
 		return nil
 	case other != "":
-		return reconcile.Terminate(offloadingv1beta1.ReasonContended, fmt.Errorf(
+		return reconcile.Terminate(offloadingv1beta1.ReasonStatusOfOthers, fmt.Errorf(
 			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
 			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
 	}
-	// Counted before it is sent: whether a write whose answer is lost was made, nobody knows.
-	t.state.bringsBack(t.options().Clock.Now())
 	patch := client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
-	if err := t.options().Local.Status().Patch(call, updated, patch, client.FieldOwner(t.speaker())); err != nil {
+	err := t.options().Local.Status().Patch(call, updated, patch, client.FieldOwner(t.speaker()))
+	if !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		// Whether a write whose answer is lost was made, nobody knows: it counts.
+		t.state.bringsBack(t.options().Clock.Now())
+	}
+	if err != nil {
 		return fmt.Errorf("writing the status of %s %s/%s that comes back from cluster %q: %w",
 			t.kind().Name, t.namespace, t.name, t.options().Remote, err)
 	}

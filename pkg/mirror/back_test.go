@@ -182,7 +182,7 @@ func TestStatusThatOthersWrite(t *testing.T) {
 		w.pass(time.Hour)
 		w.equal("addresses", []string{"198.51.100.1"}, w.served(web))
 		w.equal("writes at home", []string(nil), w.local.took(false))
-		w.equal("problems", []string{offloadingv1beta1.ReasonContended}, reasons(w.engine))
+		w.equal("problems", []string{offloadingv1beta1.ReasonStatusOfOthers}, reasons(w.engine))
 		serve(w.local, web)
 		w.rest()
 		w.equal("nobody says anything any more", []string{"192.0.2.1"}, w.served(web))

@@ -179,7 +179,7 @@ func (p *pair) warn(name string, problem Problem) {
 	}
 	reason := offloadingv1beta1.ReasonFailedReflection
 	if problem.Reason == offloadingv1beta1.ReasonNameConflict || problem.Reason == offloadingv1beta1.ReasonContended ||
-		problem.Reason == offloadingv1beta1.ReasonTooLarge {
+		problem.Reason == offloadingv1beta1.ReasonTooLarge || problem.Reason == offloadingv1beta1.ReasonStatusOfOthers {
 		reason = problem.Reason
 	}
 	p.runner.engine.reporter.event(object, corev1.EventTypeWarning, reason,

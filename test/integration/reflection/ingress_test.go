@@ -76,7 +76,7 @@ func TestIngressStatusBack(t *testing.T) {
 	w := newWorld(t, "ingress")
 	w.put(specimens["ingress"].make("web"))
 	w.converged("web")
-	w.serve(env.Milan, w.twin, "nginx", "192.0.2.1")
+	w.serve(env.Milan, w.twin, "nginx", "192.0.2.1", "127.0.0.1", "169.254.169.254")
 	fixture.Must(t, "turning the way back on", w.engine.SetConfig("ingress",
 		offloadingv1beta1.ReflectorConfig{NumWorkers: 3, StatusBack: true}))
 	// The right comes with the value of the chart.
@@ -99,13 +99,10 @@ func TestIngressStatusBack(t *testing.T) {
 
 	before := &networkingv1.Ingress{}
 	fixture.Must(t, "reading the Ingress", env.Rome.Client.Get(t.Context(), key(w.namespace, "web"), before))
-	w.serve(env.Milan, w.twin, "nginx", "192.0.2.2", "127.0.0.1", "169.254.169.254")
-	w.served("192.0.2.2")
-
 	w.serve(env.Rome, w.namespace, "traefik", "198.51.100.1")
 	w.serve(env.Milan, w.twin, "nginx", "192.0.2.3")
-	w.problem("web", offloadingv1beta1.ReasonContended)
-	w.told(offloadingv1beta1.ReasonContended, `field manager "traefik"`)
+	w.problem("web", offloadingv1beta1.ReasonStatusOfOthers)
+	w.told(offloadingv1beta1.ReasonStatusOfOthers, `field manager "traefik"`)
 	w.served("198.51.100.1")
 	w.serve(env.Rome, w.namespace, "traefik")
 	w.served("192.0.2.3")
