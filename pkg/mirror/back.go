@@ -22,7 +22,7 @@ import (
 // configuration of the kind wants it and nobody else at home says something there. decide says of no object that is not ours
 // that it is in step. What came back goes again when its object is no longer reflected.
 func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
-	if t.kind().Back == nil || !t.runner.statusBack() || t.local == nil || t.local.GetDeletionTimestamp() != nil {
+	if !t.comesBack() {
 		return nil
 	}
 	if t.wanted == nil || live == nil {
@@ -36,18 +36,12 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 			"the status that comes back from %s/%s in cluster %q keeps changing there, or somebody here keeps undoing it; it is written again once a minute",
 			t.twin, t.remoteName, t.options().Remote), wait)
 	}
-	// The cache may lag behind a write of our own, and does not know who wrote what: the object as it is decides.
-	call, cancel := t.call(ctx)
-	defer cancel()
-	now := t.kind().NewObject()
-	if err := t.options().Local.Get(call, client.ObjectKey{Namespace: t.namespace, Name: t.name}, now); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil // The cache will say so.
-		}
-		return fmt.Errorf("reading %s %s/%s, whose status comes back: %w", t.kind().Name, t.namespace, t.name, err)
+	now, err := t.localNow(ctx)
+	if now == nil || err != nil {
+		return err
 	}
 	updated := t.kind().Back(now, live)
-	if updated == nil || now.GetUID() != t.local.GetUID() {
+	if updated == nil {
 		return nil
 	}
 	ours, other := t.speakers(now)
@@ -59,8 +53,37 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
 			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
 	}
+	return t.writeBack(ctx, now, updated)
+}
+
+// comesBack tells whether the status of the object is to come back at all.
+func (t *task) comesBack() bool {
+	return t.kind().Back != nil && t.runner.statusBack() && t.local != nil && t.local.GetDeletionTimestamp() == nil
+}
+
+// localNow reads the local object: the cache may lag behind a write of our own, and does not know who wrote what. It returns
+// nil if the object is not the one that the cache shows; the cache will say so.
+func (t *task) localNow(ctx context.Context) (reflection.Object, error) {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	now := t.kind().NewObject()
+	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, now)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && now.GetUID() != t.local.GetUID():
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s/%s, whose status comes back: %w", t.kind().Name, t.namespace, t.name, err)
+	default:
+		return now, nil
+	}
+}
+
+// writeBack writes the status of the local object, if that is still what was read.
+func (t *task) writeBack(ctx context.Context, now, updated reflection.Object) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
 	patch := client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
-	err := t.options().Local.Status().Patch(call, updated, patch, client.FieldOwner(t.speaker()))
+	err := t.options().Local.Status().Patch(ctx, updated, patch, client.FieldOwner(t.speaker()))
 	if !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// Whether a write whose answer is lost was made, nobody knows: it counts.
 		t.state.bringsBack(t.options().Clock.Now())
