@@ -24,6 +24,8 @@ IMAGES_FLAGS ?=
 
 # Extra arguments of `go test`, such as TEST_FLAGS='-run TestName -v'.
 TEST_FLAGS ?=
+# How long each fuzz target is fed; `make fuzz FUZZ_TIME=10m` to search in earnest.
+FUZZ_TIME ?= 2s
 # Arguments of `make bench`, such as BENCH_FLAGS='--quick' or '--only burst --pods 2000'; `make bench BENCH_FLAGS=-h` lists them.
 BENCH_FLAGS ?=
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
@@ -73,7 +75,7 @@ clean: ## Remove what was built in the checkout; the cache outside stays.
 ##@ Check
 
 .PHONY: test
-test: check-fmt vet lint check-generated unit integration e2e ## Run everything that continuous integration runs.
+test: check-fmt vet lint check-generated unit fuzz integration e2e ## Run everything that continuous integration runs.
 
 .PHONY: check-fmt
 check-fmt: ## Fail when Go code is not formatted.
@@ -102,6 +104,18 @@ check-release: ## Check the release configuration with goreleaser, built once in
 .PHONY: unit
 unit: need-cc ## Run unit tests with the race detector.
 	@go test -race -timeout 10m $(TEST_FLAGS) $(UNIT)
+
+.PHONY: fuzz
+fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 2s: about a minute in all.
+	@mkdir -p bin; binary="$$PWD/bin/fuzz.test"; cache="$$(go env GOCACHE)/fuzz"; \
+	for package in $$(grep -rl --include='*_test.go' '^func Fuzz' $(SOURCES) | xargs -n 1 dirname | sort -u); do \
+		go test -c -fuzz=. -o "$$binary" "./$$package"; \
+		for target in $$("$$binary" -test.list '^Fuzz'); do \
+			echo "$$package $$target"; \
+			(cd "$$package" && "$$binary" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_TIME) -test.fuzzcachedir "$$cache/$$package"); \
+		done; \
+	done; \
+	rm "$$binary"
 
 .PHONY: integration
 integration: ## Run tests against real control planes with simulated nodes (no root needed).

@@ -132,6 +132,7 @@ func TestRawEd25519KeysAreRead(t *testing.T) {
 	}
 }
 
+// D4: whatever is a cluster ID fits into labels and names.
 func TestClusterIDs(t *testing.T) {
 	for _, id := range []string{"a", "rome", "rome-1", "1", strings.Repeat("x", MaxClusterIDLength)} {
 		wantReason(t, ValidateClusterID(id), "")

@@ -26,10 +26,17 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 			t.forget(t.name)
 			return nil
 		}
-		if believed == 0 {
-			t.state.settle(t.fingerprint)
+		if believed > 0 {
+			return nil
 		}
-		return nil
+		t.state.settle(t.fingerprint)
+		return t.bringBack(ctx, live)
+	}
+	if d.action == remove {
+		if wait := t.state.removing(live.GetUID(), now); wait > 0 {
+			t.enqueueAfter(t.name, wait)
+			return nil
+		}
 	}
 	c, err := t.client()
 	if err != nil {
@@ -61,6 +68,7 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 		if err := t.delete(ctx, c, live); err != nil {
 			return err
 		}
+		t.state.removes(live.GetUID(), t.options().Clock.Now())
 		t.gone()
 		return nil
 	}
@@ -91,6 +99,7 @@ func (t *task) conflict() error {
 
 // failed says what was being done.
 func (t *task) failed(doing string, err error) error {
+	t.runner.engine.throttle(err)
 	return fmt.Errorf("%s %s %s/%s in cluster %q: %w", doing, t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote, err)
 }
 
@@ -152,6 +161,9 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 		t.wrote(resultUpdated)
 		if drifted {
 			t.putBack(d.changes, manager)
+		}
+		if t.decide(answer).action != leave {
+			t.enqueue(t.name) // The provider's admission undid it in the same request, of which no watch tells.
 		}
 		return nil
 	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):

@@ -25,66 +25,102 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 		t.state.settle(t.fingerprint)
 		return nil
 	}
+	if !l.published && t.state.settled(t.fingerprint) {
+		return nil // A ledger that vanished says nothing about what was in step.
+	}
 	now := t.options().Clock.Now()
-	if pending, wait := t.state.pending(want, t.remoteName, l, now); pending {
-		if wait > 0 {
-			t.enqueueAfter(t.name, wait)
-		}
+	pending, wait := t.state.pending(want, t.remoteName, l, now)
+	if wait > 0 {
+		t.enqueueAfter(t.name, wait)
 		return nil
 	}
 	c, err := t.client()
 	if err != nil {
 		return err
 	}
+	if pending {
+		if inStep, err := t.unseen(ctx, c); inStep || err != nil {
+			return err
+		}
+	}
 	if err := t.guard(ctx, "the content"); err != nil {
 		return err
 	}
 	exists := t.state.exists(t.remoteName, l)
-	if err := t.overwrite(ctx, c, exists); err != nil {
+	undone, err := t.overwrite(ctx, c, exists)
+	switch {
+	case err != nil:
 		return err
+	case undone:
+		t.enqueue(t.name) // The provider's admission undid it in the same request, of which no ledger tells.
+		return nil
 	}
 	if exists && t.drifted() {
 		t.putBack(nil, "")
 	}
 	t.state.sent(want, l, t.options().Clock.Now())
+	t.enqueueAfter(t.name, ledgerLate)
 	return nil
 }
 
-// overwrite makes the remote object the wanted one. Whether it tries to change or to create it first depends on whether it
+// unseen looks at an object itself when the ledger is not rewritten after a write: what was undone before the provider looked
+// leaves no trace in the ledger. It tells whether nothing has to be done for now.
+func (t *task) unseen(ctx context.Context, c client.WithWatch) (inStep bool, err error) {
+	if wait := t.state.patience(t.options().Clock.Now()); wait > 0 {
+		t.enqueueAfter(t.name, wait)
+		return true, nil
+	}
+	live, err := t.probe(ctx, c)
+	switch {
+	case errors.Is(err, errForeign):
+		return false, t.conflict()
+	case apierrors.IsNotFound(err):
+		t.state.lost()
+		return false, nil
+	case err != nil:
+		return false, err
+	case t.decide(live).action != leave:
+		return false, nil
+	}
+	t.enqueueAfter(t.name, t.state.looked(t.options().Clock.Now()))
+	return true, nil
+}
+
+// overwrite makes the remote object the wanted one; undone tells that the answer shows another one. Whether it tries to change or to create it first depends on whether it
 // seems to exist.
-func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) error {
+func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (undone bool, err error) {
 	if !exists {
 		err := t.create(ctx, c, false)
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return false, err
 		}
 	}
 	list := append(testOwner(t.options().Home, t.options().Remote), testOrigin(t.wanted))
-	_, err := t.patch(ctx, c, append(list, steps(t.kind().Differences(nil, t.wanted), false)...))
+	answer, err := t.patch(ctx, c, append(list, steps(t.kind().Differences(nil, t.wanted), false)...))
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
-		return nil
+		return t.decide(answer).action != leave, nil
 	case apierrors.IsNotFound(err) && exists:
-		return t.create(ctx, c, false)
+		return false, t.create(ctx, c, false)
 	case !apierrors.IsInvalid(err):
-		return t.failed("changing", err)
+		return false, t.failed("changing", err)
 	}
 	live, probeErr := t.probe(ctx, c)
 	switch {
 	case errors.Is(probeErr, errForeign):
-		return t.conflict()
+		return false, t.conflict()
 	case probeErr != nil:
-		return probeErr
+		return false, probeErr
 	}
 	d := t.decide(live)
 	switch d.action {
 	case change, leave:
-		return t.failed("changing", err) // It is as it seemed: the provider refuses the content.
+		return false, t.failed("changing", err) // It is as it seemed: the provider refuses the content.
 	case await:
-		return fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
+		return false, fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
 	}
-	return t.act(ctx, c, d, live, false)
+	return false, t.act(ctx, c, d, live, false)
 }
 
 // probe finds out what stands behind a name without the right to read it: a patch that only tests the owner and is a dry

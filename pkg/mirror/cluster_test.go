@@ -46,6 +46,10 @@ type cluster struct {
 	lies atomic.Bool
 	// intercept may fail a call before it has an effect, after one after it.
 	intercept, after func(verb, key string) error
+	// deleting is told what is deleted, once the preconditions hold.
+	deleting func(key string, live reflection.Object)
+	// admit changes what is created or patched, as an admission webhook does.
+	admit func(reflection.Object)
 }
 
 type edition struct {
@@ -336,6 +340,9 @@ func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateO
 		return apierrors.NewAlreadyExists(resource(o), o.GetName())
 	}
 	o.SetUID(types.UID(fmt.Sprintf("uid-%d", c.version+1)))
+	if c.admit != nil {
+		c.admit(o)
+	}
 	into(c.store(key, o), o)
 	return c.done("create", key)
 }
@@ -372,6 +379,9 @@ func (c *cluster) Patch(_ context.Context, o client.Object, patch client.Patch, 
 	now = reflect.New(reflect.TypeOf(now).Elem()).Interface().(reflection.Object)
 	if err := json.Unmarshal(raw, now); err != nil {
 		return apierrors.NewBadRequest(err.Error())
+	}
+	if c.admit != nil {
+		c.admit(now)
 	}
 	if why := immutable(live, now); why != "" {
 		return invalid(o, why)
@@ -420,6 +430,9 @@ func (c *cluster) Delete(_ context.Context, o client.Object, opts ...client.Dele
 	}
 	if *p.UID != live.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
 		return apierrors.NewConflict(resource(o), o.GetName(), fmt.Errorf("the object might have been deleted and then recreated"))
+	}
+	if c.deleting != nil {
+		c.deleting(key, live)
 	}
 	if len(live.GetFinalizers()) > 0 {
 		now := metav1.Now()

@@ -100,14 +100,10 @@ func (t *task) translate(ctx context.Context) error {
 	if err := t.findParent(&in); err != nil {
 		return err
 	}
-	if references := t.options().References; references != nil {
-		var known bool
-		in.Referenced, known = references.Referenced(t.namespace, t.kind().Name, t.name)
-		if !known && in.Policy == offloadingv1beta1.Referenced {
-			return errUnready
-		}
+	result, known := t.decideUse(&in)
+	if !known {
+		return errUnready
 	}
-	result := t.kind().Translate(in)
 	t.wanted, t.skip = result.Apply, result.Skip
 	if result.Apply == nil && result.Skip == nil {
 		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
@@ -183,7 +179,7 @@ func (p *pair) warn(name string, problem Problem) {
 	}
 	reason := offloadingv1beta1.ReasonFailedReflection
 	if problem.Reason == offloadingv1beta1.ReasonNameConflict || problem.Reason == offloadingv1beta1.ReasonContended ||
-		problem.Reason == offloadingv1beta1.ReasonTooLarge {
+		problem.Reason == offloadingv1beta1.ReasonTooLarge || problem.Reason == offloadingv1beta1.ReasonStatusOfOthers {
 		reason = problem.Reason
 	}
 	p.runner.engine.reporter.event(object, corev1.EventTypeWarning, reason,

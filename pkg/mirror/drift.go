@@ -94,13 +94,16 @@ func owns(entry *metav1.ManagedFieldsEntry, path []string) bool {
 		return false
 	}
 	found := false
-	set.Iterate(func(p fieldpath.Path) {
-		for i := range min(len(p), len(path)) {
-			if p[i].FieldName == nil || *p[i].FieldName != path[i] {
-				return
-			}
-		}
-		found = true
-	})
+	set.Iterate(func(p fieldpath.Path) { found = found || along(p, path) })
 	return found
+}
+
+// along tells whether one path leads to the other.
+func along(p fieldpath.Path, path []string) bool {
+	for i := range min(len(p), len(path)) {
+		if p[i].FieldName == nil || *p[i].FieldName != path[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -30,6 +31,8 @@ type Engine struct {
 	mapping      map[string]string
 	notReflected reflection.NotReflected
 	provider     reflection.Provider
+	// throttled is until when the provider asked to be left alone.
+	throttled time.Time
 	// generation counts the changes of settings that Translate depends on.
 	generation int64
 }

@@ -67,6 +67,7 @@ func TestLifeOfAnObject(t *testing.T) {
 	}
 }
 
+// C6: somebody else's object of the same name.
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	for kind, object := range both("a", "ours") {
 		t.Run(kind, func(t *testing.T) {
@@ -130,6 +131,7 @@ func TestForgedMarksAreForeign(t *testing.T) {
 	}
 }
 
+// C2: the remote object of an earlier one is not adopted.
 func TestNewUIDReplacesTheOldObject(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		for name, connected := range map[string]bool{"while connected": true, "while disconnected": false} {
@@ -178,6 +180,7 @@ func (w *world) mend() {
 	w.rest()
 }
 
+// C1: what changes and goes at home while the provider is away.
 func TestPartition(t *testing.T) {
 	for kind := range both("", "") {
 		t.Run(kind, func(t *testing.T) {
@@ -215,6 +218,7 @@ func (w *world) warnings() []string {
 	return slices.DeleteFunc(w.events.took(), func(e string) bool { return !strings.Contains(e, "Warning") })
 }
 
+// D5: what the provider's API server never changes is made anew.
 func TestImmutableFieldsAreReplaced(t *testing.T) {
 	yes := true
 	for name, tc := range map[string]struct {
@@ -256,6 +260,7 @@ func TestImmutableFieldsAreReplaced(t *testing.T) {
 	}
 }
 
+// C5: a change at the provider is put back, and who keeps changing it is not fought.
 func TestDriftIsRevertedAndFightsAreNot(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		t.Run(kind, func(t *testing.T) {

@@ -111,6 +111,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// D1: what grows too large leaves the last good copy where it is.
 func TestTooLargeKeepsTheLastGoodCopy(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		t.Run(kind, func(t *testing.T) {

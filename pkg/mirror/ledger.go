@@ -103,6 +103,30 @@ func (s *state) sent(e *entry, l ledger, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entry, s.at, s.version = e, now, l.version
+	s.lookAt, s.lookPause = now.Add(ledgerLate), ledgerLate
+}
+
+// patience is how long to wait before looking at the object itself.
+func (s *state) patience(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.lookAt.Sub(now))
+}
+
+// looked takes note that the object is there as it was written, and returns when to look again.
+func (s *state) looked(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lookPause = min(2*s.lookPause, ledgerLatest)
+	s.lookAt = now.Add(s.lookPause)
+	return s.lookPause
+}
+
+// lost takes note that what was written is gone.
+func (s *state) lost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry = nil
 }
 
 // pending tells whether the last write was of this entry and the ledger may still lag behind it. It lags as long as it was

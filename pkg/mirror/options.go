@@ -35,6 +35,8 @@ type Recorder interface {
 type References interface {
 	// Referenced tells whether one of them uses the object of a kind, by the name that users configure the kind with. While
 	// nothing is known about pods yet, objects whose policy asks for it are left as they are: neither made nor removed.
+	// With several virtual nodes of the provider only one engine runs, and it knows the pods of its own one: that they do not
+	// use an object then counts as not known.
 	// Whoever implements it calls Engine.Reconsider when an answer changes, and when answers become known.
 	Referenced(namespace, kind, name string) (used, known bool)
 }
@@ -90,6 +92,10 @@ const (
 	overlayLife = 10 * time.Second
 	// ledgerGrace is how long the provider may take to enter a write into its ledger.
 	ledgerGrace = 5 * time.Second
+	// ledgerLate is how long after a write to look at the object itself if the ledger was not rewritten since, and
+	// ledgerLatest how long that pause grows.
+	ledgerLate   = 15 * time.Second
+	ledgerLatest = time.Hour
 	// warnEvery is how often the same failure is told again.
 	warnEvery = 5 * time.Minute
 	// warnAfter is how often a passing failure must repeat before it is told.

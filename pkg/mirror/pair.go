@@ -287,7 +287,13 @@ func (p *pair) overLimit(view **watched) {
 	p.enqueueAfter("", reconcile.RefusedRetry)
 }
 
-// client returns the peer's client, if it is connected.
+func (p *pair) isBlocked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.blocked
+}
+
+// client returns the peer's client, if it is connected and did not ask for patience.
 func (p *pair) client() (client.WithWatch, error) {
 	if connected, _ := p.options().Peer.State(); !connected {
 		return nil, errDisconnected
@@ -295,6 +301,9 @@ func (p *pair) client() (client.WithWatch, error) {
 	c, err := p.options().Peer.Client()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisconnected, err)
+	}
+	if err := p.runner.engine.throttling(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -49,27 +49,27 @@ type chaos struct {
 
 func (c *chaos) object(name, value string) reflection.Object { return both(name, value)[c.kind] }
 
-// judge is called for each write at the provider before it has an effect.
-func (c *chaos) judge(verb, key string) error {
+// stumble is called for each call at the provider before it has an effect.
+func (c *chaos) stumble(string, string) error {
 	c.calls++
-	if verb == "delete" {
-		remote := c.remote.objects[key]
-		c.local.mu.Lock()
-		local := c.local.objects[strings.Replace(key, there, here, 1)]
-		c.local.mu.Unlock()
-		_, skipped := map[bool]map[string]string{true: {}, false: annotationsOf(local)}[local == nil][offloadingv1beta1.SkipReflectionAnnotation]
-		switch {
-		case remote == nil:
-		case reflection.OriginUID(remote) == "":
-			c.broken = append(c.broken, "deletes foreign "+key)
-		case local != nil && !skipped && string(local.GetUID()) == reflection.OriginUID(remote):
-			c.broken = append(c.broken, "deletes "+key+", which is alive at home")
-		}
-	}
 	if c.flaky > 0 && c.calls%c.flaky == 0 {
 		return errors.New("flaky")
 	}
 	return nil
+}
+
+// judge is called for each object that is deleted at the provider.
+func (c *chaos) judge(key string, remote reflection.Object) {
+	c.local.mu.Lock()
+	local := c.local.objects[strings.Replace(key, there, here, 1)]
+	c.local.mu.Unlock()
+	_, skipped := map[bool]map[string]string{true: {}, false: annotationsOf(local)}[local == nil][offloadingv1beta1.SkipReflectionAnnotation]
+	switch {
+	case reflection.OriginUID(remote) == "":
+		c.broken = append(c.broken, "deletes foreign "+key)
+	case local != nil && !skipped && string(local.GetUID()) == reflection.OriginUID(remote):
+		c.broken = append(c.broken, "deletes "+key+", which is alive at home")
+	}
 }
 
 func annotationsOf(o reflection.Object) map[string]string {
@@ -228,7 +228,7 @@ func TestWhateverHappens(t *testing.T) {
 				var err error
 				synctest.Test(t, func(t *testing.T) {
 					c := &chaos{world: newWorld(t), kind: kind, foreign: map[string]reflection.Object{}, running: true}
-					c.remote.intercept = c.judge
+					c.remote.intercept, c.remote.deleting = c.stumble, c.judge
 					c.start()
 					defer func() { c.stop() }()
 					for _, s := range script {

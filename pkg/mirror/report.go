@@ -14,6 +14,8 @@ const (
 	resultCreated = "created"
 	resultUpdated = "updated"
 	resultDeleted = "deleted"
+	// resultBroughtBack is a write of the local status.
+	resultBroughtBack = "broughtback"
 )
 
 // reporter tells what happened: Events to users, metrics to operators.
@@ -29,7 +31,7 @@ func newReporter(o Options) (*reporter, error) {
 		recorder: o.Recorder,
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_virtual_kubelet_reflection_item_counter", ConstLabels: constant,
-			Help: "Writes at the provider that reflection made, by namespace, kind and result.",
+			Help: "Writes that reflection made, at the provider unless the result is broughtback, by namespace, kind and result.",
 		}, []string{"namespace", "reflector_resource", "result"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqo_virtual_kubelet_reflection_error_counter", ConstLabels: constant,

@@ -235,7 +235,11 @@ func (r *runner) handle(ctx context.Context, key types.NamespacedName) {
 	}
 	err := p.process(ctx, key.Name)
 	if err == nil {
-		r.settle(key)
+		if key.Name == "" {
+			r.surveyed(p, key)
+		} else {
+			r.settle(key)
+		}
 		return
 	}
 	if ctx.Err() != nil || p.ctx.Err() != nil {
@@ -272,6 +276,17 @@ func (r *runner) park(key types.NamespacedName) {
 func (r *runner) settle(key types.NamespacedName) {
 	r.mu.Lock()
 	delete(r.troubled, key)
+	delete(r.parked, key)
+	r.mu.Unlock()
+	r.queue.Forget(key)
+}
+
+// surveyed settles a namespace, unless its view was given up meanwhile: what overLimit told must not be taken back.
+func (r *runner) surveyed(p *pair, key types.NamespacedName) {
+	r.mu.Lock()
+	if !p.isBlocked() {
+		delete(r.troubled, key)
+	}
 	delete(r.parked, key)
 	r.mu.Unlock()
 	r.queue.Forget(key)

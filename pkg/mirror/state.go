@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"liqo.io/liqo/pkg/reflection"
@@ -31,10 +32,18 @@ type state struct {
 	entry   *entry
 	at      time.Time
 	version string
+	// lookAt is when to look at the object itself if the ledger still shows nothing, lookPause how long that waits.
+	lookAt    time.Time
+	lookPause time.Duration
+	// removed is the remote object that was deleted last; until then no other delete of it is sent.
+	removed      types.UID
+	removedUntil time.Time
 	// inStep is what was wanted when the live object held it.
 	inStep string
 	// revertedAt is when a change that was put back was told last.
 	revertedAt time.Time
+	// broughtBack is when the status of the local object was written lately.
+	broughtBack []time.Time
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
 	// warned is the last failure that was told.
@@ -73,6 +82,23 @@ func (s *state) vanished(object reflection.Object) {
 	if s.answer != nil && s.answer.GetUID() == object.GetUID() {
 		s.answer = nil
 	}
+}
+
+// removes takes note that the deletion of a remote object was accepted.
+func (s *state) removes(uid types.UID, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removed, s.removedUntil = uid, now.Add(overlayLife)
+}
+
+// removing tells how long an object that the cache still shows is known to be deleted already.
+func (s *state) removing(uid types.UID, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if uid != s.removed {
+		return 0
+	}
+	return max(0, s.removedUntil.Sub(now))
 }
 
 // newest returns the cached object or, while the cache lags behind it, the answer to the last write; wait is how long the

@@ -51,7 +51,7 @@ func label(max int) *rapid.Generator[string] {
 	})
 }
 
-// Every default name is valid, keeps the suffix by which a provider tells its tenants apart, and two namespaces never share one.
+// D3: every default name is valid, keeps the suffix by which a provider tells its tenants apart, and two namespaces never share one.
 func TestDefaultNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		home := label(51).Draw(t, "home")

@@ -30,6 +30,7 @@ func ingressKind() Kind {
 		Translate:      translateIngress,
 		Changes:        ingressChanges,
 		Back:           ingressBack,
+		BackField:      []string{"status", "loadBalancer", "ingress"},
 	}
 }
 

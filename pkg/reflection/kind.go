@@ -66,6 +66,8 @@ type Kind struct {
 	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
 	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.
 	Back func(local, live Object) Object
+	// BackField are the names of the fields that lead to the one that Back writes.
+	BackField []string
 	// Twin is what the remote object is, where it is of another kind than the local one. Nil means the same kind.
 	Twin *Twin
 	// Parent names the kind whose object decides about objects of this one, such as the Service of an EndpointSlice; empty

@@ -139,6 +139,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
+// D2: what we add to the annotations does not push a legal object over the limit unseen.
 func TestAnnotationsAtTheLimit(t *testing.T) {
 	translate := func(size int) Result {
 		return translateConfigMap(input(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", size)}}}))

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestEveryPodFieldIsClassified fails when Kubernetes adds a field to pods that nobody looked at: decide whether it is
+// D11: TestEveryPodFieldIsClassified fails when Kubernetes adds a field to pods that nobody looked at: decide whether it is
 // copied, mapped, local or refused, and enter it in the table.
 func TestEveryPodFieldIsClassified(t *testing.T) {
 	reached := map[reflect.Type]bool{}

@@ -204,6 +204,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
+// D4: any name makes a label's value, and two never the same.
 func FuzzBoundedLabel(f *testing.F) {
 	f.Add("data", strings.Repeat("a", 70))
 	f.Fuzz(func(t *testing.T, a, b string) {

@@ -32,7 +32,7 @@ var valueSets = map[string]string{
 	"default":             `discovery: {config: {clusterID: rome}}`,
 	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true}",
 	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
-	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}",
+	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}\noffloading: {reflection: {ingress: {statusBack: true}}}",
 	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
 }
 

@@ -50,7 +50,9 @@ func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 		return corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: name, Image: "busybox", SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}
 	}
-	w.update(func(p *corev1.Pod) { p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, debugger("mighty", true)) })
+	w.update(func(p *corev1.Pod) {
+		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, debugger("mighty", true))
+	})
 	w.eventually("the refusal is told", func() bool { return len(w.events.all()) == 1 })
 	w.update(func(p *corev1.Pod) {
 		p.Labels["tier"] = "front"

@@ -298,6 +298,7 @@ func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 	}
 }
 
+// C15: the end that was seen here outlives the ShadowPod.
 func TestFinishedPods(t *testing.T) {
 	w := up(t)
 	w.updateRemote(func(p *corev1.Pod) {
@@ -317,6 +318,7 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
+// C15: the phase and the exit codes of a pod that is gone at the provider.
 func TestARecordedEndOutlivesTheRemotePod(t *testing.T) {
 	w := newWorld(t)
 	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {

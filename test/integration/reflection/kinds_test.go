@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,12 +23,26 @@ import (
 type specimen struct {
 	// make returns an object, without namespace.
 	make func(name string) reflection.Object
+	// there returns an object at the provider, without namespace; nil if it is like one at home.
+	there func(name string) reflection.Object
 	// update is what the user does at home, drift what somebody does at the provider.
 	update, drift func(reflection.Object)
+	// fill adds content to an object of any content; only for kinds that hold data.
+	fill func(reflection.Object)
+	// fight is what an admission policy of the provider does.
+	fight fight
 	// quota is the resource that a ResourceQuota counts.
 	quota corev1.ResourceName
 	// immutable lists changes at home, of an object prepared first, that the provider's API server refuses.
 	immutable map[string]transition
+}
+
+// remote returns an object at the provider.
+func (s specimen) remote(name string) reflection.Object {
+	if s.there != nil {
+		return s.there(name)
+	}
+	return s.make(name)
 }
 
 // transition is a change in steps that the API server at home accepts.
@@ -55,6 +70,13 @@ var specimens = map[string]specimen{
 		update: of(func(c *corev1.ConfigMap) { c.Data["key"] += "2" }),
 		drift:  of(func(c *corev1.ConfigMap) { c.Data["key"] = "drift" }),
 		quota:  "count/configmaps",
+		fill: of(func(c *corev1.ConfigMap) {
+			if c.Data == nil {
+				c.Data = map[string]string{}
+			}
+			c.Data["added"] = "\u2029"
+		}),
+		fight: fight{"/data/key", "fought", "field data"},
 		immutable: map[string]transition{"an immutable one": {
 			from: of(func(c *corev1.ConfigMap) { c.Immutable = ptr.To(true) }), recreate: true,
 		}},
@@ -66,6 +88,14 @@ var specimens = map[string]specimen{
 		update: of(func(s *corev1.Secret) { s.Data["key"] = append(s.Data["key"], '2') }),
 		drift:  of(func(s *corev1.Secret) { s.Data["key"] = []byte("drift") }),
 		quota:  "count/secrets",
+		fill: of(func(s *corev1.Secret) {
+			if s.Data == nil {
+				s.Data = map[string][]byte{}
+			}
+			s.Data["added"] = []byte{0xff}
+		}),
+		// The value is "fought" in base64. Of what cannot be read nobody knows the field.
+		fight: fight{"/data/key", "Zm91Z2h0", "the content"},
 		immutable: map[string]transition{"another type": {
 			from: of(func(s *corev1.Secret) { s.Type = "example.org/a" }), recreate: true,
 		}},
@@ -78,6 +108,7 @@ var specimens = map[string]specimen{
 		update: of(func(s *corev1.Service) { s.Spec.Selector["more"] += "2" }),
 		drift:  of(func(s *corev1.Service) { s.Spec.Selector["app"] = "drift" }),
 		quota:  "count/services",
+		fight:  fightOverLabel,
 		immutable: map[string]transition{
 			"becoming headless": {steps: []func(reflection.Object){of(toExternalName), of(func(s *corev1.Service) {
 				s.Spec.Type, s.Spec.ExternalName, s.Spec.ClusterIP = corev1.ServiceTypeClusterIP, "", corev1.ClusterIPNone
@@ -100,6 +131,28 @@ var specimens = map[string]specimen{
 		}),
 		drift: of(func(i *networkingv1.Ingress) { i.Spec.Rules[0].Host = "drift.example.org" }),
 		quota: "count/ingresses.networking.k8s.io",
+		fight: fightOverLabel,
+	},
+	"endpointslice": {
+		make: func(name string) reflection.Object {
+			object := &discoveryv1.EndpointSlice{ObjectMeta: meta(name), AddressType: discoveryv1.AddressTypeIPv4,
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}}
+			object.Labels[discoveryv1.LabelServiceName] = parentName
+			return object
+		},
+		there: func(name string) reflection.Object {
+			return &offloadingv1beta1.ShadowEndpointSlice{ObjectMeta: meta(name), Spec: offloadingv1beta1.ShadowEndpointSliceSpec{
+				Template: offloadingv1beta1.EndpointSliceTemplate{AddressType: discoveryv1.AddressTypeIPv4,
+					Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}}}}}}
+		},
+		update: of(func(e *discoveryv1.EndpointSlice) {
+			e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.3"}})
+		}),
+		drift: of(func(e *offloadingv1beta1.ShadowEndpointSlice) {
+			e.Spec.Template.Endpoints[0].Addresses[0] = "192.0.2.4"
+		}),
+		quota: "count/shadowendpointslices.offloading.liqo.io",
+		fight: fightOverLabel,
 	},
 }
 
@@ -117,10 +170,15 @@ var rows = map[string]func(w *world, s specimen){
 		w.converged("plain")
 		w.deleteFrom(env.Rome, w.namespace, "plain")
 		w.gone("plain")
+		want := []string{"create", "patch", "delete"}
+		fixture.Await(w, fixture.Patience, "the last write to be answered", func(context.Context) (bool, string) {
+			writes := w.writes(start, "plain")
+			return len(writes) >= len(want), fmt.Sprint(writes)
+		})
 		w.restart()
 		w.put(s.make("plain-after"))
 		w.converged("plain-after")
-		if diff := cmp.Diff([]string{"create", "patch", "delete"}, w.writes(start, "plain")); diff != "" {
+		if diff := cmp.Diff(want, w.writes(start, "plain")); diff != "" {
 			w.Error(diff)
 		}
 	},
@@ -153,6 +211,8 @@ var rows = map[string]func(w *world, s specimen){
 			w.Error("the new object took the old one's place")
 		}
 	},
+	"C3: the namespace deleted at home, stuck, and made anew":         namespaceDeletedAtHome,
+	"C3: the namespace deleted at the provider, stuck, and made anew": namespaceDeletedAtTheProvider,
 	"C4: deleted at the provider": func(w *world, s specimen) {
 		w.put(s.make("c4"))
 		w.converged("c4")
@@ -171,12 +231,18 @@ var rows = map[string]func(w *world, s specimen){
 		if remote := w.converged("c5"); remote.GetLabels()["theirs"] != "stays" && !w.kind.WriteOnly() {
 			w.Error("a label of the provider is gone")
 		}
+		if !w.kind.WriteOnly() { // Of what cannot be read nobody knows yet that it was in step.
+			w.told(offloadingv1beta1.ReasonRemoteChangeReverted, "it was put back")
+		}
 		if diff := cmp.Diff([]string{"patch"}, w.writes(start, "c5")); diff != "" {
 			w.Error(diff)
 		}
 	},
+	"C5: a controller of the provider fights":   fightingController,
+	"C5: rewritten by the provider's admission": fought,
+	"D2: annotations at the limit":              annotationsAtTheLimit,
 	"C6: a foreign object of the same name": func(w *world, s specimen) {
-		foreign := s.make("c6")
+		foreign := s.remote("c6")
 		foreign.SetNamespace(w.twin)
 		fixture.Must(w, "creating a foreign object", env.Milan.Client.Create(w.Context(), foreign))
 		w.put(s.make("c6"))
@@ -217,7 +283,7 @@ var rows = map[string]func(w *world, s specimen){
 func (w *world) refuses(s specimen, refused bool) {
 	w.Helper()
 	fixture.Await(w, fixture.Patience, "the provider's ResourceQuota to be effective", func(ctx context.Context) (bool, string) {
-		probe := s.make("probe")
+		probe := s.remote("probe")
 		probe.SetNamespace(w.twin)
 		err := env.Milan.Client.Create(ctx, probe, client.DryRunAll)
 		return (err != nil) == refused, fmt.Sprint(err)

@@ -33,6 +33,10 @@ func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{}) }
 const (
 	home, provider = "rome", "milan"
 	sliceName      = "slice"
+	// localBinding is the RoleBinding of the reflection account.
+	localBinding = "reflection"
+	// parentName is the Service that objects of kinds with a parent hang on.
+	parentName = "parent"
 )
 
 // link is the connection to the provider, which the test cuts and mends.
@@ -104,7 +108,13 @@ type world struct {
 	link            *link
 	events          *notebook
 	local           *fixture.User
+	account         string
+	engine          *mirror.Engine
 	stop            func()
+}
+
+func key(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
 func newWorld(t *testing.T, kindName string) *world {
@@ -115,33 +125,53 @@ func newWorld(t *testing.T, kindName string) *world {
 	}
 	w := &world{T: t, kind: kind, namespace: fixture.Unique("shop"), events: &notebook{}}
 	w.twin = w.namespace + "-" + home
-	account := "system:serviceaccount:" + w.namespace + ":virtual-kubelet"
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "reflection", Namespace: w.namespace},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-virtual-kubelet-local"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}},
-		},
-	} {
-		fixture.Must(t, "creating "+object.GetName()+" at home", env.Rome.Client.Create(t.Context(), object))
-	}
-	for _, object := range fixture.TwinNamespace(w.twin, home) {
-		fixture.Must(t, "creating "+object.GetName()+" at the provider", env.Milan.Client.Create(t.Context(), object))
-	}
-	w.local = env.Rome.As(t, account)
+	w.account = "system:serviceaccount:" + w.namespace + ":virtual-kubelet"
+	w.local = env.Rome.As(t, w.account)
 	w.link = &link{client: env.Milan.Slice(t, home, sliceName)}
-	fixture.Await(t, fixture.Patience, "the rights of reflection", func(ctx context.Context) (bool, string) {
-		err := errors.Join(w.local.List(ctx, kind.NewList().(client.ObjectList), client.InNamespace(w.namespace)),
-			w.local.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}),
-			w.link.client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(w.twin)))
-		return err == nil, fmt.Sprint(err)
-	})
+	w.createHome()
+	w.createTwin()
 	if kind.WriteOnly() {
 		w.keepLedger()
 	}
 	w.start()
 	return w
+}
+
+// createHome makes the namespace at home, and waits until its objects may be read.
+func (w *world) createHome() {
+	w.Helper()
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: localBinding, Namespace: w.namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-virtual-kubelet-local"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.account}},
+		},
+	}
+	if w.kind.Parent != "" {
+		objects = append(objects, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: parentName, Namespace: w.namespace},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	}
+	for _, object := range objects {
+		fixture.Must(w, "creating "+object.GetName()+" at home", env.Rome.Client.Create(w.Context(), object))
+	}
+	fixture.Await(w, fixture.Patience, "the rights of reflection at home", func(ctx context.Context) (bool, string) {
+		err := errors.Join(w.local.List(ctx, w.kind.NewList().(client.ObjectList), client.InNamespace(w.namespace)),
+			w.local.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}))
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// createTwin makes the namespace at the provider, and waits until its objects may be read.
+func (w *world) createTwin() {
+	w.Helper()
+	for _, object := range fixture.TwinNamespace(w.twin, home) {
+		fixture.Must(w, "creating "+object.GetName()+" at the provider", env.Milan.Client.Create(w.Context(), object))
+	}
+	fixture.Await(w, fixture.Patience, "the rights of reflection at the provider", func(ctx context.Context) (bool, string) {
+		err := w.link.client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(w.twin))
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // keepLedger writes the ledger of Secrets, as the provider's controller manager does.
@@ -189,11 +219,16 @@ func (w *world) entries(ctx context.Context) (map[string]string, error) {
 // start runs a new engine, as after a restart.
 func (w *world) start() {
 	w.Helper()
+	kinds := []reflection.Kind{w.kind}
+	if parent, there := reflection.Lookup(w.kind.Parent); there {
+		kinds = append(kinds, parent)
+	}
 	engine, err := mirror.New(mirror.Options{
-		Home: home, Remote: provider, NodeName: provider, Kinds: []reflection.Kind{w.kind},
+		Home: home, Remote: provider, NodeName: provider, Kinds: kinds,
 		Local: w.local, Peer: w.link, Recorder: w.events,
 	})
 	fixture.Must(w, "making an engine", err)
+	w.engine = engine
 	engine.SetMapping(map[string]string{w.namespace: w.twin})
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
@@ -217,6 +252,14 @@ func (w *world) restart() {
 	w.start()
 }
 
+// newObject is an empty object of the kind as it is in a cluster.
+func (w *world) newObject(c *fixture.Cluster) reflection.Object {
+	if c == env.Milan {
+		return w.kind.RemoteKind().NewObject()
+	}
+	return w.kind.NewObject()
+}
+
 // put creates an object at home.
 func (w *world) put(o reflection.Object) reflection.Object {
 	w.Helper()
@@ -229,7 +272,7 @@ func (w *world) put(o reflection.Object) reflection.Object {
 func (w *world) edit(c *fixture.Cluster, namespace, name string, change func(reflection.Object)) {
 	w.Helper()
 	fixture.Await(w, fixture.Patience, "an edit of "+name, func(ctx context.Context) (bool, string) {
-		o := w.kind.NewObject()
+		o := w.newObject(c)
 		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 			return false, err.Error()
 		}
@@ -251,7 +294,7 @@ func (w *world) editRemote(name string, change func(reflection.Object)) {
 
 func (w *world) deleteFrom(c *fixture.Cluster, namespace, name string) {
 	w.Helper()
-	o := w.kind.NewObject()
+	o := w.newObject(c)
 	o.SetNamespace(namespace)
 	o.SetName(name)
 	fixture.Must(w, "deleting "+name, c.Client.Delete(w.Context(), o))
@@ -259,7 +302,7 @@ func (w *world) deleteFrom(c *fixture.Cluster, namespace, name string) {
 
 // remote reads a remote object; nil if there is none.
 func (w *world) remote(ctx context.Context, name string) reflection.Object {
-	o := w.kind.NewObject()
+	o := w.newObject(env.Milan)
 	if env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: w.twin, Name: name}, o) != nil {
 		return nil
 	}
@@ -275,7 +318,11 @@ func (w *world) converged(name string) reflection.Object {
 		if err := w.local.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, local); err != nil {
 			return false, err.Error()
 		}
-		result := w.kind.Translate(reflection.Input{Local: local, Home: home, Remote: provider, RemoteNamespace: w.twin})
+		in := reflection.Input{Local: local, Home: home, Remote: provider, RemoteNamespace: w.twin}
+		if w.kind.Parent != "" {
+			in.Parent = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: parentName, Namespace: w.namespace}}
+		}
+		result := w.kind.Translate(in)
 		remote = w.remote(ctx, name)
 		if remote == nil || result.Apply == nil {
 			return false, fmt.Sprintf("remote object: %v; skip: %+v; events:\n%s", remote != nil, result.Skip, w.events.all())

@@ -221,7 +221,7 @@ func TestClaimIsNeverMadeAgain(t *testing.T) {
 	awaitEvent(t, taken, offloadingv1beta1.ReasonClaimConflict)
 }
 
-// H1: what the provider does not offer is refused in words, and a claim of another class does not cross.
+// D9 and H1: what the provider does not offer is refused in words, and a claim of another class does not cross.
 func TestClaimsThatAreRefused(t *testing.T) {
 	w := peered(t)
 	stored(t, w)

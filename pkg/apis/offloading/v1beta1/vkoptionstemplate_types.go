@@ -29,6 +29,10 @@ type ReflectorConfig struct {
 	// type is the policy.
 	// +optional
 	Type ReflectionType `json:"type,omitempty"`
+	// statusBack brings what the provider says in an object's status into that of the local object. Only Ingresses know it:
+	// the addresses of their load balancer come back.
+	// +optional
+	StatusBack bool `json:"statusBack,omitempty"`
 }
 
 // VkOptionsTemplateSpec is how virtual kubelets are run.

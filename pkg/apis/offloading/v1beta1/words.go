@@ -257,6 +257,9 @@ const (
 	ReasonTooLarge = "TooLarge"
 	// ReasonContended: somebody at the provider keeps changing what was reflected; the message names the field.
 	ReasonContended = "Contended"
+	// ReasonStatusOfOthers: the status that would come back from the provider is written by somebody else in this cluster; the
+	// message names who.
+	ReasonStatusOfOthers = "StatusOfOthers"
 	// ReasonRemoteChangeReverted: somebody at the provider changed what was reflected, and it was put back; the message names
 	// the field and who changed it.
 	ReasonRemoteChangeReverted = "RemoteChangeReverted"

@@ -160,7 +160,7 @@ func TestServersCarryNoFinalizer(t *testing.T) {
 	}
 }
 
-// Acceptance 2: a Job that completes remotely stays completed after its pod and the node are removed.
+// C15: a Job that completes remotely stays completed after its pod and the node are removed.
 func TestFinishedPodNeverRunsAgain(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, job())
@@ -192,7 +192,7 @@ func newWorldFrom(w *world) *world {
 	return w
 }
 
-// A pod that is deleted between its end and the record of it, together with its node.
+// C15: a pod that is deleted between its end and the record of it, together with its node.
 func TestEndIsRecordedAlthoughThePodIsDeleted(t *testing.T) {
 	w := newWorld(t, job())
 	_, _ = w.pass()
@@ -208,23 +208,24 @@ func TestEndIsRecordedAlthoughThePodIsDeleted(t *testing.T) {
 	}
 }
 
+// C4 and C14: what a provider's user, a full node or a lost one takes away is made again, and was not the end.
 func TestDeletedEvictedAndLostPodsAreMadeAgain(t *testing.T) {
 	ctx := context.Background()
 	for name, happen := range map[string]func(w *world){
-		"deleted while it runs": func(w *world) {
+		"C4: deleted while it runs": func(w *world) {
 			w.set(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning; p.Finalizers = nil })
 			_ = w.Delete(ctx, w.pod())
 		},
-		"deleted, and stopped by that": func(w *world) {
+		"C4: deleted, and stopped by that": func(w *world) {
 			w.set(ended(corev1.PodFailed, 10*365*24*3600))
 			_ = w.Delete(ctx, w.pod())
 		},
-		"evicted": func(w *world) {
+		"C14: evicted": func(w *world) {
 			w.clock.SetTime(start.Add(settle))
 			w.set(ended(corev1.PodFailed, -1))
 			w.set(reason("Evicted"))
 		},
-		"lost with its node": func(w *world) {
+		"C14: lost with its node": func(w *world) {
 			w.set(failed)
 			w.set(disruption)
 			_ = w.Delete(ctx, w.pod())
@@ -307,6 +308,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		"V4: a specification that is not on the list": {hostile, nil, "False PodRefused", false},
 		"D8: the quota is used up":                    {job(), apierrors.NewForbidden(pods, "web", errors.New("exceeded quota: liqo")), "False FailedCreatePod", true},
+		"D9: there is no such class of priorities":    {job(), apierrors.NewForbidden(pods, "web", errors.New("no PriorityClass with name high was found")), "False FailedCreatePod", true},
+		"D9: there is no such runtime":                {job(), apierrors.NewForbidden(pods, "web", errors.New("pod rejected: RuntimeClass \"gvisor\" not found")), "False FailedCreatePod", true},
+		"D9: there is no such ServiceAccount":         {job(), apierrors.NewForbidden(pods, "web", errors.New("error looking up service account shop-rome/web: serviceaccount \"web\" not found")), "False FailedCreatePod", true},
 		"D8: the pod is invalid":                      {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil), "False FailedCreatePod", false},
 		"the namespace is going":                      {job(), apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop-rome"), "False FailedCreatePod", true},
 	} {

@@ -25,6 +25,7 @@ func configuration(image string, metrics bool) *v1alpha1.ControllerManager {
 	c.VirtualKubelet.Metrics.Port, c.Metrics.Enabled = 5872, metrics
 	c.Offloading.CreateNode = true
 	c.Offloading.Reflection.Secret = offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList}
+	c.Offloading.Reflection.Ingress.StatusBack = true
 	return c
 }
 
@@ -38,8 +39,8 @@ func TestTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := Template(configuration("vk:1", tc.metrics), "liqo").Spec
-			got := []any{spec.ContainerImage, *spec.Replicas, spec.CreateNode, spec.MetricsAddress, spec.ReflectorsConfig["secret"].Type}
-			want := []any{"vk:1", int32(2), true, tc.address, offloadingv1beta1.AllowList}
+			got := []any{spec.ContainerImage, *spec.Replicas, spec.CreateNode, spec.MetricsAddress, spec.ReflectorsConfig["secret"].Type, spec.ReflectorsConfig["ingress"].StatusBack}
+			want := []any{"vk:1", int32(2), true, tc.address, offloadingv1beta1.AllowList, true}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

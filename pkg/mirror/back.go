@@ -1,0 +1,160 @@
+package mirror
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// bringBack writes what comes back from a remote object that is in step into the status of its local one, if the
+// configuration of the kind wants it and nobody else at home says something there. decide says of no object that is not ours
+// that it is in step. What came back goes again when its object is no longer reflected.
+func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
+	if !t.comesBack() {
+		return nil
+	}
+	if t.wanted == nil || live == nil {
+		live = t.runner.twin.NewObject()
+	}
+	if t.kind().Back(t.local, live) == nil {
+		return nil
+	}
+	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 && t.wanted != nil {
+		return reconcile.Wait(offloadingv1beta1.ReasonContended, fmt.Sprintf(
+			"the status that comes back from %s/%s in cluster %q keeps changing there, or somebody here keeps undoing it; it is written again once a minute",
+			t.twin, t.remoteName, t.options().Remote), wait)
+	}
+	now, err := t.localNow(ctx)
+	if now == nil || err != nil {
+		return err
+	}
+	updated := t.kind().Back(now, live)
+	if updated == nil {
+		return nil
+	}
+	ours, other := t.speakers(now)
+	switch {
+	case t.wanted == nil && (!ours || other != ""):
+		return nil
+	case other != "":
+		return reconcile.Terminate(offloadingv1beta1.ReasonStatusOfOthers, fmt.Errorf(
+			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
+			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
+	}
+	return t.writeBack(ctx, now, updated)
+}
+
+// comesBack tells whether the status of the object is to come back at all.
+func (t *task) comesBack() bool {
+	return t.kind().Back != nil && t.runner.statusBack() && t.local != nil && t.local.GetDeletionTimestamp() == nil
+}
+
+// localNow reads the local object: the cache may lag behind a write of our own, and does not know who wrote what. It returns
+// nil if the object is not the one that the cache shows; the cache will say so.
+func (t *task) localNow(ctx context.Context) (reflection.Object, error) {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	now := t.kind().NewObject()
+	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, now)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && now.GetUID() != t.local.GetUID():
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s/%s, whose status comes back: %w", t.kind().Name, t.namespace, t.name, err)
+	default:
+		return now, nil
+	}
+}
+
+// writeBack writes the status of the local object, if that is still what was read.
+func (t *task) writeBack(ctx context.Context, now, updated reflection.Object) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	patch := client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
+	err := t.options().Local.Status().Patch(ctx, updated, patch, client.FieldOwner(t.speaker()))
+	if !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		// Whether a write whose answer is lost was made, nobody knows: it counts.
+		t.state.bringsBack(t.options().Clock.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of %s %s/%s that comes back from cluster %q: %w",
+			t.kind().Name, t.namespace, t.name, t.options().Remote, err)
+	}
+	t.runner.engine.reporter.done(t.kind().Name, t.namespace, resultBroughtBack)
+	return nil
+}
+
+// speaker is the field manager of what comes back. Each provider has its own, so that none writes over what another one says.
+func (t *task) speaker() string { return FieldManager + "/" + t.options().Remote }
+
+// speakers tells from the record of managed fields whether what comes back was written by us, and who else did, if anybody.
+// A record that cannot be read may stand for anything.
+func (t *task) speakers(local reflection.Object) (ours bool, other string) {
+	entries := local.GetManagedFields()
+	for i := range entries {
+		switch {
+		case !holds(&entries[i], t.kind().BackField):
+		case entries[i].Manager == t.speaker():
+			ours = true
+		default:
+			other = cmp.Or(entries[i].Manager, "without a name")
+		}
+	}
+	return ours, other
+}
+
+// holds tells whether an entry holds the field or something in it, or cannot be read.
+func holds(entry *metav1.ManagedFieldsEntry, path []string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var set fieldpath.Set
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+		return true
+	}
+	found := false
+	set.Iterate(func(p fieldpath.Path) {
+		found = found || len(p) >= len(path) && along(p, path)
+	})
+	return found
+}
+
+// statusBack tells whether the status of remote objects comes back.
+func (r *runner) statusBack() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.StatusBack
+}
+
+// mayBringBack tells how long to wait before the local status may be written again; zero lets it be written now. Unlike at
+// the provider it does not matter whether the same is written: what comes back is the provider's to choose.
+func (s *state) mayBringBack(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.broughtBack) > 0 && now.Sub(s.broughtBack[0]) >= sameWrites {
+		s.broughtBack = s.broughtBack[1:]
+	}
+	if len(s.broughtBack) < maxSameWrites {
+		return 0
+	}
+	return s.broughtBack[0].Add(sameWrites).Sub(now)
+}
+
+// bringsBack takes note of a write of the local status.
+func (s *state) bringsBack(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broughtBack = append(s.broughtBack, now)
+}

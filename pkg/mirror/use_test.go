@@ -1,0 +1,85 @@
+package mirror
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// With several virtual nodes, what the pods of the own one do not use may be in use by those of another.
+func TestReferencedObjectsOfSeveralVirtualNodes(t *testing.T) {
+	for name, object := range both("a", "1") {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				kind, _ := reflection.Lookup(name)
+				path := kindOf(object) + "/" + there + "/a"
+				references := &used{names: map[string]bool{here + "/" + name + "/a": true}}
+				w.local.put(object)
+				w.publish()
+				w.remote.took(false)
+				w.start(func(o *Options) {
+					o.Kinds, o.References = []reflection.Kind{kind}, references
+					o.Config = map[string]offloadingv1beta1.ReflectorConfig{name: {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+				})
+				w.wrote("a pod uses it", "create "+path)
+				w.publish()
+				w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-gpu": true}})
+				references.set(here+"/"+name+"/a", false)
+				w.engine.each(func(r *runner) { r.reconsider("") })
+				w.wrote("pods of the other virtual node may use it")
+				set(w, object, "2")
+				w.wrote("it is kept in step", "patch "+path)
+				w.publish()
+				w.local.drop(object)
+				w.rest()
+				w.equal("it goes with the local one", "", w.value(object))
+				w.remote.took(false)
+				w.local.put(object)
+				w.publish()
+				w.wrote("nobody knows of a use")
+				references.set(here+"/"+name+"/a", true)
+				w.engine.each(func(r *runner) { r.reconsider("") })
+				w.wrote("a pod uses the new one", "create "+path)
+				w.publish()
+				references.set(here+"/"+name+"/a", false)
+				w.engine.each(func(r *runner) { r.reconsider("") })
+				w.wrote("it stays")
+				w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+				w.rest()
+				w.equal("the other virtual node is gone", "", w.value(object))
+			})
+		})
+	}
+}
+
+func TestAnnotationsDecideWhateverPodsUse(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(configMap("allowed", "1"))
+		w.local.put(configMap("unused", "1"))
+		references := &used{names: map[string]bool{}, unknown: true}
+		w.local.put(configMap("skipped", "1"))
+		w.start(func(o *Options) {
+			o.Kinds, o.References = []reflection.Kind{configMapOnly()}, references
+			o.Config = map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+		})
+		w.wrote("nobody knows")
+		edit(w.local, configMap("allowed", ""), func(c *corev1.ConfigMap) {
+			c.Annotations = map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""}
+		})
+		w.wrote("the user knows", "create ConfigMap/"+there+"/allowed")
+		references.forget(false)
+		references.set(here+"/configmap/skipped", true)
+		if err := w.engine.Reconsider("configmap", ""); err != nil {
+			t.Fatal(err)
+		}
+		w.wrote("a pod uses it", "create ConfigMap/"+there+"/skipped")
+		references.forget(true)
+		edit(w.local, configMap("skipped", ""), func(c *corev1.ConfigMap) {
+			c.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+		})
+		w.wrote("it stays at home whatever uses it", "delete ConfigMap/"+there+"/skipped")
+	})
+}
