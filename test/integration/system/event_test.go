@@ -127,8 +127,8 @@ func TestEventsComeBack(t *testing.T) {
 // eventWrites are the Events that we wrote at rome in a namespace since a moment.
 func eventWrites(t *testing.T, start fixture.Moment, namespace string) []fixture.Write {
 	t.Helper()
-	return slices.DeleteFunc(env.Rome.Recorder.Since(t, start, fixture.OfLiqo), func(w fixture.Write) bool {
-		return w.Resource != "events" || w.Namespace != namespace
+	return slices.DeleteFunc(env.Rome.Recorder.EventsSince(t, start, fixture.OfLiqo), func(w fixture.Write) bool {
+		return w.Namespace != namespace
 	})
 }
 
