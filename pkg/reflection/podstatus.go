@@ -25,6 +25,8 @@ type StatusInput struct {
 	OwnPrefixes []netip.Prefix
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
+	// NoAPIServer says that the pod cannot use this cluster's API server although it was sent a token for it.
+	NoAPIServer bool
 	// Now bounds timestamps from the provider.
 	Now time.Time
 }

@@ -164,6 +164,8 @@ const (
 	RemotePodCondition = "offloading.liqo.io/RemotePod"
 	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
 	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
+	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
+	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
 )
 
 // Reasons of conditions and Events in this group.
