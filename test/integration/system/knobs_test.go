@@ -252,3 +252,12 @@ func (k *knobs) untouched(t *testing.T) {
 		t.Error("the virtual kubelet ran again")
 	}
 }
+
+// awaitThere waits until an object exists.
+func awaitThere(t *testing.T, c *fixture.Cluster, object client.Object) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, fmt.Sprintf("%T %s at %s", object, object.GetName(), c.ID), func(ctx context.Context) (bool, string) {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return err == nil, fmt.Sprint(err)
+	})
+}
