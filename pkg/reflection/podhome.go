@@ -163,14 +163,9 @@ func LacksAPIServer(local *corev1.Pod, shadow *offloadingv1beta1.ShadowPod) bool
 	if !wantsAPIServer(local) {
 		return false
 	}
-	spec := shadow.Spec.Pod
-	for _, c := range spec.Containers {
-		i := slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == apiHost })
-		if i >= 0 && c.Env[i].Value == "" && c.Env[i].ValueFrom == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(shadow.Spec.Pod.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == apiHost && v.Value == "" && v.ValueFrom == nil })
+	})
 }
 
 // wantsAPIServer tells whether a pod has a token for this cluster's API server.

@@ -126,8 +126,7 @@ func TestRemove(t *testing.T) {
 			// The store in memory knows no preconditions; an API server answers as this does.
 			c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
 				Delete: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-					o2 := (&client.DeleteOptions{}).ApplyOptions(options)
-					if p := o2.Preconditions; p != nil && p.UID != nil && o.GetName() == live.Name && *p.UID != live.UID {
+					if p := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions; p != nil && p.UID != nil && o.GetName() == live.Name && *p.UID != live.UID {
 						return apierrors.NewConflict(corev1.Resource("configmaps"), o.GetName(), errors.New("the UID differs"))
 					}
 					return w.Delete(ctx, o, options...)
