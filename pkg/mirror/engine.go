@@ -119,12 +119,18 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 	}
 }
 
-// refresh reads all namespaces again, and looks again at the objects of those that changed.
+// refresh reads all namespaces again, and looks again at the objects of those that changed. What failed is tried again later.
 func (e *Engine) refresh(ctx context.Context) {
+	failed := false
 	for namespace := range e.snapshot() {
-		if e.namespaces.refresh(ctx, namespace) {
+		changed, again := e.namespaces.refresh(ctx, namespace)
+		if changed {
 			e.each(func(r *runner) { r.reconsider(namespace) })
 		}
+		failed = failed || again
+	}
+	if failed && ctx.Err() == nil {
+		e.options.Clock.AfterFunc(namespaceFresh, e.RefreshNamespaces)
 	}
 }
 

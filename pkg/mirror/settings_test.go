@@ -341,3 +341,32 @@ func TestAnnotatedNamespacesAreObeyedAtOnce(t *testing.T) {
 		w.equal("not annotated any more", "1", w.value(configMap("a", "")))
 	})
 }
+
+// An API server that fails at that moment is asked again soon; what was known stays in force meanwhile.
+func TestAnnotatedNamespacesAreReadAgainAfterAFailure(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(configMap("a", "1"))
+		w.start()
+		w.pass(time.Second)
+		fail := func(err error) {
+			w.local.mu.Lock()
+			defer w.local.mu.Unlock()
+			w.local.intercept = func(_, key string) error {
+				if strings.HasPrefix(key, "Namespace/") {
+					return err
+				}
+				return nil
+			}
+		}
+		fail(errors.New("down"))
+		skipping := namespaceObject(here)
+		skipping.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+		w.local.put(skipping)
+		w.engine.RefreshNamespaces()
+		w.pass(time.Second)
+		w.equal("while it fails", "1", w.value(configMap("a", "")))
+		fail(nil)
+		w.pass(2 * time.Minute)
+		w.equal("once it answers", "", w.value(configMap("a", "")))
+	})
+}
