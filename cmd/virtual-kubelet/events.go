@@ -18,11 +18,18 @@ func (k *kubelet) newEvents() (*event.Carrier, error) {
 	})
 }
 
-// locals knows what is at the provider: the node side its pods, the reflection engine all else.
+// locals knows what is at the provider: the node side its pods, the storage fabric its claims, the reflection engine all else.
 type locals struct{ k *kubelet }
 
 func (l locals) Find(remoteKind string, target corev1.ObjectReference) (reflection.Object, bool) {
-	if target.Kind != "Pod" {
+	switch target.Kind {
+	case "Pod":
+	case "PersistentVolumeClaim":
+		if l.k.storage == nil {
+			return nil, false
+		}
+		return l.k.storage.Reflected(target.Namespace, target.Name)
+	default:
 		return l.k.mirror.Reflected(target.Kind, target.Namespace, target.Name)
 	}
 	pods := l.k.node.running()
@@ -34,7 +41,7 @@ func (l locals) Find(remoteKind string, target corev1.ObjectReference) (reflecti
 
 func (l locals) Crossed(namespace string) bool {
 	pods := l.k.node.running()
-	return pods != nil && pods.Occupied(namespace) || l.k.mirror.Crossed(namespace)
+	return pods != nil && pods.Occupied(namespace) || l.k.mirror.Crossed(namespace) || l.k.storage != nil && l.k.storage.Crossed(namespace)
 }
 
 // running is what runs the pods; nil without a Node, or before there is an identity.

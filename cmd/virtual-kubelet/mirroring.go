@@ -28,6 +28,7 @@ type engine interface {
 	SetProvider(provider reflection.Provider)
 	SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error
 	Reconsider(kind, namespace string, names ...string) error
+	RefreshNamespaces()
 	Reflected(kind, namespace, name string) (reflection.Object, bool)
 	Crossed(namespace string) bool
 }
@@ -107,6 +108,15 @@ func (m *mirroring) reconsider(kind, namespace string, names ...string) {
 	defer m.mu.Unlock()
 	if m.current != nil {
 		_ = m.current.Reconsider(kind, namespace, names...) // It fails for kinds that are not in the table only.
+	}
+}
+
+// refreshNamespaces has the annotations of all namespaces read again. An engine that starts later reads them anyway.
+func (m *mirroring) refreshNamespaces() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current != nil {
+		m.current.RefreshNamespaces()
 	}
 }
 

@@ -59,6 +59,7 @@ func (a *actor) SetMapping(m map[string]string)                     { a.mapping 
 func (a *actor) SetNotReflected(_ reflection.NotReflected)          {}
 func (a *actor) SetProvider(provider reflection.Provider)           { a.provider = provider }
 func (a *actor) Reflected(_, _, _ string) (reflection.Object, bool) { return nil, false }
+func (a *actor) RefreshNamespaces()                                 {}
 func (a *actor) Crossed(string) bool                                { return false }
 func (a *actor) Reconsider(_, _ string, _ ...string) error          { return nil }
 func (a *actor) SetConfig(_ string, _ offloadingv1beta1.ReflectorConfig) error {

@@ -160,6 +160,7 @@ func (k *kubelet) work(ctx context.Context) error {
 			})
 		return nil
 	})
+	skips := &skips{refresh: k.mirror.refreshNamespaces}
 	group.Go(func() error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
@@ -168,6 +169,7 @@ func (k *kubelet) work(ctx context.Context) error {
 				k.events.SetMapping(mapping.Effective)
 				k.mapStorage(mapping.Effective)
 				k.node.setMapping(mapping)
+				skips.see(m)
 			})
 		return nil
 	})

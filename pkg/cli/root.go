@@ -16,7 +16,6 @@ import (
 	"liqo.io/liqo/pkg/cli/installation"
 	"liqo.io/liqo/pkg/cli/moving"
 	"liqo.io/liqo/pkg/cli/offloading"
-	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/peering"
 	"liqo.io/liqo/pkg/cli/session"
 )
@@ -34,6 +33,9 @@ executable script that runs 'kubectl liqo __complete "$@"'.
 
 A flag that is not given is taken from the environment, --remote-context for example from
 LIQOCTL_REMOTE_CONTEXT.
+
+With -o json the answer on standard output is JSON, and so is what is told on standard error meanwhile:
+one object a line, of type begin, waiting, done, warned or failed for a step, info, warning or error.
 
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 a cluster is not ready for it,
 4 problems were found, 5 timed out, 130 interrupted.`
@@ -131,6 +133,6 @@ func Run(ctx context.Context, args []string, p Program) failure.Code {
 	if ctx.Err() != nil || failure.CodeOf(err) == failure.Interrupted {
 		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: what is told to be done above stays as it is")
 	}
-	output.Error(p.Streams.ErrOut, s.Style(), s.Executable, err)
+	s.Fail(err)
 	return failure.CodeOf(err)
 }

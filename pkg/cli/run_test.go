@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"liqo.io/liqo/charts"
 	"liqo.io/liqo/pkg/cli"
 	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/session"
 )
 
@@ -196,6 +198,44 @@ func TestVariablesStandInForFlags(t *testing.T) {
 			got := run(t, test.environment, "", append([]string{"info", "--kubeconfig", kubeconfig(t, nobody)}, test.args...)...)
 			if diff := cmp.Diff(result{failure.Usage, "", test.want}, got, cmp.AllowUnexported(result{})); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// With -o json every line on standard error is a JSON object, also of a command that fails, whether the flag or its variable
+// asks for it.
+func TestTalkForProgramsIsJSON(t *testing.T) {
+	file := kubeconfig(t, nobody)
+	for sentence, test := range map[string]struct {
+		environment map[string]string
+		args        []string
+		code        failure.Code
+		next        string
+	}{
+		"a cluster that does not answer": {nil, []string{"info", "-o", "json", "--kubeconfig", file}, failure.Precondition, "kubectl version"},
+		"the variable asks for it":       {map[string]string{"LIQOCTL_OUTPUT": "json"}, []string{"info", "--kubeconfig", file}, failure.Precondition, "kubectl version"},
+		"a misuse that is found late":    {nil, []string{"peer", "-o", "json", "--timeout", "0s"}, failure.Usage, "5m"},
+		"two clusters of which one fails": {nil, []string{"peer", "-o", "json", "--kubeconfig", file, "--remote-kubeconfig", file, "--remote-context", "milan"},
+			failure.Precondition, "kubectl version"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := run(t, test.environment, "", test.args...)
+			if got.code != test.code || got.out != "" {
+				t.Errorf("exit code %d, want %d; standard output %q", got.code, test.code, got.out)
+			}
+			var last output.Line
+			for _, text := range strings.Split(strings.TrimSpace(got.err), "\n") {
+				last = output.Line{}
+				if err := json.Unmarshal([]byte(text), &last); err != nil {
+					t.Fatalf("%v: %q", err, text)
+				}
+				if last.Time.IsZero() || last.Type == "" {
+					t.Errorf("a line without time or type: %s", text)
+				}
+			}
+			if last.Type != "error" || last.Code != test.code || last.Message == "" || !strings.Contains(last.Next, test.next) {
+				t.Errorf("the last line is %+v", last)
 			}
 		})
 	}

@@ -23,6 +23,8 @@ type Engine struct {
 	namespaces *namespaces
 	reporter   *reporter
 	wake       chan struct{}
+	// stale says that what is known of namespaces may be old.
+	stale chan struct{}
 	// following keeps the latest mapping the last one that is followed.
 	following sync.Mutex
 
@@ -51,6 +53,7 @@ func New(o Options) (*Engine, error) {
 		runners:      map[string]*runner{},
 		reporter:     reporter,
 		wake:         make(chan struct{}, 1),
+		stale:        make(chan struct{}, 1),
 		mapping:      map[string]string{},
 		notReflected: o.NotReflected,
 	}
@@ -102,11 +105,9 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			for namespace := range e.snapshot() {
-				if e.namespaces.refresh(ctx, namespace) {
-					e.each(func(r *runner) { r.reconsider(namespace) })
-				}
-			}
+			e.refresh(ctx)
+		case <-e.stale:
+			e.refresh(ctx)
 		case <-e.wake:
 			connected, now := e.options.Peer.State()
 			if now != epoch {
@@ -118,6 +119,29 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 				e.each((*runner).resume)
 			}
 		}
+	}
+}
+
+// refresh reads all namespaces again, and looks again at the objects of those that changed. What failed is tried again later.
+func (e *Engine) refresh(ctx context.Context) {
+	failed := false
+	for namespace := range e.snapshot() {
+		changed, again := e.namespaces.refresh(ctx, namespace)
+		if changed {
+			e.each(func(r *runner) { r.reconsider(namespace) })
+		}
+		failed = failed || again
+	}
+	if failed && ctx.Err() == nil {
+		e.options.Clock.AfterFunc(namespaceFresh, e.RefreshNamespaces)
+	}
+}
+
+// RefreshNamespaces has the annotations of all namespaces read again, because those of some changed. It does not block.
+func (e *Engine) RefreshNamespaces() {
+	select {
+	case e.stale <- struct{}{}:
+	default:
 	}
 }
 

@@ -64,3 +64,18 @@ func TestReflectedDoesNotBelieveAForeignMark(t *testing.T) {
 		w.equal("of an object that stands for another", false, ok)
 	})
 }
+
+// An EndpointSlice is known by its ShadowEndpointSlice; the slice that the provider makes of that has the same name.
+func TestReflectedKnowsEndpointSlices(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(service("shop"))
+		w.local.put(endpointSlice("a", "shop", "worker"))
+		w.local.put(endpointSlice("b", "stays", "worker"))
+		w.start(family)
+		w.rest()
+		found, ok := w.engine.Reflected("EndpointSlice", here, "a")
+		w.equal("of a slice that crossed", true, ok && found.GetName() == "a")
+		_, ok = w.engine.Reflected("EndpointSlice", here, "b")
+		w.equal("of a slice that stays at home", false, ok)
+	})
+}

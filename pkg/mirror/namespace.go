@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,13 +78,13 @@ func (n *namespaces) lookup(name string, maxAge time.Duration) (known namespace,
 	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
 }
 
-// refresh reads a namespace again and tells whether it changed; a failure leaves what was known.
-func (n *namespaces) refresh(ctx context.Context, name string) (changed bool) {
+// refresh reads a namespace again and tells whether it changed. A failure leaves what was known; again says that it may pass.
+func (n *namespaces) refresh(ctx context.Context, name string) (changed, again bool) {
 	_, changed, err := n.annotations(ctx, name, time.Nanosecond)
 	if err != nil {
 		klog.FromContext(ctx).V(1).Info("Could not refresh a namespace; its last known annotations stay in force", "namespace", name, "err", err)
 	}
-	return changed
+	return changed, err != nil && !apierrors.IsNotFound(err)
 }
 
 func (n *namespaces) forget(name string) {

@@ -217,12 +217,21 @@ func (p *pair) unready() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.view != nil {
-		if failure := p.view.failure.Load(); failure != nil {
-			return fmt.Errorf("what is in namespace %q of cluster %q cannot be followed: %s", p.twin, p.options().Remote, *failure)
-		}
+	if err := p.broken(); err != nil {
+		return err
 	}
 	return errUnready
+}
+
+// broken says why the remote view, if there is one, is not followed at the moment. The caller locks.
+func (p *pair) broken() error {
+	if p.view == nil {
+		return nil
+	}
+	if failure := p.view.failure.Load(); failure != nil {
+		return fmt.Errorf("what is in namespace %q of cluster %q cannot be followed: %s", p.twin, p.options().Remote, *failure)
+	}
+	return nil
 }
 
 // selector selects what came from here.
@@ -319,12 +328,13 @@ func (p *pair) survey(ctx context.Context) error {
 	p.mu.Lock()
 	open, blocked := p.view != nil, p.blocked
 	p.blocked = false
+	broken := p.broken()
 	p.mu.Unlock()
 	if blocked {
 		p.enqueueLocal()
 	}
 	if open {
-		return nil
+		return broken
 	}
 	c, err := p.client()
 	if err != nil {

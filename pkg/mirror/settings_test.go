@@ -325,3 +325,52 @@ func TestFailingWatchesAreProblems(t *testing.T) {
 		})
 	}
 }
+
+// A namespace that is annotated, or not any more, is obeyed as soon as somebody says that namespaces changed.
+func TestAnnotatedNamespacesAreObeyedAtOnce(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(configMap("a", "1"))
+		w.start()
+		w.pass(time.Second)
+		w.equal("at first", "1", w.value(configMap("a", "")))
+		skipping := namespaceObject(here)
+		skipping.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+		w.local.put(skipping)
+		w.engine.RefreshNamespaces()
+		w.pass(time.Second)
+		w.equal("annotated", "", w.value(configMap("a", "")))
+		w.local.put(namespaceObject(here))
+		w.engine.RefreshNamespaces()
+		w.pass(time.Second)
+		w.equal("not annotated any more", "1", w.value(configMap("a", "")))
+	})
+}
+
+// An API server that fails at that moment is asked again soon; what was known stays in force meanwhile.
+func TestAnnotatedNamespacesAreReadAgainAfterAFailure(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(configMap("a", "1"))
+		w.start()
+		w.pass(time.Second)
+		fail := func(err error) {
+			w.local.mu.Lock()
+			defer w.local.mu.Unlock()
+			w.local.intercept = func(_, key string) error {
+				if strings.HasPrefix(key, "Namespace/") {
+					return err
+				}
+				return nil
+			}
+		}
+		fail(errors.New("down"))
+		skipping := namespaceObject(here)
+		skipping.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+		w.local.put(skipping)
+		w.engine.RefreshNamespaces()
+		w.pass(time.Second)
+		w.equal("while it fails", "1", w.value(configMap("a", "")))
+		fail(nil)
+		w.pass(2 * time.Minute)
+		w.equal("once it answers", "", w.value(configMap("a", "")))
+	})
+}

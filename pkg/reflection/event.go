@@ -57,6 +57,9 @@ var eventKinds = map[schema.GroupKind]schema.GroupVersionKind{
 	{Group: offloadingv1beta1.GroupVersion.Group, Kind: "ShadowEndpointSlice"}: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 }
 
+// claimKind is the one kind whose objects may have names of their own at the provider.
+const claimKind = "PersistentVolumeClaim"
+
 // EventInput is what besides a remote Event and its local object decides what comes back.
 type EventInput struct {
 	// Home and Remote are the IDs of this cluster and of the provider.
@@ -71,7 +74,8 @@ type EventInput struct {
 }
 
 // EventTarget tells which local object a remote Event is about, as far as the Event alone can tell, or why it does not come
-// back. The UID of the target is not set.
+// back. The UID of the target is not set. A claim's name is the one at the provider: only the claim itself tells whether it
+// is another here.
 func EventTarget(remote *corev1.Event, in EventInput) (corev1.ObjectReference, *Skip) {
 	involved := remote.InvolvedObject
 	group, err := schema.ParseGroupVersion(involved.APIVersion)
@@ -133,6 +137,9 @@ func LocalEvent(remote *corev1.Event, local Object, in EventInput) (*corev1.Even
 	target, skip := EventTarget(remote, in)
 	if skip != nil {
 		return nil, skip
+	}
+	if target.Kind == claimKind {
+		target.Name = local.GetName()
 	}
 	if local.GetName() != target.Name || local.GetNamespace() != target.Namespace || local.GetUID() == "" {
 		return nil, &Skip{Reason: offloadingv1beta1.ReasonInvalidRemoteEvent, Message: "it is about another object"}

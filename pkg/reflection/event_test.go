@@ -284,3 +284,23 @@ func checkLocalEvent(t *testing.T, got *corev1.Event) {
 		t.Errorf("count %d, reason %q, type %q", got.Count, got.Reason, got.Type)
 	}
 }
+
+// A claim may have another name at the provider: what is written is about the one here.
+func TestEventOfARenamedClaim(t *testing.T) {
+	event := remoteEvent(func(e *corev1.Event) {
+		e.InvolvedObject.Kind, e.InvolvedObject.APIVersion, e.InvolvedObject.Name, e.InvolvedObject.FieldPath = "PersistentVolumeClaim", "v1", "data-there", ""
+	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "here"}}
+	got, skip := LocalEvent(event, claim, eventInput())
+	if skip != nil {
+		t.Fatalf("skipped: %+v", skip)
+	}
+	want := corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "here"}
+	if diff := cmp.Diff(want, got.InvolvedObject); diff != "" || got.Name != EventName("data", "milan", string(event.UID)) {
+		t.Errorf("Event %s (-want +got):\n%s", got.Name, diff)
+	}
+	claim.Namespace = "elsewhere"
+	if _, skip = LocalEvent(event, claim, eventInput()); skip == nil {
+		t.Error("an Event about a claim of another namespace came back")
+	}
+}

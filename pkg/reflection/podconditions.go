@@ -11,6 +11,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
+// conditions are those of the remote pod, and ours.
 func (t *translation) conditions() {
 	for _, conditionType := range remoteConditions {
 		remote := condition(t.remote.Status.Conditions, conditionType)
@@ -39,6 +40,13 @@ func (t *translation) conditions() {
 		Reason: offloadingv1beta1.ReasonRemotePodExists, Message: remotePodMessage(t.remote, t.restarts),
 		LastTransitionTime: t.now,
 	})
+	if t.in.NoAPIServer {
+		t.set(corev1.PodCondition{
+			Type: offloadingv1beta1.APIServerReachableCondition, Status: corev1.ConditionFalse,
+			Reason:  offloadingv1beta1.ReasonNoAPIServerAddress,
+			Message: "no address of this cluster's API server was known when the pod was sent to the provider", LastTransitionTime: t.now,
+		})
+	}
 	t.report()
 }
 

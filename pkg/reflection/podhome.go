@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 const (
@@ -147,6 +149,27 @@ func WhyNoAPIServer(local *corev1.Pod, api HomeAPI, remote string) string {
 	if mode, refusal := accessOf(local, api); refusal != nil || mode != accessHome || api.Known() {
 		return ""
 	}
+	if !wantsAPIServer(local) {
+		return ""
+	}
+	return fmt.Sprintf("the pod cannot use this cluster's API server: no address is known by which pods in cluster %q reach it; "+
+		"start the virtual kubelets with --home-api-server-host and --home-api-server-port (chart value "+
+		"virtualKubelet.extra.args), or set automountServiceAccountToken to false on pods that do not need it", remote)
+}
+
+// LacksAPIServer tells whether a pod that has a token for this cluster's API server was sent to the provider without an address
+// of it. What is configured by now does not change a pod that runs.
+func LacksAPIServer(local *corev1.Pod, shadow *offloadingv1beta1.ShadowPod) bool {
+	if !wantsAPIServer(local) {
+		return false
+	}
+	return slices.ContainsFunc(shadow.Spec.Pod.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == apiHost && v.Value == "" && v.ValueFrom == nil })
+	})
+}
+
+// wantsAPIServer tells whether a pod has a token for this cluster's API server.
+func wantsAPIServer(local *corev1.Pod) bool {
 	for i := range local.Spec.Volumes {
 		projected := local.Spec.Volumes[i].Projected
 		if projected == nil {
@@ -154,11 +177,9 @@ func WhyNoAPIServer(local *corev1.Pod, api HomeAPI, remote string) string {
 		}
 		for _, source := range projected.Sources {
 			if source.ServiceAccountToken != nil && source.ServiceAccountToken.Audience == "" {
-				return fmt.Sprintf("the pod cannot use this cluster's API server: no address is known by which pods in cluster %q reach it; "+
-					"start the virtual kubelets with --home-api-server-host and --home-api-server-port (chart value "+
-					"virtualKubelet.extra.args), or set automountServiceAccountToken to false on pods that do not need it", remote)
+				return true
 			}
 		}
 	}
-	return ""
+	return false
 }

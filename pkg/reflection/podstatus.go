@@ -28,6 +28,8 @@ type StatusInput struct {
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
 	// does, or was not asked. Then what the remote pod says of a resize is shown.
 	ResizePending *corev1.PodCondition
+	// NoAPIServer says that the pod cannot use this cluster's API server although it was sent a token for it.
+	NoAPIServer bool
 	// Now bounds timestamps from the provider.
 	Now time.Time
 }

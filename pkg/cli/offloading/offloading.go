@@ -227,7 +227,7 @@ func choose(ctx context.Context, cluster *target.Cluster, args []string, query s
 }
 
 func newUnoffload(s *session.Session) *cobra.Command {
-	var query string
+	var query, format string
 	var timeout time.Duration
 	var volumes bool
 	command := &cobra.Command{
@@ -245,6 +245,9 @@ there hold data, unless --delete-volumes is given.`,
 			if err := checkNamespaces(args, query); err != nil {
 				return err
 			}
+			if _, err := output.ParseFormat(format); err != nil {
+				return err
+			}
 			cluster, err := s.Cluster()
 			if err != nil {
 				return err
@@ -257,13 +260,24 @@ there hold data, unless --delete-volumes is given.`,
 			if err := s.Confirm(command.Context(), question); err != nil {
 				return err
 			}
-			return offload.Undo(command.Context(), offload.UndoOptions{Cluster: cluster, Namespaces: namespaces, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer()})
+			err = offload.Undo(command.Context(), offload.UndoOptions{Cluster: cluster, Namespaces: namespaces, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer()})
+			if err != nil {
+				return err
+			}
+			return s.Show(format, taken{Namespaces: namespaces}, func() {})
 		},
 	}
 	command.Flags().BoolVar(&volumes, "delete-volumes", false, "Delete the claims whose volumes are at other clusters, with their data")
+	s.OutputFlag(command, &format, "Write what was taken back to standard output")
 	s.Local.AddNamespace(command.Flags())
 	s.TimeoutFlag(command.Flags(), &timeout, offload.DefaultUndoTimeout)
 	command.Flags().StringVar(&query, "ns-selector", "", "Labels of the namespaces to take back, instead of names")
 	s.Complete(command, "ns-selector", complete.Flag(s.Local, complete.NamespaceSelectors))
 	return command
+}
+
+// taken is what unoffload did.
+type taken struct {
+	// Namespaces that are offloaded no more.
+	Namespaces []string `json:"namespaces"`
 }

@@ -79,15 +79,23 @@ func Table(writer io.Writer, header []string, rows [][]string) {
 // Error tells an error and the way out; of joined errors each. executable is how the user calls us, which suggestions then begin
 // with.
 func Error(writer io.Writer, style Style, executable string, err error) {
-	if joined, several := err.(interface{ Unwrap() []error }); several {
-		for _, single := range joined.Unwrap() {
-			Error(writer, style, executable, single)
+	each(err, func(single error) {
+		text, next := failure.NextOf(single)
+		Print(writer, style.sign(signFail)+" "+text)
+		if next != "" {
+			Print(writer, "     "+style.Bold("Next:")+" "+strings.ReplaceAll(next, "liqoctl ", executable+" "))
 		}
+	})
+}
+
+// each calls f with an error, or with each of those that were joined to it.
+func each(err error, f func(error)) {
+	joined, several := err.(interface{ Unwrap() []error })
+	if !several {
+		f(err)
 		return
 	}
-	text, next := failure.NextOf(err)
-	Print(writer, style.sign(signFail)+" "+text)
-	if next != "" {
-		Print(writer, "     "+style.Bold("Next:")+" "+strings.ReplaceAll(next, "liqoctl ", executable+" "))
+	for _, single := range joined.Unwrap() {
+		each(single, f)
 	}
 }

@@ -37,6 +37,8 @@ type Session struct {
 	// Started is set once the command line was understood.
 	Started bool
 
+	// lines is the talk if the user is a program, else nil.
+	lines       *output.Lines
 	verbose     bool
 	skipConfirm bool
 	color       string
@@ -118,9 +120,15 @@ func (s *Session) Start(command *cobra.Command) error {
 	default:
 		return failure.Misuse("choose one of auto, always, never", "--color %s is unknown", s.color)
 	}
+	if format := command.Flags().Lookup(outputFlag); format != nil && output.Format(format.Value.String()) == output.JSON {
+		s.lines = output.NewLines(s.Streams.ErrOut, s.Clock)
+	}
 	s.Started = true
 	return nil
 }
+
+// outputFlag chooses the format of data on standard output, and of the talk with it.
+const outputFlag = "output"
 
 // Verbose tells whether the user wants more.
 func (s *Session) Verbose() bool { return s.verbose }
@@ -137,7 +145,19 @@ func (s *Session) Style() output.Style {
 
 // Observer shows progress on standard error.
 func (s *Session) Observer() progress.Observer {
+	if s.lines != nil {
+		return s.lines
+	}
 	return output.NewObserver(s.Streams.ErrOut, s.Style(), s.Clock)
+}
+
+// Fail tells on standard error why the command ends.
+func (s *Session) Fail(err error) {
+	if s.lines != nil {
+		s.lines.Error(s.Executable, err)
+		return
+	}
+	output.Error(s.Streams.ErrOut, s.Style(), s.Executable, err)
 }
 
 // Cluster opens the cluster that the command works on.
@@ -194,7 +214,13 @@ func (s *Session) Show(format string, report any, human func()) error {
 }
 
 // Say writes a line of talk.
-func (s *Session) Say(line string) { output.Print(s.Streams.ErrOut, s.Text(line)) }
+func (s *Session) Say(line string) {
+	if s.lines != nil {
+		s.lines.Note(progress.Info, "", s.Text(line))
+		return
+	}
+	output.Print(s.Streams.ErrOut, s.Text(line))
+}
 
 // Text puts the name that the user calls us by into a text that names us as {{ .Executable }}.
 func (s *Session) Text(text string) string {
@@ -203,8 +229,8 @@ func (s *Session) Text(text string) string {
 
 // OutputFlag registers -o on a command.
 func (s *Session) OutputFlag(command *cobra.Command, format *string, usage string) {
-	command.Flags().StringVarP(format, "output", "o", "", usage+": json or yaml")
-	register(command, "output", complete.Words(output.Formats...))
+	command.Flags().StringVarP(format, outputFlag, "o", "", usage+": json or yaml")
+	register(command, outputFlag, complete.Words(output.Formats...))
 }
 
 // TimeoutFlag registers --timeout on a command.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -93,6 +94,9 @@ func (f *Flags) Open(stamp Stamp) (*Cluster, error) {
 	if _, exists := raw.Contexts[name]; !exists && name != "" {
 		return nil, failure.Misuse("choose one with "+f.prefixed("--context")+known(raw.Contexts), "the kubeconfig has no context %q", name)
 	}
+	if err := f.requireCluster(&raw, name); err != nil {
+		return nil, err
+	}
 	config, err := f.Config.ToRESTConfig()
 	if err != nil {
 		return nil, failure.Misuse("correct it, or choose another with "+hint, "the kubeconfig cannot be used: %w", err)
@@ -111,6 +115,21 @@ func (f *Flags) Open(stamp Stamp) (*Cluster, error) {
 	}
 	cluster.Flags = f.commandLine()
 	return cluster, nil
+}
+
+// requireCluster refuses a cluster that the kubeconfig does not have. Kubectl's library would go to localhost instead.
+func (f *Flags) requireCluster(raw *api.Config, context string) error {
+	cluster := ""
+	if chosen := raw.Contexts[context]; chosen != nil {
+		cluster = chosen.Cluster
+	}
+	if f.Config.ClusterName != nil && *f.Config.ClusterName != "" {
+		cluster = *f.Config.ClusterName
+	}
+	if _, exists := raw.Clusters[cluster]; exists || cluster == "" || f.Config.APIServer != nil && *f.Config.APIServer != "" {
+		return nil
+	}
+	return failure.Misuse("choose one with "+f.prefixed("--cluster")+known(raw.Clusters), "the kubeconfig has no cluster %q", cluster)
 }
 
 func (f *Flags) prefixed(flag string) string {

@@ -27,7 +27,7 @@ type Peer interface {
 // Locals knows which local objects are at the provider. Its methods answer from memory.
 type Locals interface {
 	// Find returns the local object that target names if it is known to stand behind a remote object of the given kind. It
-	// is not changed.
+	// is not changed. A claim is named as it is at the provider.
 	Find(remoteKind string, target corev1.ObjectReference) (reflection.Object, bool)
 	// Crossed tells whether something of a local namespace is at the provider.
 	Crossed(namespace string) bool

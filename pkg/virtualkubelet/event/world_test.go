@@ -112,9 +112,14 @@ func (l *fakeLocals) Crossed(namespace string) bool {
 }
 
 func (l *fakeLocals) add(kind string, object reflection.Object) {
+	l.addAs(kind, object.GetName(), object)
+}
+
+// addAs adds an object that has another name at the provider.
+func (l *fakeLocals) addAs(kind, remoteName string, object reflection.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.objects[kind+"/"+object.GetNamespace()+"/"+object.GetName()] = object
+	l.objects[kind+"/"+object.GetNamespace()+"/"+remoteName] = object
 }
 
 func localPod(name string) *corev1.Pod {

@@ -31,6 +31,8 @@ type memory struct {
 	hastened map[types.UID]int64
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
+	// noAPIServer is when the users of a namespace were last told that its pods cannot use their cluster's API server.
+	noAPIServer map[string]time.Time
 }
 
 type creation struct {
@@ -65,7 +67,7 @@ func (r refusal) pending() *corev1.PodCondition {
 func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
-		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{},
+		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
 	}
 }

@@ -106,6 +106,8 @@ const (
 	statusCalm = 5 * time.Second
 	// localTimeout bounds each call to this cluster.
 	localTimeout = 30 * time.Second
+	// eventLife is how long an API server keeps an Event.
+	eventLife = time.Hour
 	// pulse is how often the queues show that they are alive.
 	pulse = 10 * time.Second
 )

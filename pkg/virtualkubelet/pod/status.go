@@ -115,6 +115,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 	if remote != nil && !standsFor(remote, local) {
 		remote = nil
 	}
+	in.NoAPIServer = reflection.LacksAPIServer(local, v.shadow)
 	switch {
 	case reflection.Terminal(v.shadow.Status.Phase):
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)

@@ -238,11 +238,25 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
 }
 
-// tellNoAPIServer tells the user of a new pod that it cannot use its own cluster's API server.
+// tellNoAPIServer tells the users of a namespace that a new pod cannot use its own cluster's API server. It is so for all pods
+// alike, so one of them is told about in the time that an Event lasts; each shows it in a condition, which costs no write of
+// its own.
 func (r *Reconciler) tellNoAPIServer(local *corev1.Pod) {
 	why := reflection.WhyNoAPIServer(local, r.options.API, r.options.Remote)
-	if why != "" && r.options.Recorder != nil {
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress, why)
+	if why == "" || r.options.Recorder == nil {
+		return
+	}
+	now := r.options.Clock.Now()
+	r.mu.Lock()
+	last, told := r.memory.noAPIServer[local.Namespace]
+	news := !told || now.Sub(last) >= eventLife
+	if news {
+		r.memory.noAPIServer[local.Namespace] = now
+	}
+	r.mu.Unlock()
+	if news {
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress,
+			fmt.Sprintf("%s; this is told of one pod of the namespace in an hour, condition %s shows it on each", why, offloadingv1beta1.APIServerReachableCondition))
 	}
 }
 

@@ -18,36 +18,43 @@ import (
 // happens writes an Event at milan about the pod's twin, as a kubelet does: times is how often it happened so far.
 func happens(t *testing.T, twin *corev1.Pod, name, kind, reason, message string, times int32) {
 	t.Helper()
-	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Namespace, Name: name}}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: twin.Namespace, Name: twin.Name, UID: twin.UID}
+	happensTo(t, about, name, kind, reason, message, times)
+}
+
+// happensTo writes an Event at milan about an object there: times is how often it happened so far.
+func happensTo(t *testing.T, about corev1.ObjectReference, name, kind, reason, message string, times int32) {
+	t.Helper()
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: name}}
 	err := env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(event), event)
 	event.LastTimestamp, event.Count = metav1.Now(), times
 	if err == nil {
 		fixture.Must(t, "changing an Event", env.Milan.Client.Update(t.Context(), event))
 		return
 	}
-	event.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: twin.Namespace, Name: twin.Name, UID: twin.UID}
+	event.InvolvedObject = about
 	event.Type, event.Reason, event.Message, event.FirstTimestamp = kind, reason, message, metav1.Now()
 	event.Source = corev1.EventSource{Component: "kubelet", Host: "worker"}
 	fixture.Must(t, "creating an Event", env.Milan.Client.Create(t.Context(), event))
 }
 
-// remoteEvents are the Events about a pod at rome that came from milan.
-func remoteEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
+// remoteEvents are the Events about an object at rome that came from milan.
+func remoteEvents(ctx context.Context, local client.Object) ([]corev1.Event, error) {
 	all := &corev1.EventList{}
-	if err := env.Rome.Client.List(ctx, all, client.InNamespace(pod.Namespace)); err != nil {
+	if err := env.Rome.Client.List(ctx, all, client.InNamespace(local.GetNamespace())); err != nil {
 		return nil, err
 	}
 	var found []corev1.Event
 	for _, e := range all.Items {
-		if e.InvolvedObject.UID == pod.UID && e.Source.Host == "milan" {
+		if e.InvolvedObject.UID == local.GetUID() && e.Source.Host == "milan" {
 			found = append(found, e)
 		}
 	}
 	return found, nil
 }
 
-// awaitRemoteEvent waits until a pod has the Event, which must be the only one of its message.
-func awaitRemoteEvent(t *testing.T, pod *corev1.Pod, message string, count int32) *corev1.Event {
+// awaitRemoteEvent waits until an object has the Event, which must be the only one of its message.
+func awaitRemoteEvent(t *testing.T, pod client.Object, message string, count int32) *corev1.Event {
 	t.Helper()
 	var found *corev1.Event
 	fixture.Await(t, fixture.Patience, fmt.Sprintf("Event %q to be counted %d times", message, count), func(ctx context.Context) (bool, string) {
@@ -127,8 +134,8 @@ func TestEventsComeBack(t *testing.T) {
 // eventWrites are the Events that we wrote at rome in a namespace since a moment.
 func eventWrites(t *testing.T, start fixture.Moment, namespace string) []fixture.Write {
 	t.Helper()
-	return slices.DeleteFunc(env.Rome.Recorder.Since(t, start, fixture.OfLiqo), func(w fixture.Write) bool {
-		return w.Resource != "events" || w.Namespace != namespace
+	return slices.DeleteFunc(env.Rome.Recorder.EventsSince(t, start, fixture.OfLiqo), func(w fixture.Write) bool {
+		return w.Namespace != namespace
 	})
 }
 

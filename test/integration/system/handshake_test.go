@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,14 @@ func (a *applicant) csr(t *testing.T) []byte {
 // answered creates a Tenant, waits for the answer with the reason, and tells whether there is a certificate.
 func answered(t *testing.T, tenant *authv1beta1.Tenant, reason string) (certificate bool) {
 	t.Helper()
-	fixture.Must(t, "creating the Tenant", env.Milan.Client.Create(t.Context(), tenant))
+	// Admission may not have seen yet that the Tenant before it is gone.
+	fixture.Await(t, fixture.Patience, "the Tenant to be taken", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Create(ctx, tenant)
+		if err != nil && !strings.Contains(err.Error(), "there can be only one") {
+			t.Fatalf("creating the Tenant: %v", err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 	fixture.Await(t, fixture.Patience, "the answer "+reason, func(ctx context.Context) (bool, string) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant)
 		ready := meta.FindStatusCondition(tenant.Status.Conditions, corev1beta1.ConditionReady)

@@ -34,8 +34,8 @@ func slicesOf(ctx context.Context, c *fixture.Cluster, namespace, service string
 	return names, addresses, err
 }
 
-// told says what became of the Service of a namespace, for people who look for the reason.
-func told(ctx context.Context, namespace string) string {
+// became says what became of the Service of a namespace, for people who look for the reason.
+func became(ctx context.Context, namespace string) string {
 	shadows, events, remote := &offloadingv1beta1.ShadowEndpointSliceList{}, &corev1.EventList{}, &corev1.ServiceList{}
 	for c, list := range map[*fixture.Cluster][]client.ObjectList{env.Milan: {shadows, remote}, env.Rome: {events}} {
 		for _, l := range list {
@@ -76,7 +76,7 @@ func TestServiceAtTheProvider(t *testing.T) {
 		t.Helper()
 		fixture.Await(t, fixture.Patience, what, func(ctx context.Context) (bool, string) {
 			names, addresses, err := slicesOf(t.Context(), env.Milan, namespace, "web")
-			return err == nil && slices.Equal(addresses, want), fmt.Sprint(names, addresses, err, "; ", told(t.Context(), namespace))
+			return err == nil && slices.Equal(addresses, want), fmt.Sprint(names, addresses, err, "; ", became(t.Context(), namespace))
 		})
 	}
 	arrives("the one endpoint that the provider has to be told of", own.String())

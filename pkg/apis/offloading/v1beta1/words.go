@@ -67,6 +67,9 @@ const (
 	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
 	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
+	// SkippedNamespacesAnnotation on a NamespaceMap of this cluster changes whenever one of its namespaces gets or loses
+	// SkipReflectionAnnotation, so that virtual kubelets, which cannot watch namespaces, read them again. It is not replicated.
+	SkippedNamespacesAnnotation = "offloading.liqo.io/skipped-namespaces"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
 	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
@@ -161,6 +164,8 @@ const (
 	RemotePodCondition = "offloading.liqo.io/RemotePod"
 	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
 	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
+	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
+	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
 )
 
 // Reasons of conditions and Events in this group.

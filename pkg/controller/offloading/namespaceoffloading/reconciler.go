@@ -96,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return reconcile.Result(err)
 		}
 	}
-	for _, phase := range []func(context.Context, *scope) error{r.decide, r.mark, r.extend, r.withdraw} {
+	for _, phase := range []func(context.Context, *scope) error{r.decide, r.mark, r.skip, r.extend, r.withdraw} {
 		if err = phase(ctx, s); err != nil {
 			break
 		}

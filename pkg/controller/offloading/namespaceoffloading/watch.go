@@ -45,13 +45,17 @@ func selectable() predicate.Predicate {
 	}
 }
 
-// labelled selects deletions and changes of labels, by which somebody may have undone what we did.
+// labelled selects deletions and changes of labels, by which somebody may have undone what we did, and of the annotation by
+// which users keep a namespace at home.
 func labelled() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			if ns, ok := e.ObjectNew.(*corev1.Namespace); ok {
-				return e.ObjectOld.GetLabels()[offloadingv1beta1.SchedulingLabel] != ns.Labels[offloadingv1beta1.SchedulingLabel]
+				_, skippedBefore := e.ObjectOld.GetAnnotations()[offloadingv1beta1.SkipReflectionAnnotation]
+				_, skippedNow := ns.Annotations[offloadingv1beta1.SkipReflectionAnnotation]
+				return skippedBefore != skippedNow ||
+					e.ObjectOld.GetLabels()[offloadingv1beta1.SchedulingLabel] != ns.Labels[offloadingv1beta1.SchedulingLabel]
 			}
 			return e.ObjectOld.GetLabels()[corev1beta1.ManagedLabel] == "true"
 		},
