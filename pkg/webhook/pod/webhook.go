@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/webhook/patch"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespaceoffloadings,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Path that the webhook is served at.
 const Path = "/mutate/pod"
@@ -57,8 +59,36 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("reading the NamespaceOffloading of namespace %s: %w", req.Namespace, err))
 	}
 	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass}
-	if !nso.DeletionTimestamp.IsZero() || !placement.MutatePod(&pod, rules) {
+	changed, err := w.label(ctx, &pod)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if nso.DeletionTimestamp.IsZero() && placement.MutatePod(&pod, rules) {
+		changed = true
+	}
+	if !changed {
 		return admission.Allowed("")
 	}
 	return patch.Between(before, &pod)
+}
+
+// label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds
+// are marked by the admission policy liqo-local-pods as they are bound.
+func (w *webhook) label(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if pod.Spec.NodeName == "" || pod.Labels[offloadingv1beta1.LocalPodLabel] == "true" {
+		return false, nil
+	}
+	var node corev1.Node
+	err := w.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Node %s: %w", pod.Spec.NodeName, err)
+	}
+	if err != nil || node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+		return false, nil
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[offloadingv1beta1.LocalPodLabel] = "true"
+	return true, nil
 }

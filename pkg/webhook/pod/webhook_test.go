@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -26,7 +27,10 @@ func TestHandle(t *testing.T) {
 	nso := func(namespace string, strategy offloadingv1beta1.PodOffloadingStrategyType) *offloadingv1beta1.NamespaceOffloading {
 		return &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "offloading"}, Spec: offloadingv1beta1.NamespaceOffloadingSpec{PodOffloadingStrategy: strategy}}
 	}
-	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote")).Build()}
+	node := func(name string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote"), node("virtual", map[string]string{"liqo.io/type": "virtual-node"}), node("plain", nil)).Build()}
 	toleration := `{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoExecute","key":"virtual-node.liqo.io/not-allowed","operator":"Exists"}]}`
 	for name, tc := range map[string]struct {
 		namespace, pod, patch string
@@ -36,7 +40,13 @@ func TestHandle(t *testing.T) {
 		"Local":          {"local", `{"spec":{"containers":[{"name":"c"}]}}`, "null", false, true},
 		"LocalAndRemote": {"both", `{"spec":{"containers":[{"name":"c"}]}}`, "[" + toleration + "]", false, true},
 		"a field of a newer Kubernetes is left as it is": {"both", `{"spec":{"containers":[{"name":"c"}],"teleport":true}}`, "[" + toleration + "]", false, true},
-		"no pod at all": {"both", `[]`, "null", false, false},
+		"a pod that names a virtual node is marked": {"local", `{"metadata":{"labels":{"app":"web"}},"spec":{"nodeName":"virtual"}}`,
+			`[{"op":"add","path":"/metadata/labels/liqo.io~1shadowPod","value":"true"}]`, false, true},
+		"a pod without labels that names one too": {"local", `{"spec":{"nodeName":"virtual"}}`,
+			`[{"op":"add","path":"/metadata/labels","value":{"liqo.io/shadowPod":"true"}}]`, false, true},
+		"a pod that names another node":       {"local", `{"spec":{"nodeName":"plain"}}`, "null", false, true},
+		"a pod that names a node that is not": {"local", `{"spec":{"nodeName":"none"}}`, "null", false, true},
+		"no pod at all":                       {"both", `[]`, "null", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: tc.namespace, Object: runtime.RawExtension{Raw: []byte(tc.pod)}}})
