@@ -171,12 +171,16 @@ func TestShadowPodChanges(t *testing.T) {
 			if refusal != nil {
 				t.Fatal(refusal.Message)
 			}
-			var got []string
-			for _, c := range ShadowPodChanges(live, wanted) {
-				got = append(got, strings.Join(c.Path, "."))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+			slim := live.DeepCopy()
+			SlimShadowPod(slim)
+			for kept, shadow := range map[string]*offloadingv1beta1.ShadowPod{"all": live, "what a cache holds": slim} {
+				var got []string
+				for _, c := range ShadowPodChanges(shadow, wanted) {
+					got = append(got, strings.Join(c.Path, "."))
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("with %s of the ShadowPod: %s", kept, diff)
+				}
 			}
 		})
 	}

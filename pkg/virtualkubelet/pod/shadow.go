@@ -88,6 +88,22 @@ func (r *Reconciler) removed(shadow *offloadingv1beta1.ShadowPod) {
 	delete(r.memory.removed, shadow.UID)
 }
 
+// changeShadow makes of the ShadowPod what is wanted. It is read first: of its specification the cache holds a part.
+func changeShadow(ctx context.Context, v view, wanted *offloadingv1beta1.ShadowPod) error {
+	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
+	if apierrors.IsNotFound(err) {
+		return nil // its end is an event
+	}
+	if err != nil {
+		return err
+	}
+	changes := reflection.ShadowPodChanges(live, wanted)
+	if live.UID != v.shadow.UID || len(changes) == 0 {
+		return nil // what the cache does not show yet is an event
+	}
+	return patchShadow(ctx, v.clients, live, changes)
+}
+
 // patchShadow makes the changes, on this version of the ShadowPod only.
 func patchShadow(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1.ShadowPod, changes []reflection.Change) error {
 	patch := map[string]any{}

@@ -58,11 +58,28 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 			return shadows.Watch(ctx, o)
 		},
 	}, l.clients.Dynamic), &unstructured.Unstructured{}, 0, nil)
-	_ = t.pods.SetTransform(slim)
-	_ = t.shadows.SetTransform(typedShadow)
+	_ = t.pods.SetTransform(slimRemote)
+	_ = t.shadows.SetTransform(slimShadow)
 	_, _ = t.pods.AddEventHandler(r.remotePodHandler(t))
 	_, _ = t.shadows.AddEventHandler(r.shadowHandler(t))
 	return t
+}
+
+// slimRemote drops of a remote pod what nobody here reads.
+func slimRemote(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		reflection.SlimRemotePod(pod)
+	}
+	return object, nil
+}
+
+// slimShadow makes a ShadowPod of what the dynamic client read, without what nobody here reads.
+func slimShadow(object any) (any, error) {
+	typed, err := typedShadow(object)
+	if shadow, ok := typed.(*offloadingv1beta1.ShadowPod); ok {
+		reflection.SlimShadowPod(shadow)
+	}
+	return typed, err
 }
 
 // typedShadow turns what the dynamic client read into a ShadowPod. What does not fit becomes an empty one of that name,

@@ -108,12 +108,11 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 		r.accept(local)
 		return nil
 	}
-	changes := reflection.ShadowPodChanges(v.shadow, wanted)
-	if len(changes) == 0 {
+	if len(reflection.ShadowPodChanges(v.shadow, wanted)) == 0 {
 		r.accept(local)
 		return nil
 	}
-	err := patchShadow(ctx, v.clients, v.shadow, changes)
+	err := changeShadow(ctx, v, wanted)
 	if err == nil {
 		r.accept(local)
 		return nil
