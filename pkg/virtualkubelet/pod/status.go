@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 		return nil // only the end of a terminating pod is of interest
 	}
 	if v.remote != nil && calm(v.remote) > 0 && wanted.Phase == corev1.PodPending && !everRemote(local) {
-		if left := r.stillStarting(local); left > 0 {
+		if left := r.stillStarting(local, calm(v.remote)); left > 0 {
 			return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 		}
 	}
@@ -54,14 +54,14 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
 // reason to write that it is pending.
-func (r *Reconciler) stillStarting(local *corev1.Pod) time.Duration {
+func (r *Reconciler) stillStarting(local *corev1.Pod, patience time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen, ok := r.memory.starting[local.UID]
 	if !ok {
 		return 0
 	}
-	return seen.Add(statusCalm).Sub(r.options.Clock.Now())
+	return seen.Add(patience).Sub(r.options.Clock.Now())
 }
 
 // confirmed makes sure that a namespace which is not offloaded, as far as the cache knows, really is not.

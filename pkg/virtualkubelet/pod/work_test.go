@@ -84,16 +84,46 @@ func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
 	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-	if left := r.stillStarting(local); left != 0 {
+	if left := r.stillStarting(local, statusCalm); left != 0 {
 		t.Errorf("a pod that was not seen is waited for %s", left)
 	}
 	r.memory.starting["u"] = clock.Now()
 	clock.Step(time.Second)
-	if left := r.stillStarting(local); left != statusCalm-time.Second {
+	if left := r.stillStarting(local, statusCalm); left != statusCalm-time.Second {
 		t.Errorf("waits %s after a second", left)
 	}
 	clock.Step(statusCalm)
-	if left := r.stillStarting(local); left > 0 {
+	if left := r.stillStarting(local, statusCalm); left > 0 {
 		t.Errorf("waits %s more after the time", left)
+	}
+}
+
+func TestCalm(t *testing.T) {
+	waiting := func(reason string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
+	}
+	scheduled := func(status corev1.ConditionStatus) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status}}
+	}
+	for name, tc := range map[string]struct {
+		status corev1.PodStatus
+		want   time.Duration
+	}{
+		"a new pod":              {corev1.PodStatus{}, startCalm},
+		"a placed pod":           {corev1.PodStatus{Phase: corev1.PodPending, Conditions: scheduled(corev1.ConditionTrue)}, startCalm},
+		"containers are made":    {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, startCalm},
+		"it fits nowhere":        {corev1.PodStatus{Phase: corev1.PodPending, Conditions: scheduled(corev1.ConditionFalse)}, statusCalm},
+		"its image is not there": {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ErrImagePull")}, statusCalm},
+		"it is being initialized": {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("PodInitializing"),
+			InitContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}, statusCalm},
+		"the provider has a reason": {corev1.PodStatus{Phase: corev1.PodPending, Reason: "OutOfCpu"}, statusCalm},
+		"it runs":                   {corev1.PodStatus{Phase: corev1.PodRunning}, 0},
+		"it failed":                 {corev1.PodStatus{Phase: corev1.PodFailed}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := calm(&corev1.Pod{Status: tc.status}); got != tc.want {
+				t.Errorf("calm for %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
