@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -48,7 +49,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := w.Decode(req, &pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
 	}
-	before := pod.DeepCopy()
+	before := changeable(&pod).DeepCopy()
 	var nso offloadingv1beta1.NamespaceOffloading
 	err := w.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, &nso)
 	if apierrors.IsNotFound(err) {
@@ -69,7 +70,15 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if !changed {
 		return admission.Allowed("")
 	}
-	return patch.Between(before, &pod)
+	return patch.Between(before, changeable(&pod))
+}
+
+// changeable is the part of a pod that is changed here: encoding and comparing all of it would take most of an answer's time.
+func changeable(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels},
+		Spec:       corev1.PodSpec{Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations},
+	}
 }
 
 // label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/placement"
 )
 
 func TestHandle(t *testing.T) {
@@ -62,5 +63,23 @@ func TestHandle(t *testing.T) {
 	remote := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "remote", Object: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}}})
 	if len(remote.Patches) != 2 {
 		t.Errorf("Remote gives %v, want affinity and toleration", remote.Patches)
+	}
+}
+
+// TestOnlyTheChangeablePartChanges: what placement decides outside of it would be lost.
+func TestOnlyTheChangeablePartChanges(t *testing.T) {
+	for _, strategy := range []offloadingv1beta1.PodOffloadingStrategyType{"Local", "Remote", "LocalAndRemote"} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
+			Spec: corev1.PodSpec{NodeName: "n", NodeSelector: map[string]string{"e": "f"}, SchedulerName: "s",
+				Containers: []corev1.Container{{Name: "c", Image: "i"}}, Tolerations: []corev1.Toleration{{Key: "own"}}},
+		}
+		before := pod.DeepCopy()
+		placement.MutatePod(pod, placement.PodRules{Strategy: strategy, Selector: corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "g", Operator: corev1.NodeSelectorOpExists}}}}}})
+		before.Labels, before.Spec.Affinity, before.Spec.Tolerations = pod.Labels, pod.Spec.Affinity, pod.Spec.Tolerations
+		if diff := cmp.Diff(before, pod); diff != "" {
+			t.Errorf("strategy %s changes more:\n%s", strategy, diff)
+		}
 	}
 }
