@@ -1,14 +1,10 @@
 package pod
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
@@ -89,39 +85,5 @@ func TestNoWayToTheAPIServerIsToldOnce(t *testing.T) {
 				t.Errorf("the ShadowPod has the volumes %v", w.shadow("p").Spec.Pod.Volumes)
 			}
 		})
-	}
-}
-
-func TestNoWayToTheAPIServerIsToldOncePerWorkload(t *testing.T) {
-	of := func(owner types.UID) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: string(owner), UID: owner, Controller: ptr.To(true)}}
-		}
-	}
-	named := func(account string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Spec.ServiceAccountName = account }
-	}
-	w := newWorld(t)
-	w.api = reflection.HomeAPI{Enabled: true}
-	w.provider()
-	workloads := []func(*corev1.Pod){of("rs-1"), of("rs-1"), of("rs-2"), named("default"), named("default"), named("robot")}
-	for i, workload := range workloads {
-		w.add(newPod(fmt.Sprintf("p-%d", i), types.UID(fmt.Sprintf("uid-%d", i)), tokenUser, workload))
-	}
-	w.start()
-	w.offload()
-	for i := range workloads {
-		name := fmt.Sprintf("p-%d", i)
-		w.eventually("pod "+name+" is ready", func() bool { return isReady(w.pod(name)) })
-	}
-	w.calm()
-	told := 0
-	for _, event := range w.events.all() {
-		if strings.HasPrefix(event, offloadingv1beta1.ReasonNoAPIServerAddress) {
-			told++
-		}
-	}
-	if told != 4 {
-		t.Errorf("told %d times, want once for each of the 4 workloads: %v", told, w.events.all())
 	}
 }

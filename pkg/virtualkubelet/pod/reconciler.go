@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -45,8 +44,6 @@ type Reconciler struct {
 	link     *link
 	memory   memory
 	beats    map[string]time.Time
-	// told are the workloads whose user knows that their pods cannot use this cluster's API server.
-	told *utilcache.LRUExpireCache
 	// idle says that there are no workers.
 	idle bool
 }
@@ -64,7 +61,6 @@ func New(o Options) (*Reconciler, error) {
 		reconnect: make(chan struct{}, 1),
 		memory:    newMemory(),
 		beats:     map[string]time.Time{},
-		told:      utilcache.NewLRUExpireCacheWithClock(noAPIServerTold, o.Clock),
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

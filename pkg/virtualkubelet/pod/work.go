@@ -209,6 +209,14 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
 }
 
+// tellNoAPIServer tells the user of a new pod that it cannot use its own cluster's API server.
+func (r *Reconciler) tellNoAPIServer(local *corev1.Pod) {
+	why := reflection.WhyNoAPIServer(local, r.options.API, r.options.Remote)
+	if why != "" && r.options.Recorder != nil {
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress, why)
+	}
+}
+
 // refuse remembers why the pod cannot run, shows it, and tells it once.
 func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
 	r.mu.Lock()
