@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -28,6 +27,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/kube/servingcert"
 )
 
@@ -138,7 +138,7 @@ func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flag
 		metrics = metricsserver.Options{
 			BindAddress:    net.JoinHostPort("", strconv.Itoa(f.metricsPort)),
 			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			FilterProvider: caller.Metrics,
 			TLSOpts:        []func(*tls.Config){serveWith(certificates)},
 		}
 	}

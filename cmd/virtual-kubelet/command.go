@@ -13,7 +13,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // offers --logging-format=json
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/version"
@@ -70,7 +70,7 @@ func newCommand() *cobra.Command {
 			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
 				return fmt.Errorf("applying the logging flags: %w", err)
 			}
-			ctrl.SetLogger(klog.Background())
+			log.SetLogger(klog.Background())
 			prefixes, err := f.validate()
 			if err != nil {
 				return err

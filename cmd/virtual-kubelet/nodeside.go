@@ -16,10 +16,10 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
@@ -241,7 +241,7 @@ func serveMetrics(ctx context.Context, address string, store nodeIdentity) error
 		return fmt.Errorf("making the client that authorizes readers of metrics: %w", err)
 	}
 	server, err := metricsserver.NewServer(metricsserver.Options{
-		BindAddress: address, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		BindAddress: address, SecureServing: true, FilterProvider: caller.Metrics,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = store.ServingCertificate }},
 	}, config, httpClient)
 	if err != nil {

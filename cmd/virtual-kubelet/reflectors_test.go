@@ -24,19 +24,19 @@ func TestReflectorConfig(t *testing.T) {
 		template *offloadingv1beta1.VkOptionsTemplate
 		want     offloadingv1beta1.ReflectorConfig
 	}{
-		"nothing is said":                {nil, "secret", nil, config(3, offloadingv1beta1.DenyList)},
+		"nothing is said":                {nil, "secret", nil, config(10, offloadingv1beta1.DenyList)},
 		"the template says it":           {nil, "secret", template(config(7, offloadingv1beta1.Referenced)), config(7, offloadingv1beta1.Referenced)},
 		"the template turns it off":      {nil, "secret", template(config(0, "")), config(0, offloadingv1beta1.DenyList)},
 		"flags win":                      {[]string{"--secret-reflection-workers=1", "--secret-reflection-type=AllowList"}, "secret", template(config(7, "")), config(1, offloadingv1beta1.AllowList)},
 		"one flag wins, for its half":    {[]string{"--secret-reflection-type=AllowList"}, "secret", template(config(7, "")), config(7, offloadingv1beta1.AllowList)},
 		"a policy that the kind has not": {nil, "secret", template(config(7, offloadingv1beta1.CustomLiqo)), config(7, offloadingv1beta1.DenyList)},
-		"another kind":                   {nil, "configmap", template(config(7, "")), config(3, offloadingv1beta1.DenyList)},
+		"another kind":                   {nil, "configmap", template(config(7, "")), config(10, offloadingv1beta1.DenyList)},
 		"pods":                           {nil, podKind, nil, config(10, "")},
 		"pods, as the template has them": {nil, podKind, template(config(7, "")), config(7, "")},
 		"the status of the template comes back, whatever the flags say": {[]string{"--secret-reflection-workers=1"}, "secret",
 			template(offloadingv1beta1.ReflectorConfig{NumWorkers: 7, StatusBack: true}),
 			offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.DenyList, StatusBack: true}},
-		"a template that says nothing else": {nil, "secret", &offloadingv1beta1.VkOptionsTemplate{}, config(3, offloadingv1beta1.DenyList)},
+		"a template that says nothing else": {nil, "secret", &offloadingv1beta1.VkOptionsTemplate{}, config(10, offloadingv1beta1.DenyList)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r reflectors

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -115,9 +117,12 @@ func homeConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
+// newScheme knows the groups of the kinds that are reflected, and our own: others only take memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, offloadingv1beta1.AddToScheme,
+	} {
 		// Registering compiled-in types cannot fail at run time.
 		if err := add(scheme); err != nil {
 			panic(err)

@@ -47,7 +47,7 @@ func configMapKind() Kind {
 		GVK:            corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		DefaultPolicy:  offloadingv1beta1.DenyList,
 		ByReference:    true,
-		DefaultWorkers: 3,
+		DefaultWorkers: 10,
 		NewObject:      func() Object { return &corev1.ConfigMap{} },
 		NewList:        func() ObjectList { return &corev1.ConfigMapList{} },
 		Translate:      translateConfigMap,

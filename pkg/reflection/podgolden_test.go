@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,11 +207,15 @@ func TestShadowPodChanges(t *testing.T) {
 		change func(*corev1.Pod)
 		want   []string
 	}{
-		"nothing":                      {func(*corev1.Pod) {}, nil},
-		"a label":                      {func(p *corev1.Pod) { p.Labels["new"] = "x" }, []string{"metadata.labels.new", "metadata.annotations.offloading.liqo.io/reflected-keys"}},
-		"a label's value":              {func(p *corev1.Pod) { p.Labels["app"] = "x" }, []string{"metadata.labels.app"}},
-		"an image":                     {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, []string{"spec.pod.containers"}},
-		"another size":                 {func(p *corev1.Pod) { setRequest(p, "memory", "3Gi") }, nil},
+		"nothing":         {func(*corev1.Pod) {}, nil},
+		"a label":         {func(p *corev1.Pod) { p.Labels["new"] = "x" }, []string{"metadata.labels.new", "metadata.annotations.offloading.liqo.io/reflected-keys"}},
+		"a label's value": {func(p *corev1.Pod) { p.Labels["app"] = "x" }, []string{"metadata.labels.app"}},
+		"an image":        {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:2" }, []string{"spec.pod.containers"}},
+		"another size":    {func(p *corev1.Pod) { setRequest(p, "memory", "3Gi") }, []string{"spec.pod.containers"}},
+		"two debuggers": {func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = append(debugger(), debugger()[0])
+			p.Spec.EphemeralContainers[1].Name = "e"
+		}, []string{"spec.pod.ephemeralContainers", "spec.pod.ephemeralContainers"}},
 		"an init image":                {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, []string{"spec.pod.initContainers"}},
 		"a deadline":                   {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5) }, []string{"spec.pod.activeDeadlineSeconds"}},
 		"an added toleration":          {func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "x"}) }, []string{"spec.pod.tolerations"}},
@@ -229,12 +234,16 @@ func TestShadowPodChanges(t *testing.T) {
 			if refusal != nil {
 				t.Fatal(refusal.Message)
 			}
-			var got []string
-			for _, c := range ShadowPodChanges(live, wanted) {
-				got = append(got, strings.Join(c.Path, "."))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+			slim := live.DeepCopy()
+			SlimShadowPod(slim)
+			for kept, shadow := range map[string]*offloadingv1beta1.ShadowPod{"all": live, "what a cache holds": slim} {
+				var got []string
+				for _, c := range slices.Concat(ShadowPodChanges(shadow, wanted), ShadowPodDebuggers(shadow, wanted), ShadowPodResize(shadow, wanted)) {
+					got = append(got, strings.Join(c.Path, "."))
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("with %s of the ShadowPod: %s", kept, diff)
+				}
 			}
 		})
 	}

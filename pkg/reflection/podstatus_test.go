@@ -189,7 +189,8 @@ func TestLocalStatusRules(t *testing.T) {
 	}
 }
 
-// checkIdempotent: with the result in place there is nothing more to write, now and a minute later.
+// checkIdempotent: with the result in place there is nothing more to write, now and a minute later, and what a cache keeps of
+// the remote pod says the same as the whole one.
 func checkIdempotent(t *testing.T, local, remote *corev1.Pod, status corev1.PodStatus, in StatusInput) {
 	t.Helper()
 	next := local.DeepCopy()
@@ -201,6 +202,11 @@ func checkIdempotent(t *testing.T, local, remote *corev1.Pod, status corev1.PodS
 	next.Status = corev1.PodStatus{}
 	if err := json.Unmarshal(raw, &next.Status); err != nil {
 		t.Fatal(err)
+	}
+	slim := remote.DeepCopy()
+	SlimRemotePod(slim)
+	if kept, _ := LocalStatus(local, slim, in); !apiequality.Semantic.DeepEqual(status, kept) {
+		t.Errorf("what is kept of the remote pod says something else:\n%s", cmp.Diff(status, kept))
 	}
 	in.Now = in.Now.Add(time.Minute + 345*time.Millisecond)
 	again, _ := LocalStatus(next, remote, in)

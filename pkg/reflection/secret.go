@@ -25,7 +25,7 @@ func secretKind() Kind {
 		Ledger:         offloadingv1beta1.SecretLedger,
 		DefaultPolicy:  offloadingv1beta1.DenyList,
 		ByReference:    true,
-		DefaultWorkers: 3,
+		DefaultWorkers: 10,
 		NewObject:      func() Object { return &corev1.Secret{} },
 		NewList:        func() ObjectList { return &corev1.SecretList{} },
 		Translate:      translateSecret,

@@ -20,7 +20,7 @@ func serviceKind() Kind {
 		GVR:            corev1.SchemeGroupVersion.WithResource("services"),
 		GVK:            corev1.SchemeGroupVersion.WithKind("Service"),
 		DefaultPolicy:  offloadingv1beta1.DenyList,
-		DefaultWorkers: 3,
+		DefaultWorkers: 10,
 		NewObject:      func() Object { return &corev1.Service{} },
 		NewList:        func() ObjectList { return &corev1.ServiceList{} },
 		Translate:      translateService,

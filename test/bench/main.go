@@ -140,6 +140,9 @@ func names() []string {
 	return list
 }
 
+// shipped builds our programs as they are for the images: stripped, and without C.
+var shipped = []string{"-tags=netgo,osusergo", "-ldflags=-s -w"}
+
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
@@ -151,13 +154,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("making the folder for the report: %w", err)
 	}
 	b := &bench{options: o, out: out}
+	b.env.BuildFlags = shipped
 	defer func() { err = errors.Join(err, b.env.Close()) }()
 	if o.profile {
 		flag, err := overlay(o.folder)
 		if err != nil {
 			return err
 		}
-		b.env.BuildFlags = []string{flag}
+		b.env.BuildFlags = append(slices.Clone(shipped), flag)
 	}
 	b.report.begin(o)
 	if err := b.try(ctx, b.build); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -17,22 +16,22 @@ const (
 )
 
 // Result turns what a reconciler ended with into what is done next.
-func Result(err error) (ctrl.Result, error) {
+func Result(err error) (reconcile.Result, error) {
 	if err == nil {
-		return ctrl.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	switch Classify(err) {
 	case Waiting:
-		return ctrl.Result{RequeueAfter: after(err)}, nil
+		return reconcile.Result{RequeueAfter: after(err)}, nil
 	case Refused:
-		return ctrl.Result{RequeueAfter: after(err)}, nil
+		return reconcile.Result{RequeueAfter: after(err)}, nil
 	case Terminal:
-		return ctrl.Result{}, reconcile.TerminalError(err)
+		return reconcile.Result{}, reconcile.TerminalError(err)
 	default:
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			return ctrl.Result{RequeueAfter: min(time.Duration(seconds)*time.Second, maxBackOff)}, nil
+			return reconcile.Result{RequeueAfter: min(time.Duration(seconds)*time.Second, maxBackOff)}, nil
 		}
-		return ctrl.Result{}, err
+		return reconcile.Result{}, err
 	}
 }
 
@@ -46,6 +45,6 @@ func after(err error) time.Duration {
 }
 
 // RateLimiter is the back-off of all our controllers: from 50 ms to 60 s.
-func RateLimiter() workqueue.TypedRateLimiter[ctrl.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff)
+func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackOff, maxBackOff)
 }

@@ -3,30 +3,14 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/apis/apiserver"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+
+	"liqo.io/liqo/pkg/kube/caller"
 )
-
-const (
-	// The kubelet caches for two and five minutes; shorter here, because a revoked right should end soon.
-	tokenCacheTTL = time.Minute
-	allowCacheTTL = time.Minute
-	denyCacheTTL  = 10 * time.Second
-
-	tokenReviewTimeout = 10 * time.Second
-)
-
-// reviewBackoff bounds how long a request waits for a review that fails: about four seconds.
-var reviewBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
 // access is what a caller must be allowed to do on the node.
 type access struct {
@@ -38,42 +22,22 @@ type access struct {
 
 // guardian lets nobody pass whom the local API server does not know and allow.
 type guardian struct {
-	nodeName      string
-	authenticator authenticator.Request
-	authorizer    authorizer.Authorizer
+	*caller.Guard
+	nodeName string
 }
 
-func newGuardian(o *Options) (*guardian, error) {
-	authentication := authenticatorfactory.DelegatingAuthenticatorConfig{
-		Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
-		TokenAccessReviewClient:  o.LocalClient.AuthenticationV1(),
-		TokenAccessReviewTimeout: tokenReviewTimeout,
-		WebhookRetryBackoff:      &reviewBackoff,
-		CacheTTL:                 tokenCacheTTL,
-	}
+func newGuardian(o *Options) *guardian {
+	var verify x509.VerifyOptionFunc
 	if o.ClientCA != nil {
-		authentication.ClientCertificateCAContentProvider = o.ClientCA
+		verify = o.ClientCA.VerifyOptions
 	}
-	authn, _, err := authentication.New()
-	if err != nil {
-		return nil, fmt.Errorf("setting up authentication of the kubelet API: %w", err)
-	}
-	authz, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: o.LocalClient.AuthorizationV1(),
-		AllowCacheTTL:             allowCacheTTL,
-		DenyCacheTTL:              denyCacheTTL,
-		WebhookRetryBackoff:       &reviewBackoff,
-	}.New()
-	if err != nil {
-		return nil, fmt.Errorf("setting up authorization of the kubelet API: %w", err)
-	}
-	return &guardian{nodeName: o.NodeName, authenticator: authn, authorizer: authz}, nil
+	return &guardian{caller.New(o.LocalClient.AuthenticationV1(), o.LocalClient.AuthorizationV1(), verify), o.NodeName}
 }
 
 // authenticated answers 401 to whoever is not known.
 func (g *guardian) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, ok, err := g.authenticator.AuthenticateRequest(r)
+		who, ok, err := g.Who(r)
 		if err != nil {
 			klog.FromContext(r.Context()).V(2).Info("Refused credentials", "path", r.URL.Path, "reason", err.Error())
 		}
@@ -81,7 +45,7 @@ func (g *guardian) authenticated(next http.Handler) http.Handler {
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), who.User)))
+		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), who)))
 	})
 }
 
@@ -98,14 +62,14 @@ func (g *guardian) authorized(needs access, next http.Handler) http.Handler {
 			verb = verbOf(r.Method)
 		}
 		for _, subresource := range needs.subresources {
-			decision, _, err := g.authorizer.Authorize(r.Context(), g.attributes(who, verb, subresource, r.URL.Path))
+			allowed, err := g.May(r.Context(), who, g.right(verb, subresource))
 			if err != nil {
 				klog.FromContext(r.Context()).Error(err, "Authorizing a request failed", "user", who.GetName(), "subresource", subresource)
 				http.Error(w, fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s)",
 					who.GetName(), verb, subresource), http.StatusInternalServerError)
 				return
 			}
-			if decision == authorizer.DecisionAllow {
+			if allowed {
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -115,11 +79,10 @@ func (g *guardian) authorized(needs access, next http.Handler) http.Handler {
 	})
 }
 
-func (g *guardian) attributes(who user.Info, verb, subresource, path string) authorizer.Attributes {
-	return authorizer.AttributesRecord{
-		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: g.nodeName,
-		ResourceRequest: true, Path: path,
-	}
+func (g *guardian) right(verb, subresource string) authorizationv1.SubjectAccessReviewSpec {
+	return authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: g.nodeName,
+	}}
 }
 
 // verbOf maps as a kubelet does; a method without a verb is allowed only to those who may do everything.

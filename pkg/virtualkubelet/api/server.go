@@ -43,15 +43,12 @@ func New(options Options) (*Server, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	auth, err := newGuardian(&options)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: options, auth: auth, slots: make(slots, options.Limits.Streams)}
+	s := &Server{options: options, auth: newGuardian(&options), slots: make(slots, options.Limits.Streams)}
+	var err error
 	if s.metrics, err = newMetrics(options.Registerer, s.slots); err != nil {
 		return nil, err
 	}
-	s.handler = auth.authenticated(s.routes())
+	s.handler = s.auth.authenticated(s.routes())
 	return s, nil
 }
 

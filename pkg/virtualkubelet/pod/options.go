@@ -101,9 +101,12 @@ const (
 	creationSeen = 30 * time.Second
 	// removalSeen is how long this API server may take between the two steps of a removal.
 	removalSeen = 5 * time.Second
-	// statusCalm collects changes of a pod that has not started yet into one write. Most pods start sooner, also those of a
-	// burst that the provider's scheduler works off, and then that one write says that they run.
+	// statusCalm collects changes of a pod that has not started yet into one write. Most pods start sooner, and then that one
+	// write says that they run.
 	statusCalm = 5 * time.Second
+	// startCalm is the same while nothing is known of the remote pod but that it waits its turn, as those of a burst do that the
+	// provider's scheduler and kubelets work off: the local pod shows that already.
+	startCalm = 20 * time.Second
 	// localTimeout bounds each call to this cluster.
 	localTimeout = 30 * time.Second
 	// eventLife is how long an API server keeps an Event.

@@ -63,7 +63,7 @@ func (r *Reconciler) stillStarting(local, remote *corev1.Pod, wanted *corev1.Pod
 	if !ok {
 		return 0
 	}
-	return seen.Add(statusCalm).Sub(r.options.Clock.Now())
+	return seen.Add(calm(remote)).Sub(r.options.Clock.Now())
 }
 
 // confirmed makes sure that a namespace which is not offloaded, as far as the cache knows, really is not.

@@ -58,11 +58,28 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 			return shadows.Watch(ctx, o)
 		},
 	}, l.clients.Dynamic), &unstructured.Unstructured{}, 0, nil)
-	_ = t.pods.SetTransform(slim)
-	_ = t.shadows.SetTransform(typedShadow)
+	_ = t.pods.SetTransform(slimRemote)
+	_ = t.shadows.SetTransform(slimShadow)
 	_, _ = t.pods.AddEventHandler(r.remotePodHandler(t))
 	_, _ = t.shadows.AddEventHandler(r.shadowHandler(t))
 	return t
+}
+
+// slimRemote drops of a remote pod what nobody here reads.
+func slimRemote(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		reflection.SlimRemotePod(pod)
+	}
+	return object, nil
+}
+
+// slimShadow makes a ShadowPod of what the dynamic client read, without what nobody here reads.
+func slimShadow(object any) (any, error) {
+	typed, err := typedShadow(object)
+	if shadow, ok := typed.(*offloadingv1beta1.ShadowPod); ok {
+		reflection.SlimShadowPod(shadow)
+	}
+	return typed, err
 }
 
 // typedShadow turns what the dynamic client read into a ShadowPod. What does not fit becomes an empty one of that name,
@@ -225,10 +242,31 @@ func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
 
 // calm is how long to wait for more news of a pod: what happens before it starts is not worth a write each.
 func calm(remote *corev1.Pod) time.Duration {
-	if remote.Status.Phase == corev1.PodPending || remote.Status.Phase == "" {
+	switch {
+	case remote.Status.Phase != corev1.PodPending && remote.Status.Phase != "":
+		return 0
+	case waitsItsTurn(&remote.Status):
+		return startCalm
+	default:
 		return statusCalm
 	}
-	return 0
+}
+
+// waitsItsTurn tells whether a pod that has not started was placed or will be, and none of its containers has anything to tell.
+func waitsItsTurn(status *corev1.PodStatus) bool {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.PodScheduled && status.Conditions[i].Status != corev1.ConditionTrue {
+			return false
+		}
+	}
+	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range list {
+			if waiting := list[i].State.Waiting; waiting == nil || waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing" {
+				return false
+			}
+		}
+	}
+	return status.Reason == ""
 }
 
 // sameMeta tells whether two versions of a ShadowPod have the same labels, annotations and deletion mark.

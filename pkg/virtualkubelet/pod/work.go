@@ -109,9 +109,21 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 		r.accept(local)
 		return nil
 	}
+	if len(partsOf(v.shadow, wanted)) == 0 {
+		r.accept(local)
+		return nil
+	}
+	// It is read first: of its specification the cache holds a part.
+	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
+	if apierrors.IsNotFound(err) || err == nil && live.UID != v.shadow.UID {
+		return nil // its end is an event
+	}
+	if err != nil {
+		return err
+	}
 	var refusal error
-	for _, part := range partsOf(v.shadow, wanted) {
-		err := patchShadow(ctx, v.clients, v.shadow, part.changes)
+	for _, part := range partsOf(live, wanted) {
+		err := patchShadow(ctx, v.clients, live, part.changes)
 		if err == nil {
 			// The changed ShadowPod is an event, and then it is the turn of the next part. A refused one is tried again later.
 			return refusal
@@ -127,10 +139,7 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 			refusal = err
 		}
 	}
-	if refusal == nil {
-		r.accept(local)
-	}
-	return refusal
+	return refusal // what the cache does not show yet is an event
 }
 
 // part is what changes of a running pod by one request, because the provider may refuse it and take the rest.

@@ -132,7 +132,7 @@ func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	}
 	r.memory.starting["u"] = clock.Now()
 	clock.Step(time.Second)
-	if left := r.stillStarting(local, remote, wanted); left != statusCalm-time.Second {
+	if left := r.stillStarting(local, remote, wanted); left != startCalm-time.Second {
 		t.Errorf("waits %s after a second", left)
 	}
 	if left := r.stillStarting(local, nil, wanted); left != 0 {
@@ -141,8 +141,38 @@ func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	if left := r.stillStarting(local, remote, &corev1.PodStatus{Phase: corev1.PodRunning}); left != 0 {
 		t.Errorf("waits %s before it writes that the pod runs", left)
 	}
-	clock.Step(statusCalm)
+	clock.Step(startCalm)
 	if left := r.stillStarting(local, remote, wanted); left > 0 {
 		t.Errorf("waits %s more after the time", left)
+	}
+}
+
+func TestCalm(t *testing.T) {
+	waiting := func(reason string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
+	}
+	scheduled := func(status corev1.ConditionStatus) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status}}
+	}
+	for name, tc := range map[string]struct {
+		status corev1.PodStatus
+		want   time.Duration
+	}{
+		"a new pod":              {corev1.PodStatus{}, startCalm},
+		"a placed pod":           {corev1.PodStatus{Phase: corev1.PodPending, Conditions: scheduled(corev1.ConditionTrue)}, startCalm},
+		"containers are made":    {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, startCalm},
+		"it fits nowhere":        {corev1.PodStatus{Phase: corev1.PodPending, Conditions: scheduled(corev1.ConditionFalse)}, statusCalm},
+		"its image is not there": {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ErrImagePull")}, statusCalm},
+		"it is being initialized": {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("PodInitializing"),
+			InitContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}, statusCalm},
+		"the provider has a reason": {corev1.PodStatus{Phase: corev1.PodPending, Reason: "OutOfCpu"}, statusCalm},
+		"it runs":                   {corev1.PodStatus{Phase: corev1.PodRunning}, 0},
+		"it failed":                 {corev1.PodStatus{Phase: corev1.PodFailed}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := calm(&corev1.Pod{Status: tc.status}); got != tc.want {
+				t.Errorf("calm for %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

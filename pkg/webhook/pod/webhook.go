@@ -7,16 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/webhook/patch"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespaceoffloadings,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Path that the webhook is served at.
 const Path = "/mutate/pod"
@@ -46,7 +49,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := w.Decode(req, &pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
 	}
-	before := pod.DeepCopy()
+	before := changeable(&pod).DeepCopy()
 	var nso offloadingv1beta1.NamespaceOffloading
 	err := w.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, &nso)
 	if apierrors.IsNotFound(err) {
@@ -57,8 +60,44 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("reading the NamespaceOffloading of namespace %s: %w", req.Namespace, err))
 	}
 	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass}
-	if !nso.DeletionTimestamp.IsZero() || !placement.MutatePod(&pod, rules) {
+	changed, err := w.label(ctx, &pod)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if nso.DeletionTimestamp.IsZero() && placement.MutatePod(&pod, rules) {
+		changed = true
+	}
+	if !changed {
 		return admission.Allowed("")
 	}
-	return patch.Between(before, &pod)
+	return patch.Between(before, changeable(&pod))
+}
+
+// changeable is the part of a pod that is changed here: encoding and comparing all of it would take most of an answer's time.
+func changeable(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels},
+		Spec:       corev1.PodSpec{Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations},
+	}
+}
+
+// label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds
+// are marked by the admission policy liqo-local-pods as they are bound.
+func (w *webhook) label(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if pod.Spec.NodeName == "" || pod.Labels[offloadingv1beta1.LocalPodLabel] == "true" {
+		return false, nil
+	}
+	var node corev1.Node
+	err := w.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Node %s: %w", pod.Spec.NodeName, err)
+	}
+	if err != nil || node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+		return false, nil
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[offloadingv1beta1.LocalPodLabel] = "true"
+	return true, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/placement"
 )
 
 func TestHandle(t *testing.T) {
@@ -26,7 +28,10 @@ func TestHandle(t *testing.T) {
 	nso := func(namespace string, strategy offloadingv1beta1.PodOffloadingStrategyType) *offloadingv1beta1.NamespaceOffloading {
 		return &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "offloading"}, Spec: offloadingv1beta1.NamespaceOffloadingSpec{PodOffloadingStrategy: strategy}}
 	}
-	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote")).Build()}
+	node := func(name string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote"), node("virtual", map[string]string{"liqo.io/type": "virtual-node"}), node("plain", nil)).Build()}
 	toleration := `{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoExecute","key":"virtual-node.liqo.io/not-allowed","operator":"Exists"}]}`
 	for name, tc := range map[string]struct {
 		namespace, pod, patch string
@@ -36,7 +41,13 @@ func TestHandle(t *testing.T) {
 		"Local":          {"local", `{"spec":{"containers":[{"name":"c"}]}}`, "null", false, true},
 		"LocalAndRemote": {"both", `{"spec":{"containers":[{"name":"c"}]}}`, "[" + toleration + "]", false, true},
 		"a field of a newer Kubernetes is left as it is": {"both", `{"spec":{"containers":[{"name":"c"}],"teleport":true}}`, "[" + toleration + "]", false, true},
-		"no pod at all": {"both", `[]`, "null", false, false},
+		"a pod that names a virtual node is marked": {"local", `{"metadata":{"labels":{"app":"web"}},"spec":{"nodeName":"virtual"}}`,
+			`[{"op":"add","path":"/metadata/labels/liqo.io~1shadowPod","value":"true"}]`, false, true},
+		"a pod without labels that names one too": {"local", `{"spec":{"nodeName":"virtual"}}`,
+			`[{"op":"add","path":"/metadata/labels","value":{"liqo.io/shadowPod":"true"}}]`, false, true},
+		"a pod that names another node":       {"local", `{"spec":{"nodeName":"plain"}}`, "null", false, true},
+		"a pod that names a node that is not": {"local", `{"spec":{"nodeName":"none"}}`, "null", false, true},
+		"no pod at all":                       {"both", `[]`, "null", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: tc.namespace, Object: runtime.RawExtension{Raw: []byte(tc.pod)}}})
@@ -52,5 +63,23 @@ func TestHandle(t *testing.T) {
 	remote := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "remote", Object: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}}})
 	if len(remote.Patches) != 2 {
 		t.Errorf("Remote gives %v, want affinity and toleration", remote.Patches)
+	}
+}
+
+// TestOnlyTheChangeablePartChanges: what placement decides outside of it would be lost.
+func TestOnlyTheChangeablePartChanges(t *testing.T) {
+	for _, strategy := range []offloadingv1beta1.PodOffloadingStrategyType{"Local", "Remote", "LocalAndRemote"} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
+			Spec: corev1.PodSpec{NodeName: "n", NodeSelector: map[string]string{"e": "f"}, SchedulerName: "s",
+				Containers: []corev1.Container{{Name: "c", Image: "i"}}, Tolerations: []corev1.Toleration{{Key: "own"}}},
+		}
+		before := pod.DeepCopy()
+		placement.MutatePod(pod, placement.PodRules{Strategy: strategy, Selector: corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "g", Operator: corev1.NodeSelectorOpExists}}}}}})
+		before.Labels, before.Spec.Affinity, before.Spec.Tolerations = pod.Labels, pod.Spec.Affinity, pod.Spec.Tolerations
+		if diff := cmp.Diff(before, pod); diff != "" {
+			t.Errorf("strategy %s changes more:\n%s", strategy, diff)
+		}
 	}
 }

@@ -217,7 +217,12 @@ func TestPodsThatGrowShareTheGrant(t *testing.T) {
 		requesting("cpu", cpu)(now)
 		return w.validate(context.Background(), request(t, admissionv1.Update, live[name], now, func(r *admission.Request) { r.Name = name })).Allowed
 	}
-	if !resize("a", "1500m") || !resize("a", "1500m") || resize("b", "600m") {
+	for range 2 { // asking again costs nothing
+		if !resize("a", "1500m") {
+			t.Error("a pod does not grow to what is left of the grant")
+		}
+	}
+	if resize("b", "600m") {
 		t.Error("one pod grows to what is left of the grant, the other one cannot grow then")
 	}
 	smaller := live["a"].DeepCopy()

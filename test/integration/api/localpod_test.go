@@ -51,11 +51,11 @@ func TestPodsOnVirtualNodesAreLabelled(t *testing.T) {
 		bind   bool
 		want   bool
 	}{
-		"a bound pod with labels":       {virtual, map[string]string{"app": "web"}, true, true},
-		"a bound pod without labels":    {virtual, nil, true, true},
-		"a pod that names its node":     {virtual, map[string]string{"app": "web"}, false, true},
-		"a bound pod of another node":   {plain, map[string]string{"app": "web"}, true, false},
-		"a pod that names another node": {plain, nil, false, false},
+		"a bound pod with labels":                    {virtual, map[string]string{"app": "web"}, true, true},
+		"a bound pod without labels":                 {virtual, nil, true, true},
+		"a pod that names its node is the webhook's": {virtual, map[string]string{"app": "web"}, false, false},
+		"a bound pod of another node":                {plain, map[string]string{"app": "web"}, true, false},
+		"a pod that names another node":              {plain, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := place(tc.node, fixture.Unique("pod"), tc.labels, tc.bind)
