@@ -98,8 +98,10 @@ const (
 	ledgerLatest = time.Hour
 	// warnEvery is how often the same failure is told again.
 	warnEvery = 5 * time.Minute
-	// warnAfter is how often a passing failure must repeat before it is told.
-	warnAfter = 5
+	// warnAfter is how often a passing failure must repeat, and warnPatience how long it must last, before it is told: that an API
+	// server starts, or has not counted a new namespace's quota yet, is nothing to act upon.
+	warnAfter    = 5
+	warnPatience = 30 * time.Second
 )
 
 func (o *Options) complete() error {

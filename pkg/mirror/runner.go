@@ -308,7 +308,7 @@ func (r *runner) trouble(p *pair, key types.NamespacedName, err error) {
 	r.engine.reporter.failed(r.kind.Name, key.Namespace, problem.Reason)
 	class := reconcile.Classify(err)
 	klog.FromContext(p.ctx).V(1).Info("An object is not in step", "object", key, "class", class.String(), "reason", problem.Reason, "err", err)
-	if class != reconcile.Transient || problem.failures >= warnAfter {
+	if class != reconcile.Transient || problem.failures >= warnAfter && r.engine.options.Clock.Since(problem.Since) >= warnPatience {
 		p.warn(key.Name, problem)
 	}
 }

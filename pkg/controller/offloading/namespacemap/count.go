@@ -12,7 +12,7 @@ import (
 
 const (
 	// patience is how long Kubernetes' quota controller gets to count for a new ResourceQuota; it needs a fraction of a second.
-	patience = 10 * time.Second
+	patience = 5 * time.Second
 	// uncounted is the age after which nothing is asked again: by then the quota controller counted everything of its own accord,
 	// which it does every 5 minutes (--resource-quota-sync-period).
 	uncounted = 10 * time.Minute

@@ -25,7 +25,7 @@ func TestQuotaThatIsNotCounted(t *testing.T) {
 		counted bool
 		want    []seen
 	}{
-		"young":           {2 * time.Second, false, []seen{{"10", 8 * time.Second}}},
+		"young":           {2 * time.Second, false, []seen{{"10", 3 * time.Second}}},
 		"not counted":     {11 * time.Second, false, []seen{{"11", time.Second}, {"10", patience}, {"11", time.Second}}},
 		"counted":         {11 * time.Second, true, []seen{{"10", 0}, {"10", 0}}},
 		"never countable": {uncounted + time.Second, false, []seen{{"10", 0}}},
