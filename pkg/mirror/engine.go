@@ -186,6 +186,7 @@ func (e *Engine) SetConfig(kind string, config offloadingv1beta1.ReflectorConfig
 		e.bump()
 		e.follow()
 		r.reconsider("")
+		r.usesKnown("")
 		for _, child := range r.children {
 			child.reconsider("")
 		}

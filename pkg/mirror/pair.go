@@ -37,6 +37,8 @@ type pair struct {
 	// awake tells whether the local watch was started.
 	awake  bool
 	states map[string]*state
+	// uses is what the local objects use, by their name.
+	uses map[string][]reflection.Reference
 }
 
 func openPair(r *runner, namespace, twin string) *pair {
@@ -85,12 +87,14 @@ func (p *pair) localEvent(object reflection.Object, deleted bool) {
 	} else {
 		p.enqueue(name)
 	}
+	p.usesChanged(object, deleted)
 	p.tellChildren(func(child *pair) { child.parentChanged(name, deleted) })
 }
 
 func (p *pair) localSynced() {
 	p.enqueue("")
 	p.enqueueLocal()
+	p.runner.usesKnown(p.namespace)
 	p.tellChildren(func(child *pair) { child.parentsSynced(p) })
 }
 

@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"slices"
+
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -15,7 +17,11 @@ func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known 
 	known = true
 	if references := t.options().References; references != nil {
 		in.Referenced, known = references.Referenced(t.namespace, t.kind().Name, t.name)
-		if known && !in.Referenced && in.Policy == offloadingv1beta1.Referenced && len(in.Provider.Nodes) > 1 {
+	}
+	if !in.Referenced && in.Policy == offloadingv1beta1.Referenced {
+		used, certain := t.usedHere(in.NamespaceAnnotations)
+		in.Referenced, known = used, used || known && certain
+		if known && !used && len(in.Provider.Nodes) > 1 {
 			view := t.ready()
 			in.Referenced = view != nil && t.represents(view, t.local)
 			known = in.Referenced
@@ -31,4 +37,73 @@ func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known 
 	other := t.kind().Translate(used)
 	same := result.Apply == nil && other.Apply == nil && result.Skip != nil && other.Skip != nil && *result.Skip == *other.Skip
 	return result, same || result.Apply != nil
+}
+
+// usedHere tells whether a reflected object of another kind uses the task's own, as an Ingress does a Secret with its
+// certificate. known is false while nobody can tell: what a kind that was turned off left at the provider may use it.
+func (t *task) usedHere(namespaceAnnotations map[string]string) (used, known bool) {
+	known = true
+	wanted := reflection.Reference{Kind: t.kind().Name, Name: t.name}
+	for _, runner := range t.runner.engine.runners {
+		if runner.kind.Uses == nil {
+			continue
+		}
+		users := runner.pair(t.namespace)
+		if users == nil || !users.objects.ready() {
+			known = false
+			continue
+		}
+		for _, o := range users.objects.store.List() {
+			object := o.(reflection.Object)
+			if slices.Contains(runner.kind.Uses(object), wanted) && users.crosses(object, namespaceAnnotations) {
+				return true, true
+			}
+		}
+	}
+	return false, known
+}
+
+// crosses tells whether the user's policy lets an object cross.
+func (p *pair) crosses(object reflection.Object, namespaceAnnotations map[string]string) bool {
+	in := reflection.Input{Local: object, NamespaceAnnotations: namespaceAnnotations, Policy: p.runner.policy()}
+	return reflection.WhyNotReflected(in, p.kind().DefaultPolicy) == nil
+}
+
+// usesChanged looks again at what an object uses, and at what it used before it changed.
+func (p *pair) usesChanged(object reflection.Object, gone bool) {
+	if p.kind().Uses == nil {
+		return
+	}
+	var now []reflection.Reference
+	if !gone {
+		now = p.kind().Uses(object)
+	}
+	p.mu.Lock()
+	before := p.uses[object.GetName()]
+	if p.uses == nil {
+		p.uses = map[string][]reflection.Reference{}
+	}
+	if p.uses[object.GetName()] = now; len(now) == 0 {
+		delete(p.uses, object.GetName())
+	}
+	p.mu.Unlock()
+	for _, reference := range slices.Concat(before, now) {
+		if runner := p.runner.engine.runners[reference.Kind]; runner != nil {
+			if used := runner.pair(p.namespace); used != nil {
+				used.enqueue(reference.Name)
+			}
+		}
+	}
+}
+
+// usesKnown looks again at all objects that the runner's kind may use, in one namespace or, if it is empty, in all.
+func (r *runner) usesKnown(namespace string) {
+	if r.kind.Uses == nil {
+		return
+	}
+	for _, used := range r.engine.runners {
+		if used.kind.ByReference {
+			used.reconsider(namespace)
+		}
+	}
 }

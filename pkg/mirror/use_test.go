@@ -1,9 +1,12 @@
 package mirror
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
@@ -81,5 +84,58 @@ func TestAnnotationsDecideWhateverPodsUse(t *testing.T) {
 			c.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
 		})
 		w.wrote("it stays at home whatever uses it", "delete ConfigMap/"+there+"/skipped")
+	})
+}
+
+// Policy Referenced: the certificates of Ingresses cross with those that cross.
+func TestCertificatesOfIngresses(t *testing.T) {
+	inBubble(t, func(w *world) {
+		secrets, _ := reflection.Lookup("secret")
+		ingresses, _ := reflection.Lookup("ingress")
+		named := func(ingress *networkingv1.Ingress, secret string) *networkingv1.Ingress {
+			ingress.Spec.TLS = []networkingv1.IngressTLS{{SecretName: secret}}
+			return ingress
+		}
+		// In any order, as two kinds have workers of their own.
+		wrote := func(what string, want ...string) {
+			t.Helper()
+			w.rest()
+			got := slices.DeleteFunc(w.remote.took(false), func(call string) bool { return strings.HasPrefix(call, "probe ") })
+			slices.Sort(got)
+			slices.Sort(want)
+			w.equal(what, want, got)
+		}
+		for _, name := range []string{"first", "second", "unused"} {
+			w.local.put(secret(name, "1"))
+		}
+		w.local.put(named(ingressObject("front"), "first"))
+		w.start(func(o *Options) {
+			o.Kinds, o.References = []reflection.Kind{secrets, ingresses}, &used{names: map[string]bool{}}
+			o.Config = map[string]offloadingv1beta1.ReflectorConfig{
+				"secret":  {NumWorkers: 3, Type: offloadingv1beta1.Referenced},
+				"ingress": {NumWorkers: 3, Type: offloadingv1beta1.DenyList},
+			}
+		})
+		wrote("its certificate crosses", "create Ingress/"+there+"/front", "create Secret/"+there+"/first")
+		w.publish()
+		edit(w.local, ingressObject("front"), func(i *networkingv1.Ingress) { named(i, "second") })
+		wrote("another certificate", "create Secret/"+there+"/second", "delete Secret/"+there+"/first", "patch Ingress/"+there+"/front")
+		w.publish()
+		if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 0, Type: offloadingv1beta1.DenyList}); err != nil {
+			t.Fatal(err)
+		}
+		wrote("what a kind that is off left there may use it")
+		if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList}); err != nil {
+			t.Fatal(err)
+		}
+		wrote("neither may cross", "delete Ingress/"+there+"/front", "delete Secret/"+there+"/second")
+		w.publish()
+		edit(w.local, ingressObject("front"), func(i *networkingv1.Ingress) {
+			i.Annotations = map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""}
+		})
+		wrote("both may", "create Ingress/"+there+"/front", "create Secret/"+there+"/second")
+		w.publish()
+		w.local.drop(ingressObject("front"))
+		wrote("it goes with the Ingress", "delete Ingress/"+there+"/front", "delete Secret/"+there+"/second")
 	})
 }

@@ -25,6 +25,7 @@ func ingressKind() Kind {
 		GVK:            networkingv1.SchemeGroupVersion.WithKind("Ingress"),
 		DefaultPolicy:  offloadingv1beta1.DenyList,
 		DefaultWorkers: 3,
+		Uses:           ingressSecrets,
 		NewObject:      func() Object { return &networkingv1.Ingress{} },
 		NewList:        func() ObjectList { return &networkingv1.IngressList{} },
 		Translate:      translateIngress,
@@ -32,6 +33,15 @@ func ingressKind() Kind {
 		Back:           ingressBack,
 		BackField:      []string{"status", "loadBalancer", "ingress"},
 	}
+}
+
+// ingressSecrets are those with an Ingress's certificates.
+func ingressSecrets(object Object) []Reference {
+	var found references
+	for _, tls := range object.(*networkingv1.Ingress).Spec.TLS {
+		found.secret(tls.SecretName)
+	}
+	return found.list
 }
 
 func translateIngress(in Input) Result {
