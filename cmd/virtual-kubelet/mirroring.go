@@ -77,10 +77,11 @@ func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.Virtual
 	if m.current != nil {
 		m.current.SetProvider(m.provider)
 	}
-	closeOnce(m.known)
+	// In this order: who knows the virtual nodes must not take the own one for the only one.
 	if len(m.provider.Nodes) > 1 {
 		closeOnce(m.crowded)
 	}
+	closeOnce(m.known)
 }
 
 func (m *mirroring) setNotReflected(not reflection.NotReflected) {
