@@ -133,6 +133,6 @@ func Run(ctx context.Context, args []string, p Program) failure.Code {
 	if ctx.Err() != nil || failure.CodeOf(err) == failure.Interrupted {
 		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: what is told to be done above stays as it is")
 	}
-	s.Fail(err)
+	s.Fail(command, err)
 	return failure.CodeOf(err)
 }

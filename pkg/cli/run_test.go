@@ -216,6 +216,10 @@ func TestTalkForProgramsIsJSON(t *testing.T) {
 		"a cluster that does not answer": {nil, []string{"info", "-o", "json", "--kubeconfig", file}, failure.Precondition, "kubectl version"},
 		"the variable asks for it":       {map[string]string{"LIQOCTL_OUTPUT": "json"}, []string{"info", "--kubeconfig", file}, failure.Precondition, "kubectl version"},
 		"a misuse that is found late":    {nil, []string{"peer", "-o", "json", "--timeout", "0s"}, failure.Usage, "5m"},
+		"an unknown flag":                {nil, []string{"info", "-o", "json", "--nonsense"}, failure.Usage, "--help"},
+		"too many arguments":             {nil, []string{"peer", "milan", "-o", "json"}, failure.Usage, "--help"},
+		"a wrong global flag":            {nil, []string{"info", "-o", "json", "--color", "purple"}, failure.Usage, "auto"},
+		"a variable, and a wrong flag":   {map[string]string{"LIQOCTL_OUTPUT": "json"}, []string{"info", "--nonsense"}, failure.Usage, "--help"},
 		"two clusters of which one fails": {nil, []string{"peer", "-o", "json", "--kubeconfig", file, "--remote-kubeconfig", file, "--remote-context", "milan"},
 			failure.Precondition, "kubectl version"},
 	} {

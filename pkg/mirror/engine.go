@@ -100,14 +100,22 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) loop(ctx context.Context, epoch int64) {
 	ticker := e.options.Clock.NewTicker(namespaceRefresh)
 	defer ticker.Stop()
+	var again <-chan time.Time
+	refresh := func() {
+		if again = nil; e.refresh(ctx) {
+			again = e.options.Clock.After(namespaceFresh)
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			e.refresh(ctx)
+			refresh()
 		case <-e.stale:
-			e.refresh(ctx)
+			refresh()
+		case <-again:
+			refresh()
 		case <-e.wake:
 			connected, now := e.options.Peer.State()
 			if now != epoch {
@@ -122,9 +130,9 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 	}
 }
 
-// refresh reads all namespaces again, and looks again at the objects of those that changed. What failed is tried again later.
-func (e *Engine) refresh(ctx context.Context) {
-	failed := false
+// refresh reads all namespaces again, and looks again at the objects of those that changed. It tells whether any could not be
+// read.
+func (e *Engine) refresh(ctx context.Context) (failed bool) {
 	for namespace := range e.snapshot() {
 		changed, again := e.namespaces.refresh(ctx, namespace)
 		if changed {
@@ -132,9 +140,7 @@ func (e *Engine) refresh(ctx context.Context) {
 		}
 		failed = failed || again
 	}
-	if failed && ctx.Err() == nil {
-		e.options.Clock.AfterFunc(namespaceFresh, e.RefreshNamespaces)
-	}
+	return failed
 }
 
 // RefreshNamespaces has the annotations of all namespaces read again, because those of some changed. It does not block.

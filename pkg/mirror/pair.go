@@ -315,8 +315,8 @@ func (p *pair) client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisconnected, err)
 	}
-	if err := p.runner.engine.throttling(); err != nil {
-		return nil, err
+	if p.runner.engine.throttling() > 0 {
+		return nil, errThrottled
 	}
 	return c, nil
 }

@@ -56,6 +56,30 @@ func TestA7ThrottlingIsForAll(t *testing.T) {
 	})
 }
 
+// A7: waiting is no failure of what waits, which nobody at home is told of.
+func TestA7ThrottlingIsNobodysFailure(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.start()
+		w.remote.mu.Lock()
+		w.remote.intercept = func(verb, _ string) error {
+			if verb == "create" {
+				return apierrors.NewTooManyRequests("slow down", 1)
+			}
+			return nil
+		}
+		w.remote.mu.Unlock()
+		for i := range 20 {
+			w.local.put(configMap(fmt.Sprint("b", i), "1"))
+		}
+		w.events.took()
+		w.pass(20 * time.Second)
+		w.equal("events", []string(nil), w.events.took())
+		if calls := len(w.remote.took(false)); calls > 60 {
+			t.Errorf("%d calls in 20 seconds in which the provider may be asked once a second, by 3 workers", calls)
+		}
+	})
+}
+
 // A9: a watch that cannot be resumed is followed by one list, and nothing is written.
 func TestA9ExpiredWatchesAreListedAnew(t *testing.T) {
 	for kind, object := range both("a", "1") {

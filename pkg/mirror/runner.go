@@ -249,6 +249,10 @@ func (r *runner) handle(ctx context.Context, key types.NamespacedName) {
 		r.park(key)
 		return
 	}
+	if errors.Is(err, errThrottled) {
+		r.putOff(key)
+		return
+	}
 	r.trouble(p, key, err)
 	result, retry := reconcile.Result(err)
 	switch {

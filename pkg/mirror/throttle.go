@@ -1,10 +1,12 @@
 package mirror
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // throttle takes note of a provider that asks for patience: nothing at all is asked of it until then. It can ask for a
@@ -22,13 +24,19 @@ func (e *Engine) throttle(err error) {
 	}
 }
 
-// throttling is the provider's own answer once more, while it is to be left alone.
-func (e *Engine) throttling() error {
+// errThrottled puts an object off until the provider may be asked again.
+var errThrottled = errors.New("the provider asked for patience")
+
+// throttling is how long the provider is to be left alone still.
+func (e *Engine) throttling() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	wait := e.throttled.Sub(e.options.Clock.Now())
-	if wait <= 0 {
-		return nil
-	}
-	return apierrors.NewTooManyRequests(fmt.Sprintf("cluster %q asked for patience", e.options.Remote), int((wait+time.Second-1)/time.Second))
+	return max(0, e.throttled.Sub(e.options.Clock.Now()))
+}
+
+// putOff looks at an object again when the provider may be asked again, and not at all objects at the same moment. It is no
+// failure of the object: nobody is told.
+func (r *runner) putOff(key types.NamespacedName) {
+	r.queue.Forget(key)
+	r.queue.AddAfter(key, r.engine.throttling()+wait.Jitter(time.Second/2, 1))
 }

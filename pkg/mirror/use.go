@@ -7,28 +7,15 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// decideUse translates an object with what is known of its use by pods. known is false if the result depends on a use that
-// nobody here can tell: then the object is neither made nor removed.
-//
-// With several virtual nodes of a provider, this engine works for all of them, but knows the pods of its own only. That its
-// own pods do not use an object says nothing then; what stands at the provider already is kept in step, because pods of
-// another virtual node may run with it.
+// decideUse translates an object with what is known of its use. known is false if the result depends on a use that nobody here
+// can tell: then the object is neither made nor removed.
 func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known bool) {
-	known = true
-	if references := t.options().References; references != nil {
-		in.Referenced, known = references.Referenced(t.namespace, t.kind().Name, t.name)
+	if in.Policy != offloadingv1beta1.Referenced {
+		return t.kind().Translate(*in), true
 	}
-	if !in.Referenced && in.Policy == offloadingv1beta1.Referenced {
-		used, certain := t.usedHere(in.NamespaceAnnotations)
-		in.Referenced, known = used, used || known && certain
-		if known && !used && len(in.Provider.Nodes) > 1 {
-			view := t.ready()
-			in.Referenced = view != nil && t.represents(view, t.local)
-			known = in.Referenced
-		}
-	}
+	in.Referenced, known = t.use(in)
 	result = t.kind().Translate(*in)
-	if known || in.Policy != offloadingv1beta1.Referenced {
+	if known {
 		return result, true
 	}
 	// Annotations may decide whatever pods use.
@@ -39,13 +26,40 @@ func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known 
 	return result, same || result.Apply != nil
 }
 
+// use tells whether pods or other objects use the task's own.
+//
+// With several virtual nodes of a provider, this engine works for all of them, but knows the pods of its own only; and what a
+// kind that was turned off left at the provider is not known either. That nothing known uses an object says little then: what
+// stands at the provider already is kept in step, because somebody there may use it.
+func (t *task) use(in *reflection.Input) (used, known bool) {
+	known = true
+	if references := t.options().References; references != nil {
+		used, known = references.Referenced(t.namespace, t.kind().Name, t.name)
+	}
+	if used && known {
+		return true, true
+	}
+	here, certain := t.usedHere(in.NamespaceAnnotations)
+	switch {
+	case here:
+		return true, true
+	case !known:
+		return used, false
+	case certain && len(in.Provider.Nodes) <= 1:
+		return false, true
+	}
+	view := t.ready()
+	stands := view != nil && t.represents(view, t.local)
+	return stands, stands
+}
+
 // usedHere tells whether a reflected object of another kind uses the task's own, as an Ingress does a Secret with its
 // certificate. known is false while nobody can tell: what a kind that was turned off left at the provider may use it.
 func (t *task) usedHere(namespaceAnnotations map[string]string) (used, known bool) {
 	known = true
 	wanted := reflection.Reference{Kind: t.kind().Name, Name: t.name}
 	for _, runner := range t.runner.engine.runners {
-		if runner.kind.Uses == nil {
+		if runner.kind.Uses == nil || runner.kind.UsesKind != t.kind().Name {
 			continue
 		}
 		users := runner.pair(t.namespace)
@@ -101,9 +115,7 @@ func (r *runner) usesKnown(namespace string) {
 	if r.kind.Uses == nil {
 		return
 	}
-	for _, used := range r.engine.runners {
-		if used.kind.ByReference {
-			used.reconsider(namespace)
-		}
+	if used := r.engine.runners[r.kind.UsesKind]; used != nil {
+		used.reconsider(namespace)
 	}
 }

@@ -125,6 +125,12 @@ func TestCertificatesOfIngresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrote("what a kind that is off left there may use it")
+		set(w, secret("second", ""), "2")
+		wrote("so it is kept in step", "patch Secret/"+there+"/second")
+		w.publish()
+		set(w, secret("second", ""), "1")
+		wrote("as it was", "patch Secret/"+there+"/second")
+		w.publish()
 		if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList}); err != nil {
 			t.Fatal(err)
 		}

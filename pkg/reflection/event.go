@@ -107,7 +107,7 @@ func whyEventStays(remote *corev1.Event, in EventInput) *Skip {
 		return invalid("it is about an object of another namespace")
 	case !eventObject.MatchString(involved.Name):
 		return invalid("it names no object")
-	case remote.UID == "":
+	case remote.UID == "" || len(remote.UID) > maxUID:
 		return invalid("it has no UID")
 	case remote.Type != corev1.EventTypeNormal && remote.Type != corev1.EventTypeWarning:
 		return invalid("its type is neither Normal nor Warning")

@@ -26,6 +26,7 @@ func ingressKind() Kind {
 		DefaultPolicy:  offloadingv1beta1.DenyList,
 		DefaultWorkers: 3,
 		Uses:           ingressSecrets,
+		UsesKind:       "secret",
 		NewObject:      func() Object { return &networkingv1.Ingress{} },
 		NewList:        func() ObjectList { return &networkingv1.IngressList{} },
 		Translate:      translateIngress,

@@ -41,8 +41,9 @@ type Kind struct {
 	// ByReference says that pods use objects of the kind by name, so that the policy Referenced makes sense.
 	ByReference bool
 	// Uses lists the objects in the same namespace that one of the kind uses by name wherever it crosses to, besides what pods
-	// use. Nil means none.
-	Uses func(Object) []Reference
+	// use: they are of kind UsesKind. Nil means none.
+	Uses     func(Object) []Reference
+	UsesKind string
 	// DefaultWorkers is how many objects are handled at a time where the user configured nothing.
 	DefaultWorkers int32
 	// NewObject makes an empty object.

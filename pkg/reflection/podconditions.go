@@ -26,6 +26,12 @@ func (t *translation) conditions() {
 			Type: conditionType, Status: remote.Status, Reason: bounded(remote.Reason), Message: bounded(remote.Message),
 			LastTransitionTime: remote.LastTransitionTime,
 		}
+		if remote == t.in.ResizePending {
+			c.LastTransitionTime = t.now
+		}
+		if c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible && !t.sized() {
+			c.Reason = corev1.PodReasonDeferred
+		}
 		switch c.Status {
 		case corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown:
 		default:
@@ -48,6 +54,19 @@ func (t *translation) conditions() {
 		})
 	}
 	t.report()
+}
+
+// sized tells whether all containers are shown with what they have. Where that is not known, a size that can never be had must
+// not be shown as such: Kubernetes then counts what containers have, and would count nothing.
+func (t *translation) sized() bool {
+	for _, list := range [][]corev1.ContainerStatus{t.out.InitContainerStatuses, t.out.ContainerStatuses} {
+		for i := range list {
+			if list[i].Resources == nil || list[i].AllocatedResources == nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // dropResize takes away a condition about a resize that is over: a kubelet removes it then.

@@ -107,7 +107,7 @@ func (t *translation) container(field string, before, now *corev1.ContainerStatu
 		State:                t.state(field, now.Name, &before.State, &now.State),
 		LastTerminationState: t.state(field, now.Name, &before.LastTerminationState, &now.LastTerminationState),
 		Resources:            t.resources(now.Name, before.Resources, now.Resources),
-		AllocatedResources:   between(before.AllocatedResources, t.wanted(now.Name).Requests, now.AllocatedResources),
+		AllocatedResources:   t.allocated(now.Name, before.AllocatedResources, now.AllocatedResources),
 	}
 	if out.State.Running == nil {
 		out.Ready = false

@@ -25,6 +25,9 @@ func TestResourcesOfAContainer(t *testing.T) {
 		before, now, want *corev1.ResourceRequirements
 	}{
 		"the provider does not tell":            {requests("cpu", "1"), nil, nil, nil},
+		"the provider does not tell any more":   {requests("cpu", "3"), requests("cpu", "2"), nil, requests("cpu", "2")},
+		"the provider claims nothing":           {requests("cpu", "1"), nil, requests(), requests("cpu", "1")},
+		"the provider claims nothing any more":  {requests("cpu", "3"), requests("cpu", "2"), requests(), requests("cpu", "2")},
 		"a container without any":               {requests(), nil, requests(), requests()},
 		"as wanted":                             {requests("cpu", "1"), nil, requests("cpu", "1"), requests("cpu", "1")},
 		"a resize that is under way":            {requests("cpu", "2"), requests("cpu", "1"), requests("cpu", "1"), requests("cpu", "1")},
@@ -89,5 +92,31 @@ func TestConditionsAboutAResizeComeAndGo(t *testing.T) {
 	local.Status, _ = LocalStatus(local, remote, StatusInput{})
 	if c := condition(local.Status.Conditions, corev1.PodResizePending); c != nil {
 		t.Errorf("the condition stays: %v", c)
+	}
+}
+
+// A size that can never be had is counted by what containers have: where that is not known, nothing would be counted.
+func TestInfeasibleNeedsWhatContainersHave(t *testing.T) {
+	one := *requests("cpu", "1")
+	for name, tc := range map[string]struct {
+		resources *corev1.ResourceRequirements
+		allocated corev1.ResourceList
+		want      string
+	}{
+		"known":     {&one, one.Requests, corev1.PodReasonInfeasible},
+		"not known": {nil, nil, corev1.PodReasonDeferred},
+		"half":      {&one, nil, corev1.PodReasonDeferred},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: one}}}}
+			remote := local.DeepCopy()
+			remote.Status = corev1.PodStatus{Phase: corev1.PodRunning,
+				Conditions:        []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}},
+				ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Resources: tc.resources, AllocatedResources: tc.allocated}}}
+			status, _ := LocalStatus(local, remote, StatusInput{})
+			if got := condition(status.Conditions, corev1.PodResizePending); got == nil || got.Reason != tc.want {
+				t.Errorf("the condition is %+v", got)
+			}
+		})
 	}
 }

@@ -120,11 +120,24 @@ func (s *Session) Start(command *cobra.Command) error {
 	default:
 		return failure.Misuse("choose one of auto, always, never", "--color %s is unknown", s.color)
 	}
-	if format := command.Flags().Lookup(outputFlag); format != nil && output.Format(format.Value.String()) == output.JSON {
-		s.lines = output.NewLines(s.Streams.ErrOut, s.Clock)
-	}
+	s.talkLines(command)
 	s.Started = true
 	return nil
+}
+
+// talkLines has what is said on standard error said to programs, if the output that the command writes is for programs.
+func (s *Session) talkLines(command *cobra.Command) {
+	format := command.Flags().Lookup(outputFlag)
+	if s.lines != nil || format == nil {
+		return
+	}
+	value := format.Value.String()
+	if variable := s.Environment(EnvironmentPrefix + strings.ToUpper(outputFlag)); variable != "" && !format.Changed {
+		value = variable
+	}
+	if output.Format(value) == output.JSON {
+		s.lines = output.NewLines(s.Streams.ErrOut, s.Clock)
+	}
 }
 
 // outputFlag chooses the format of data on standard output, and of the talk with it.
@@ -151,8 +164,10 @@ func (s *Session) Observer() progress.Observer {
 	return output.NewObserver(s.Streams.ErrOut, s.Style(), s.Clock)
 }
 
-// Fail tells on standard error why the command ends.
-func (s *Session) Fail(err error) {
+// Fail tells on standard error why the command ends. The command may have been refused before it
+// began, with a command line that was read up to the mistake.
+func (s *Session) Fail(command *cobra.Command, err error) {
+	s.talkLines(command)
 	if s.lines != nil {
 		s.lines.Error(s.Executable, err)
 		return

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func TestEphemeralContainersReachTheProvider(t *testing.T) {
@@ -67,4 +69,44 @@ func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 	if told := w.events.all(); len(told) != 1 || !strings.Contains(told[0], "no privileged containers") {
 		t.Errorf("events are %q", told)
 	}
+}
+
+// A refused debugger, which stays refused, hides no refused size, and a size that fits later is taken then.
+func TestARefusedDebuggerHidesNoRefusedSize(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := string(action.(clienttesting.PatchAction).GetPatch())
+		if strings.Contains(patch, `"privileged":true`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+		}
+		if strings.Contains(patch, `"cpu":"9"`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+		}
+		return false, nil, nil
+	})
+	request := func(p *corev1.Pod, cpu string) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		p.Generation++
+	}
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.update(func(p *corev1.Pod) {
+		request(p, "9")
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "mighty", Image: "busybox", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}
+	})
+	pending := func() bool {
+		return slices.ContainsFunc(w.pod("p").Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
+	}
+	w.eventually("the new size is pending", pending)
+	w.calm()
+	if told := w.events.all(); len(told) != 2 {
+		t.Errorf("events are %q", told)
+	}
+	w.update(func(p *corev1.Pod) { request(p, "2") })
+	w.eventually("another size is taken", func() bool { return w.shadow("p").Spec.Pod.Containers[0].Resources.Requests.Cpu().Value() == 2 })
+	w.eventually("nothing is pending any more", func() bool { return !pending() })
 }

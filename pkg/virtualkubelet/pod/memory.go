@@ -23,6 +23,8 @@ type memory struct {
 	starting map[types.UID]time.Time
 	// refused are the pods that the provider, or we, refuse to run.
 	refused map[types.UID]refusal
+	// resizes are the pods that run and that the provider refuses another size.
+	resizes map[types.UID]refusal
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
 	patched map[types.UID]*corev1.Pod
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
@@ -67,7 +69,7 @@ func (r refusal) pending() *corev1.PodCondition {
 func newMemory() memory {
 	return memory{
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
-		refused: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
+		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
 	}
 }
@@ -77,6 +79,7 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.gone, uid)
 	delete(m.starting, uid)
 	delete(m.refused, uid)
+	delete(m.resizes, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)
 	delete(m.ended, uid)
@@ -97,9 +100,13 @@ func (m *memory) pending(uid types.UID, now time.Time) (time.Duration, bool) {
 
 // refuse records a refusal and tells whether it is news.
 func (m *memory) refuse(uid types.UID, r refusal) bool {
-	if m.refused[uid] == r {
+	refusals := m.refused
+	if r.resize {
+		refusals = m.resizes
+	}
+	if refusals[uid] == r {
 		return false
 	}
-	m.refused[uid] = r
+	refusals[uid] = r
 	return true
 }

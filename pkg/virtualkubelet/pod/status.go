@@ -121,7 +121,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
 		return &status, doubts
 	case remote != nil:
-		in.ResizePending = v.refused.pending()
+		in.ResizePending = v.resize.pending()
 		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:

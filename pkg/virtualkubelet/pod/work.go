@@ -17,6 +17,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -109,9 +110,13 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 		r.accept(local)
 		return nil
 	}
-	if len(partsOf(v.shadow, wanted)) == 0 {
+	parts := partsOf(v.shadow, wanted)
+	if len(parts) == 0 {
 		r.accept(local)
 		return nil
+	}
+	if !parts[len(parts)-1].resize {
+		r.acceptSize(local)
 	}
 	// It is read first: of its specification the cache holds a part.
 	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
@@ -121,25 +126,36 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	if err != nil {
 		return err
 	}
+	return r.change(ctx, local, v.clients, live, partsOf(live, wanted))
+}
+
+// change makes the first of the changes that the provider does not refuse; what the cache does not show yet is an event, and
+// then it is the turn of the next one. A refused one is tried again later, and holds up none of the others.
+func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clients, live *offloadingv1beta1.ShadowPod, parts []part) error {
 	var refusal error
-	for _, part := range partsOf(live, wanted) {
-		err := patchShadow(ctx, v.clients, live, part.changes)
+	for _, part := range parts {
+		err := patchShadow(ctx, c, live, part.changes)
 		if err == nil {
-			// The changed ShadowPod is an event, and then it is the turn of the next part. A refused one is tried again later.
+			if part.resize {
+				r.acceptSize(local)
+			}
 			return refusal
 		}
 		if class := reconcile.Classify(err); class != reconcile.Refused && class != reconcile.Terminal {
 			return err
 		}
-		if refusal == nil {
+		why := refusalOf(err, r.options.Remote)
+		why.resize = part.resize
+		if refusal == nil || part.resize {
 			// The pod runs on as it is. Whoever changed it wants to know why nothing came of that.
-			why := refusalOf(err, r.options.Remote)
-			why.resize = part.resize
 			r.refuse(local, why)
-			refusal = err
+		}
+		if refusal == nil {
+			// What the provider finds wrong today it may accept tomorrow.
+			refusal = reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
 		}
 	}
-	return refusal // what the cache does not show yet is an event
+	return refusal
 }
 
 // part is what changes of a running pod by one request, because the provider may refuse it and take the rest.
@@ -148,6 +164,7 @@ type part struct {
 	resize  bool
 }
 
+// partsOf lists what has to change of the ShadowPod; its size comes last.
 func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
 	var all []part
 	if changes := reflection.ShadowPodChanges(live, wanted); len(changes) > 0 {
@@ -294,12 +311,21 @@ func shows(local *corev1.Pod, why refusal) bool {
 	})
 }
 
+// accept forgets every refusal.
 func (r *Reconciler) accept(local *corev1.Pod) {
 	r.mu.Lock()
-	was := r.memory.refused[local.UID]
 	delete(r.memory.refused, local.UID)
 	r.mu.Unlock()
-	if was.resize {
+	r.acceptSize(local)
+}
+
+// acceptSize forgets that another size was refused.
+func (r *Reconciler) acceptSize(local *corev1.Pod) {
+	r.mu.Lock()
+	_, was := r.memory.resizes[local.UID]
+	delete(r.memory.resizes, local.UID)
+	r.mu.Unlock()
+	if was {
 		r.status.Add(keyOf(local))
 	}
 }
