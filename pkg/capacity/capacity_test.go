@@ -51,7 +51,17 @@ func TestPodRequests(t *testing.T) {
 		"V9: sidecars add up":               {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "3"}},
 		"V9: overhead counts":               {corev1.PodSpec{Overhead: resources("cpu", "250m"), Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "1250m"}},
 		"V9: resources of the pod count":    {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "3")}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "3"}},
-		"nothing is ever given back":        {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "-5"), nil)}}, map[string]string{"pods": "1"}},
+		"V9: a limit without a request is one": {corev1.PodSpec{InitContainers: []corev1.Container{container("i", nil, resources("memory", "1Ti"))},
+			Containers: []corev1.Container{container("a", nil, resources("cpu", "500", "nvidia.com/gpu", "8")), container("b", resources("memory", "1Gi"), resources("cpu", "1", "memory", "2Gi"))}},
+			map[string]string{"pods": "1", "cpu": "501", "memory": "1Ti", "nvidia.com/gpu": "8"}},
+		"V9: a limit of the pod is one": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: resources("cpu", "500", "memory", "1Ti", "hugepages-2Mi", "4Mi", "example.com/x", "1")},
+			Containers: []corev1.Container{container("a", resources("cpu", "1", "hugepages-2Mi", "2Mi"), nil)}},
+			map[string]string{"pods": "1", "cpu": "1", "memory": "1Ti", "hugepages-2Mi": "4Mi"}},
+		"V9: a small request of the pod hides nothing": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1")},
+			Containers: []corev1.Container{container("a", nil, resources("cpu", "3"))}}, map[string]string{"pods": "1", "cpu": "3"}},
+		"V9: crumbs are rounded up":                               {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "1n"), nil), container("b", resources("cpu", "1n"), nil)}}, map[string]string{"pods": "1", "cpu": "2m"}},
+		"a request of zero is one of its own, whatever the limit": {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "0"), resources("cpu", "5"))}}, map[string]string{"pods": "1"}},
+		"nothing is ever given back":                              {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "-5"), nil)}}, map[string]string{"pods": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, text(PodRequests(&tc.spec))); diff != "" {

@@ -136,6 +136,9 @@ func TestCreate(t *testing.T) {
 		"V9: more than was granted": {shadow(func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("3")
 		}), func(*admission.Request) {}, false, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: more than was granted, as a limit": {shadow(func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = nil
+		}, limiting("cpu", "3")), func(*admission.Request) {}, false, "QuotaExceeded: the provider's grant of cpu"},
 		"V9: a negative request": {shadow(func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("-3")
 		}), func(*admission.Request) {}, false, "PodRefused: the quantity -3 of cpu is negative"},
@@ -201,6 +204,12 @@ func TestWithoutEnforcement(t *testing.T) {
 func requesting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
 	return func(s *offloadingv1beta1.ShadowPod) {
 		s.Spec.Pod.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+	}
+}
+
+func limiting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
+	return func(s *offloadingv1beta1.ShadowPod) {
+		s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse(quantity)}
 	}
 }
 
@@ -272,8 +281,12 @@ func TestUpdate(t *testing.T) {
 		"V9: a larger request than what is granted": {nil, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
 		"V9: a negative request in place":           {nil, requesting("cpu", "-1"), same, "PodRefused: the cpu of container"},
 		"a limit that was not there": {nil, func(s *offloadingv1beta1.ShadowPod) {
-			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4")}
 		}, same, ""},
+		"V9: a limit of what was not granted": {nil, limiting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"V9: too much by a limit that has no request": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, limiting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
 		"a request that was not there": {func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
 		}, requesting("cpu", "1"), same, ""},
