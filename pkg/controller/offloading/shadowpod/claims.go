@@ -19,7 +19,7 @@ import (
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch
 
-// claims are the shares of the grants that ShadowPods with a Pod hold. The webhooks count as well, but each replica for itself,
+// claims are the shares of the grants that ShadowPods with a Pod hold, and Pods whose ShadowPod is gone before them. The webhooks count as well, but each replica for itself,
 // so that together they may admit more than was granted. Only one process runs this controller: what it does not find room for
 // gets no Pod.
 type claims struct {
@@ -54,6 +54,9 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	if err := r.loadClaims(ctx); err != nil {
 		return err
 	}
+	if err := r.succeed(ctx, shadow); err != nil {
+		return err
+	}
 	grant, err := r.grant(ctx, shadow, user)
 	if err != nil {
 		return err
@@ -78,9 +81,6 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *of
 	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
 	held := c.holders[key]
 	has := held.uid == shadow.UID
-	if !has {
-		c.forget(key)
-	}
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
@@ -143,12 +143,12 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 	}
 	running := map[types.UID]*corev1.Pod{}
 	for i := range pods.Items {
-		if owner := metav1.GetControllerOf(&pods.Items[i]); owner != nil {
-			running[owner.UID] = &pods.Items[i]
-		}
+		running[ownerOf(&pods.Items[i])] = &pods.Items[i]
 	}
+	living := map[types.UID]bool{}
 	for i := range shadows.Items {
 		shadow := &shadows.Items[i]
+		living[shadow.UID] = true
 		pod := running[shadow.UID]
 		// A Pod that is just being replaced shows in the phase.
 		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
@@ -161,11 +161,77 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		}
 		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
 	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		user := pod.Annotations[offloadingv1beta1.CreatorUserAnnotation]
+		if owner := ownerOf(pod); !living[owner] && user != "" && !Terminal(pod.Status.Phase) {
+			r.claims.enter(client.ObjectKeyFromObject(pod), holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
+		}
+	}
 	r.claims.loaded = true
 	return nil
 }
 
-// sweep ends the claims of a user's ShadowPods that are gone or finished.
+// ownerOf is the UID of what controls a Pod, empty if nothing does.
+func ownerOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// runs tells whether the Pod is there still that a claim is for. How long a Pod takes to go is up to its user; until then it has
+// what it has. A Pod that the cache does not show may be new.
+func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h holder) (bool, error) {
+	pod, err := r.pod(ctx, r.Client, key)
+	if err == nil && pod == nil {
+		pod, err = r.pod(ctx, r.Live, key)
+	}
+	if err != nil || pod == nil || Terminal(pod.Status.Phase) {
+		return false, err
+	}
+	owner := ownerOf(pod)
+	return owner == h.uid || owner == "" && pod.Labels[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod, nil
+}
+
+// leave ends the claim of a ShadowPod that is gone, if its Pod is gone as well or has finished. If not, the Pod's end brings us back.
+func (r *reconciler) leave(ctx context.Context, key types.NamespacedName) error {
+	r.claims.mu.Lock()
+	held, found := r.claims.holders[key]
+	r.claims.mu.Unlock()
+	if !found {
+		return nil
+	}
+	if runs, err := r.runs(ctx, key, held); err != nil || runs {
+		return err
+	}
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	if r.claims.holders[key].uid == held.uid {
+		r.claims.forget(key)
+	}
+	return nil
+}
+
+// succeed ends the claim of an earlier ShadowPod of the name, whose Pod has to be gone for that. The caller locks.
+func (r *reconciler) succeed(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	key := client.ObjectKeyFromObject(shadow)
+	held, found := r.claims.holders[key]
+	if !found || held.uid == shadow.UID {
+		return nil
+	}
+	runs, err := r.runs(ctx, key, held)
+	if err != nil {
+		return err
+	}
+	if runs {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for an earlier pod of this name to go", lag)
+	}
+	r.claims.forget(key)
+	return nil
+}
+
+// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods.
 func (r *reconciler) sweep(ctx context.Context, user string) error {
 	for key, holder := range r.claims.holders {
 		if holder.user != user {
@@ -175,7 +241,14 @@ func (r *reconciler) sweep(ctx context.Context, user string) error {
 		if err := r.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
 		}
-		if live.UID != holder.uid || Terminal(live.Status.Phase) {
+		runs := false
+		if live.UID != holder.uid {
+			var err error
+			if runs, err = r.runs(ctx, key, holder); err != nil {
+				return err
+			}
+		}
+		if !runs && (live.UID != holder.uid || Terminal(live.Status.Phase)) {
 			r.claims.forget(key)
 		}
 	}
@@ -191,9 +264,13 @@ func (c *claims) release(key types.NamespacedName) {
 
 // hold enters a ShadowPod with what it takes. The caller locks.
 func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
-	key := client.ObjectKeyFromObject(shadow)
-	c.holders[key] = holder{uid: shadow.UID, user: user, amount: amount}
-	c.ledger.Observe(key, capacity.Entry{User: user, Amount: amount})
+	c.enter(client.ObjectKeyFromObject(shadow), holder{uid: shadow.UID, user: user, amount: amount})
+}
+
+// enter makes a claim the one of its name. The caller locks.
+func (c *claims) enter(key types.NamespacedName, h holder) {
+	c.holders[key] = h
+	c.ledger.Observe(key, capacity.Entry{User: h.user, Amount: h.amount})
 }
 
 // forget takes a ShadowPod out. The caller locks.

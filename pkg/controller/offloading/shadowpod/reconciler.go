@@ -2,6 +2,7 @@ package shadowpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -96,8 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var shadow offloadingv1beta1.ShadowPod
 	err := r.Get(ctx, req.NamespacedName, &shadow)
 	if apierrors.IsNotFound(err) {
-		r.claims.release(req.NamespacedName)
-		return reconcile.Result(r.orphaned(ctx, req))
+		return reconcile.Result(errors.Join(r.orphaned(ctx, req), r.leave(ctx, req.NamespacedName)))
 	}
 	if err != nil {
 		return reconcile.Result(fmt.Errorf("reading ShadowPod %s: %w", req, err))
