@@ -69,6 +69,9 @@ func checkDeclared(enforcement offloadingv1beta1.LimitsEnforcement, spec *corev1
 			}
 		}
 	}
+	if enforcement == offloadingv1beta1.HardLimitsEnforcement {
+		return checkLimits("the pod", podLevel(spec), "spec.resources")
+	}
 	return nil
 }
 
@@ -91,12 +94,17 @@ func checkContainer(enforcement offloadingv1beta1.LimitsEnforcement, c *corev1.C
 	if enforcement != offloadingv1beta1.HardLimitsEnforcement {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
-		request := c.Resources.Requests[name]
-		limit, limited := c.Resources.Limits[name]
+	return checkLimits(fmt.Sprintf("container %q", c.Name), c.Resources, "resources")
+}
+
+// checkLimits refuses requests without a limit as large; field is where the resources are.
+func checkLimits(whose string, r corev1.ResourceRequirements, field string) *Refusal {
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request := r.Requests[name]
+		limit, limited := r.Limits[name]
 		if !limited || limit.Cmp(request) != 0 {
 			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
-				"container %q must have a %s limit equal to its request %s (limits enforcement Hard); set resources.limits", c.Name, name, request.String())
+				"%s must have a %s limit equal to its request %s (limits enforcement Hard); set %s.limits", whose, name, request.String(), field)
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
 	}
-	if consumer == "" || !w.Enforce || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
+	if consumer == "" || !w.Enforce || sameResources(&old.Spec.Pod, &shadow.Spec.Pod) {
 		return admission.Allowed("")
 	}
 	return w.chargeChange(ctx, req, shadow, consumer)
@@ -147,9 +147,16 @@ func whyUnchangeable(old, shadow *offloadingv1beta1.ShadowPod, consumer, user st
 	return whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod)
 }
 
-// sameRequests tells whether two specifications take the same of a grant.
-func sameRequests(a, b *corev1.PodSpec) bool {
-	return equality.Semantic.DeepEqual(capacity.PodRequests(a), capacity.PodRequests(b))
+// sameResources tells whether the containers of a specification have the same resources as those of another one that may follow it.
+func sameResources(old, now *corev1.PodSpec) bool {
+	for _, pair := range [][2][]corev1.Container{{old.Containers, now.Containers}, {old.InitContainers, now.InitContainers}} {
+		for i := range pair[1] {
+			if !equality.Semantic.DeepEqual(pair[0][i].Resources, pair[1][i].Resources) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // chargeChange holds a ShadowPod that is resized against its user's Quota.

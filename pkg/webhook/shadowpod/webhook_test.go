@@ -18,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -209,7 +210,13 @@ func requesting(name corev1.ResourceName, quantity string) func(*offloadingv1bet
 
 func limiting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
 	return func(s *offloadingv1beta1.ShadowPod) {
-		s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse(quantity)}
+		limits := corev1.ResourceList{name: resource.MustParse(quantity)}
+		for other, has := range s.Spec.Pod.Containers[0].Resources.Limits {
+			if other != name {
+				limits[other] = has
+			}
+		}
+		s.Spec.Pod.Containers[0].Resources.Limits = limits
 	}
 }
 
@@ -319,6 +326,52 @@ func TestUpdate(t *testing.T) {
 	}
 	if got := newWebhook(t, false).validate(context.Background(), request(t, admissionv1.Delete, shadow(), nil)); !got.Allowed {
 		t.Error("deletion is refused")
+	}
+}
+
+// V9: what enforcement Hard wanted at creation it wants of every later size, also of one that takes nothing more of the grant.
+func TestHardStaysHard(t *testing.T) {
+	full := func(cpu, memory string) func(*offloadingv1beta1.ShadowPod) {
+		return func(s *offloadingv1beta1.ShadowPod) {
+			amount := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+			s.Spec.Pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: amount, Limits: amount.DeepCopy()}
+		}
+	}
+	for name, tc := range map[string]struct {
+		before, after func(*offloadingv1beta1.ShadowPod)
+		want          string
+	}{
+		"a larger limit alone":             {full("1", "1Gi"), limiting("cpu", "1000"), "QuotaExceeded: container \"c\" must have a cpu limit equal to its request 1"},
+		"another size":                     {full("1", "1Gi"), full("2", "1Gi"), ""},
+		"an image of one that came before": {requesting("cpu", "1"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, false)
+			w.alter(t, func(q *offloadingv1beta1.QuotaSpec) {
+				q.LimitsEnforcement, q.Resources["memory"] = offloadingv1beta1.HardLimitsEnforcement, resource.MustParse("1Gi")
+			})
+			old := shadow(tc.before)
+			now := old.DeepCopy()
+			tc.after(now)
+			w.book.OnAdd(old, true)
+			got := w.validate(context.Background(), request(t, admissionv1.Update, old, now))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+}
+
+// alter changes the Quota.
+func (w *webhook) alter(t *testing.T, how func(*offloadingv1beta1.QuotaSpec)) {
+	t.Helper()
+	c, q := w.Reader.(client.Client), &offloadingv1beta1.Quota{}
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "q"}, q); err != nil {
+		t.Fatal(err)
+	}
+	how(&q.Spec)
+	if err := c.Update(context.Background(), q); err != nil {
+		t.Fatal(err)
 	}
 }
 
