@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,8 +76,9 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	return nil
 }
 
-// fit enters a ShadowPod with what it asks for, if the grant (nil: unknown) has room for what it does not hold already. What its
-// Pod still has of another size stays entered as well; see settle. The caller locks.
+// fit enters a ShadowPod with what it asks for, if the grant has room for what it does not hold already. Without a grant (nil) what
+// is held stays and nothing comes to it. What its Pod still has of another size stays entered as well; see settle. The caller
+// locks.
 func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
 	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
 	held := c.holders[key]
@@ -84,6 +86,10 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *of
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
+		if !has || !equality.Semantic.DeepEqual(capacity.Larger(held.amount, amount), held.amount) {
+			refusal = &capacity.Refusal{Reason: offloadingv1beta1.ReasonQuotaExceeded,
+				Message: "the provider has no Quota for this pod's user: the ResourceSlice is gone"}
+		}
 	case has:
 		refusal = c.ledger.Change(key, user, grant, &shadow.Spec.Pod, now, true)
 	default:
@@ -108,7 +114,7 @@ func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
 	}
 }
 
-// grant is what the user was granted, nil if nothing is known of it. A cordon and rules about what a pod declares are for new
+// grant is what the user was granted, nil if there is no Quota. A cordon and rules about what a pod declares are for new
 // ShadowPods: admission has applied them.
 func (r *reconciler) grant(ctx context.Context, shadow *offloadingv1beta1.ShadowPod, user string) (*offloadingv1beta1.QuotaSpec, error) {
 	namespace := corev1beta1.TenantNamespacePrefix + shadow.Labels[offloadingv1beta1.OriginLabel]
