@@ -43,9 +43,9 @@ func newClaims() *claims {
 	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{}}
 }
 
-// claim makes sure that a ShadowPod which is about to get a Pod, or another size of it, has a share of its user's grant. Whoever
-// has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
-func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+// claim makes sure that a ShadowPod which is about to get a Pod (nil), or another size of the one that it has, has a share of its
+// user's grant. Whoever has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
+func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) error {
 	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
 	if !r.Enforce || user == "" {
 		return nil
@@ -62,13 +62,13 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	if err != nil {
 		return err
 	}
-	refusal := r.claims.fit(shadow, user, grant, r.Clock.Now())
+	refusal := r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
 	if refusal != nil {
 		// Somebody may have gone without this controller having looked at it yet.
 		if err := r.sweep(ctx, user); err != nil {
 			return err
 		}
-		refusal = r.claims.fit(shadow, user, grant, r.Clock.Now())
+		refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
 	}
 	if refusal != nil {
 		return reconcile.Refuse(refusal.Reason, refusal)
@@ -77,16 +77,16 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 }
 
 // fit enters a ShadowPod with what it asks for, if the grant has room for what it does not hold already. Without a grant (nil) what
-// is held stays and nothing comes to it. What its Pod still has of another size stays entered as well; see settle. The caller
-// locks.
-func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
+// is held stays and nothing comes to it. What its Pod (nil: none) still has of another size stays entered as well; see settle.
+// The caller locks.
+func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
 	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
 	held := c.holders[key]
 	has := held.uid == shadow.UID
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
-		if !has || !equality.Semantic.DeepEqual(capacity.Larger(held.amount, amount), held.amount) {
+		if !has || !covers(held.amount, amount) {
 			refusal = &capacity.Refusal{Reason: offloadingv1beta1.ReasonQuotaExceeded,
 				Message: "the provider has no Quota for this pod's user: the ResourceSlice is gone"}
 		}
@@ -101,17 +101,45 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *of
 	if has {
 		amount = capacity.Larger(held.amount, amount)
 	}
+	if pod != nil {
+		amount = capacity.Larger(amount, capacity.Taken(&shadow.Spec.Pod, pod))
+	}
 	c.hold(shadow, user, amount)
 	return nil
 }
 
-// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more.
-func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.holders[client.ObjectKeyFromObject(shadow)]; has.uid == shadow.UID {
-		c.hold(shadow, has.user, capacity.Taken(&shadow.Spec.Pod, pod))
+// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more. It becomes
+// smaller on the API server's word only: the cache may be older than the last resize.
+func (r *reconciler) settle(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.shadow)
+	r.claims.mu.Lock()
+	held := r.claims.holders[key]
+	r.claims.mu.Unlock()
+	if held.uid != s.shadow.UID {
+		return nil
 	}
+	taken := capacity.Taken(&s.shadow.Spec.Pod, s.pod)
+	if !covers(taken, held.amount) {
+		pod, err := r.pod(ctx, r.Live, key)
+		if err != nil {
+			return err
+		}
+		if pod == nil || pod.UID != s.pod.UID {
+			return nil // its event brings us back
+		}
+		taken = capacity.Taken(&s.shadow.Spec.Pod, pod)
+	}
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	if r.claims.holders[key].uid == s.shadow.UID {
+		r.claims.hold(s.shadow, held.user, taken)
+	}
+	return nil
+}
+
+// covers tells whether one amount is at least another one, in each resource.
+func covers(a, b corev1.ResourceList) bool {
+	return equality.Semantic.DeepEqual(capacity.Larger(a, b), a)
 }
 
 // grant is what the user was granted, nil if there is no Quota. A cordon and rules about what a pod declares are for new

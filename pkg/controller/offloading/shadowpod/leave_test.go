@@ -107,7 +107,7 @@ func TestASuccessorDoesNotFreeTheShare(t *testing.T) {
 	if err := w.Client.Create(context.Background(), again); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.reconciler.claim(context.Background(), again); err == nil {
+	if err := w.reconciler.claim(context.Background(), again, nil); err == nil {
 		t.Error("the successor got a share while the earlier pod is there")
 	}
 	if diff := cmp.Diff(map[string]string{"b": "QuotaExceeded"}, w.run("b")); diff != "" {

@@ -81,7 +81,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.shadow); err != nil {
 		return err
 	}
-	if err := r.claim(ctx, s.shadow); err != nil {
+	if err := r.claim(ctx, s.shadow, nil); err != nil {
 		return err
 	}
 	pod := build(s.shadow)
