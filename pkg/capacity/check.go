@@ -39,6 +39,14 @@ func Check(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, used corev1
 	return fits(grant.Resources, used, PodRequests(spec))
 }
 
+// CheckGrowth returns why no pod may get more under a grant, or nil if it may, as far as there is room.
+func CheckGrowth(grant *offloadingv1beta1.QuotaSpec) *Refusal {
+	if grant.Cordoned != nil && *grant.Cordoned {
+		return refuse(offloadingv1beta1.ReasonCordoned, "the provider lets no pod of this slice grow: it is cordoned; ask the provider's administrator")
+	}
+	return nil
+}
+
 // checkSigns refuses negative quantities: the API server finds them only in Pods, and here they would pay for other containers.
 func checkSigns(spec *corev1.PodSpec) *Refusal {
 	lists := []corev1.ResourceList{spec.Overhead, podLevel(spec).Requests, podLevel(spec).Limits}

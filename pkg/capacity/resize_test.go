@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -82,7 +83,7 @@ func TestLarger(t *testing.T) {
 	}
 }
 
-// V9: pods that grow share what is left of the grant, and what shrinks frees nothing before it is observed.
+// V9, V10: pods that grow share what is left of the grant, and what shrinks frees nothing before it is observed.
 func TestLedgerOfPodsThatChange(t *testing.T) {
 	quota := &offloadingv1beta1.QuotaSpec{Resources: resources("cpu", "5")}
 	l, t0 := NewLedger(30*time.Second), time.Unix(1000, 0)
@@ -121,6 +122,11 @@ func TestLedgerOfPodsThatChange(t *testing.T) {
 	used("it grew twice", time.Second, "5")
 	used("it did not come", 40*time.Second, "3")
 	change("b", "-1", 0, false, false)
+	quota.Cordoned = ptr.To(true)
+	change("b", "1", 0, false, true)
+	change("b", "3", 0, false, false)
+	quota.Cordoned = nil
+	change("b", "3", 0, true, true)
 	quota.Resources = resources("cpu", "1")
 	change("b", "1", 0, false, true)
 	change("b", "2", 0, false, true)

@@ -362,6 +362,32 @@ func TestHardStaysHard(t *testing.T) {
 	}
 }
 
+// V10: pods of a cordoned slice may shrink, but not grow, whether or not somebody counts.
+func TestNothingGrowsInACordonedSlice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cordoned, enforce bool
+		cpu, want         string
+	}{
+		"more":                      {true, true, "2", "Cordoned: "},
+		"less":                      {true, true, "500m", ""},
+		"more, and nobody counts":   {true, false, "2", "Cordoned: "},
+		"less, and nobody counts":   {true, false, "500m", ""},
+		"more, without any cordon":  {false, false, "200", ""},
+		"as much as there is, then": {false, true, "2", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, tc.cordoned)
+			w.Enforce = tc.enforce
+			old, now := shadow(), shadow(requesting("cpu", tc.cpu))
+			w.book.OnAdd(old, true)
+			got := w.validate(context.Background(), request(t, admissionv1.Update, old, now))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+}
+
 // alter changes the Quota.
 func (w *webhook) alter(t *testing.T, how func(*offloadingv1beta1.QuotaSpec)) {
 	t.Helper()
