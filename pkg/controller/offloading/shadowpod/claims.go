@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -29,6 +30,9 @@ type claims struct {
 	ledger *capacity.Ledger
 	// holders are the ShadowPods in the ledger.
 	holders map[types.NamespacedName]holder
+	// waiting are the ShadowPods that found no room, by their user; woken receives those that may find some now.
+	waiting map[string]map[types.NamespacedName]bool
+	woken   chan event.GenericEvent
 }
 
 // holder is a ShadowPod with a claim.
@@ -40,7 +44,8 @@ type holder struct {
 
 func newClaims() *claims {
 	// Nothing is reserved: what fits is entered at once.
-	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{}}
+	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{},
+		waiting: map[string]map[types.NamespacedName]bool{}, woken: make(chan event.GenericEvent, queue)}
 }
 
 // claim makes sure that a ShadowPod which is about to get a Pod (nil), or another size of the one that it has, has a share of its
@@ -71,7 +76,11 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 		refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
 	}
 	if refusal != nil {
+		r.claims.await(client.ObjectKeyFromObject(shadow), user)
 		return reconcile.Refuse(refusal.Reason, refusal)
+	}
+	if r.claims.unwait(client.ObjectKeyFromObject(shadow)); pod == nil {
+		r.claims.wake(user)
 	}
 	return nil
 }
@@ -231,6 +240,7 @@ func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h holde
 // leave ends the claim of a ShadowPod that is gone, if its Pod is gone as well or has finished. If not, the Pod's end brings us back.
 func (r *reconciler) leave(ctx context.Context, key types.NamespacedName) error {
 	r.claims.mu.Lock()
+	r.claims.unwait(key)
 	held, found := r.claims.holders[key]
 	r.claims.mu.Unlock()
 	if !found {
@@ -309,6 +319,9 @@ func (c *claims) enter(key types.NamespacedName, h holder) {
 
 // forget takes a ShadowPod out. The caller locks.
 func (c *claims) forget(key types.NamespacedName) {
+	held, found := c.holders[key]
 	delete(c.holders, key)
-	c.ledger.Forget(key)
+	if c.ledger.Forget(key); found {
+		c.wake(held.user)
+	}
 }

@@ -118,3 +118,42 @@ func TestASuccessorDoesNotFreeTheShare(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// woken are the ShadowPods that are told to try again.
+func (w *world) woken() []string {
+	var names []string
+	for len(w.reconciler.claims.woken) > 0 {
+		names = append(names, (<-w.reconciler.claims.woken).Object.GetName())
+	}
+	return names
+}
+
+// Whoever waits for room is told when there is some, one after the other, and not when there is none.
+func TestWhoWaitsForRoomIsWoken(t *testing.T) {
+	w := enforcing(t, "3", asking("a", "3"), asking("b", "1"), asking("c", "1"), asking("d", "3"))
+	w.run("a", "b", "c", "d")
+	if diff := cmp.Diff(map[string]string{"d": "QuotaExceeded"}, w.run("d")); diff != "" {
+		t.Error(diff)
+	}
+	w.leaveBehind("d")
+	w.run("d")
+	w.leaveBehind("a")
+	w.run("a")
+	if got := w.woken(); got != nil {
+		t.Errorf("%v are woken while the pod is there", got)
+	}
+	w.change("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	w.run("a")
+	for range 2 {
+		got := w.woken()
+		if len(got) != 1 || got[0] != "b" && got[0] != "c" {
+			t.Fatalf("%v are woken, want one of b and c", got)
+		}
+		if diff := cmp.Diff(map[string]string{got[0]: "runs"}, w.run(got[0])); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if w.run("b", "c"); w.woken() != nil || len(w.reconciler.claims.waiting) != 0 {
+		t.Errorf("%v wait still", w.reconciler.claims.waiting)
+	}
+}
