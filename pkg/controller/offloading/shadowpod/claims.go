@@ -204,15 +204,20 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		}
 		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		user := pod.Annotations[offloadingv1beta1.CreatorUserAnnotation]
-		if owner := ownerOf(pod); !living[owner] && user != "" && !Terminal(pod.Status.Phase) {
-			r.claims.enter(client.ObjectKeyFromObject(pod), holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
-		}
-	}
+	r.claims.enterLeft(pods.Items, living)
 	r.claims.loaded = true
 	return nil
+}
+
+// enterLeft enters the Pods whose ShadowPods are not among the living. The caller locks.
+func (c *claims) enterLeft(pods []corev1.Pod, living map[types.UID]bool) {
+	for i := range pods {
+		pod := &pods[i]
+		user := pod.Annotations[offloadingv1beta1.CreatorUserAnnotation]
+		if owner := ownerOf(pod); !living[owner] && user != "" && !Terminal(pod.Status.Phase) {
+			c.enter(client.ObjectKeyFromObject(pod), holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
+		}
+	}
 }
 
 // ownerOf is the UID of what controls a Pod, empty if nothing does.
