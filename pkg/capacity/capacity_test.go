@@ -51,7 +51,17 @@ func TestPodRequests(t *testing.T) {
 		"V9: sidecars add up":               {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "3"}},
 		"V9: overhead counts":               {corev1.PodSpec{Overhead: resources("cpu", "250m"), Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "1250m"}},
 		"V9: resources of the pod count":    {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "3")}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"pods": "1", "cpu": "3"}},
-		"nothing is ever given back":        {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "-5"), nil)}}, map[string]string{"pods": "1"}},
+		"V9: a limit without a request is one": {corev1.PodSpec{InitContainers: []corev1.Container{container("i", nil, resources("memory", "1Ti"))},
+			Containers: []corev1.Container{container("a", nil, resources("cpu", "500", "nvidia.com/gpu", "8")), container("b", resources("memory", "1Gi"), resources("cpu", "1", "memory", "2Gi"))}},
+			map[string]string{"pods": "1", "cpu": "501", "memory": "1Ti", "nvidia.com/gpu": "8"}},
+		"V9: a limit of the pod is one": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: resources("cpu", "500", "memory", "1Ti", "hugepages-2Mi", "4Mi", "example.com/x", "1")},
+			Containers: []corev1.Container{container("a", resources("cpu", "1", "hugepages-2Mi", "2Mi"), nil)}},
+			map[string]string{"pods": "1", "cpu": "1", "memory": "1Ti", "hugepages-2Mi": "4Mi"}},
+		"V9: a small request of the pod hides nothing": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1")},
+			Containers: []corev1.Container{container("a", nil, resources("cpu", "3"))}}, map[string]string{"pods": "1", "cpu": "3"}},
+		"V9: crumbs are rounded up":                               {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "1n"), nil), container("b", resources("cpu", "1n"), nil)}}, map[string]string{"pods": "1", "cpu": "2m"}},
+		"a request of zero is one of its own, whatever the limit": {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "0"), resources("cpu", "5"))}}, map[string]string{"pods": "1"}},
+		"nothing is ever given back":                              {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "-5"), nil)}}, map[string]string{"pods": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, text(PodRequests(&tc.spec))); diff != "" {
@@ -67,6 +77,9 @@ func TestCheck(t *testing.T) {
 	bare := corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}
 	init := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "i"}}, Containers: full.Containers}
 	together := corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1", "memory", "1Gi")}, Containers: []corev1.Container{{Name: "a"}}}
+	bounded := corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "1", "memory", "1Gi"), Limits: resources("cpu", "1", "memory", "1Gi")}, Containers: []corev1.Container{{Name: "a"}}}
+	loose := *bounded.DeepCopy()
+	loose.Resources.Limits = resources("cpu", "1", "memory", "2Gi")
 	gpu := corev1.PodSpec{Containers: []corev1.Container{container("a", resources("nvidia.com/gpu", "1"), nil)}}
 	negative := corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "2"), nil), container("b", resources("cpu", "-1"), nil)}}
 	grant := resources("cpu", "4", "memory", "8Gi", "pods", "10")
@@ -76,22 +89,25 @@ func TestCheck(t *testing.T) {
 		used  corev1.ResourceList
 		want  string
 	}{
-		"it fits":                               {offloadingv1beta1.QuotaSpec{Resources: grant}, one, nil, ""},
-		"it fits exactly":                       {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("cpu", "3", "pods", "9"), ""},
-		"the last bit is missing":               {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("cpu", "3001m"), "QuotaExceeded: the provider's grant of cpu is used up: requested 1, used 3001m of 4"},
-		"pods are counted":                      {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("pods", "10"), "QuotaExceeded: the provider's grant of pods is used up"},
-		"pods are unlimited unless named":       {offloadingv1beta1.QuotaSpec{Resources: resources("cpu", "4", "memory", "8Gi")}, one, resources("pods", "1000"), ""},
-		"a resource that is not granted":        {offloadingv1beta1.QuotaSpec{Resources: grant}, gpu, nil, "QuotaExceeded: the provider granted no nvidia.com/gpu"},
-		"cordoned":                              {offloadingv1beta1.QuotaSpec{Resources: grant, Cordoned: ptr.To(true)}, one, nil, "Cordoned: "},
-		"None: missing requests count as zero":  {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "None"}, bare, nil, ""},
-		"Soft: missing requests are refused":    {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, bare, nil, `QuotaExceeded: container "a" has no cpu request`},
-		"Soft: limits are not needed":           {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, one, nil, ""},
-		"Soft: init containers are not exempt":  {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, init, nil, `QuotaExceeded: container "i" has no cpu request`},
-		"Soft: requests of the pod are enough":  {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, together, nil, ""},
-		"Hard: limits equal requests":           {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, full, nil, ""},
-		"Hard: missing limits are refused":      {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, one, nil, `QuotaExceeded: container "a" must have a cpu limit equal to its request 1`},
-		"negative quantities pay for nothing":   {offloadingv1beta1.QuotaSpec{Resources: grant}, negative, nil, "PodRefused: the quantity -1 of cpu is negative"},
-		"an empty grant grants nothing but air": {offloadingv1beta1.QuotaSpec{}, one, nil, "QuotaExceeded: the provider granted no cpu"},
+		"it fits":                                          {offloadingv1beta1.QuotaSpec{Resources: grant}, one, nil, ""},
+		"it fits exactly":                                  {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("cpu", "3", "pods", "9"), ""},
+		"the last bit is missing":                          {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("cpu", "3001m"), "QuotaExceeded: the provider's grant of cpu is used up: requested 1, used 3001m of 4"},
+		"pods are counted":                                 {offloadingv1beta1.QuotaSpec{Resources: grant}, one, resources("pods", "10"), "QuotaExceeded: the provider's grant of pods is used up"},
+		"pods are unlimited unless named":                  {offloadingv1beta1.QuotaSpec{Resources: resources("cpu", "4", "memory", "8Gi")}, one, resources("pods", "1000"), ""},
+		"a resource that is not granted":                   {offloadingv1beta1.QuotaSpec{Resources: grant}, gpu, nil, "QuotaExceeded: the provider granted no nvidia.com/gpu"},
+		"cordoned":                                         {offloadingv1beta1.QuotaSpec{Resources: grant, Cordoned: ptr.To(true)}, one, nil, "Cordoned: "},
+		"None: missing requests count as zero":             {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "None"}, bare, nil, ""},
+		"Soft: missing requests are refused":               {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, bare, nil, `QuotaExceeded: container "a" has no cpu request`},
+		"Soft: limits are not needed":                      {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, one, nil, ""},
+		"Soft: init containers are not exempt":             {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, init, nil, `QuotaExceeded: container "i" has no cpu request`},
+		"Soft: requests of the pod are enough":             {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Soft"}, together, nil, ""},
+		"Hard: limits equal requests":                      {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, full, nil, ""},
+		"Hard: missing limits are refused":                 {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, one, nil, `QuotaExceeded: container "a" must have a cpu limit equal to its request 1`},
+		"V9: Hard: requests of the pod need limits":        {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, together, nil, "QuotaExceeded: the pod must have a cpu limit equal to its request 1"},
+		"Hard: requests of the pod with limits are enough": {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, bounded, nil, ""},
+		"V9: Hard: a larger limit of the pod is refused":   {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, loose, nil, "QuotaExceeded: the pod must have a memory limit equal to its request 1Gi"},
+		"negative quantities pay for nothing":              {offloadingv1beta1.QuotaSpec{Resources: grant}, negative, nil, "PodRefused: the quantity -1 of cpu is negative"},
+		"an empty grant grants nothing but air":            {offloadingv1beta1.QuotaSpec{}, one, nil, "QuotaExceeded: the provider granted no cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

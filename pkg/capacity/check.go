@@ -39,6 +39,14 @@ func Check(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, used corev1
 	return fits(grant.Resources, used, PodRequests(spec))
 }
 
+// CheckGrowth returns why no pod may get more under a grant, or nil if it may, as far as there is room.
+func CheckGrowth(grant *offloadingv1beta1.QuotaSpec) *Refusal {
+	if grant.Cordoned != nil && *grant.Cordoned {
+		return refuse(offloadingv1beta1.ReasonCordoned, "the provider lets no pod of this slice grow: it is cordoned; ask the provider's administrator")
+	}
+	return nil
+}
+
 // checkSigns refuses negative quantities: the API server finds them only in Pods, and here they would pay for other containers.
 func checkSigns(spec *corev1.PodSpec) *Refusal {
 	lists := []corev1.ResourceList{spec.Overhead, podLevel(spec).Requests, podLevel(spec).Limits}
@@ -69,6 +77,9 @@ func checkDeclared(enforcement offloadingv1beta1.LimitsEnforcement, spec *corev1
 			}
 		}
 	}
+	if enforcement == offloadingv1beta1.HardLimitsEnforcement {
+		return checkLimits("the pod", podLevel(spec), "spec.resources")
+	}
 	return nil
 }
 
@@ -91,12 +102,17 @@ func checkContainer(enforcement offloadingv1beta1.LimitsEnforcement, c *corev1.C
 	if enforcement != offloadingv1beta1.HardLimitsEnforcement {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
-		request := c.Resources.Requests[name]
-		limit, limited := c.Resources.Limits[name]
+	return checkLimits(fmt.Sprintf("container %q", c.Name), c.Resources, "resources")
+}
+
+// checkLimits refuses requests without a limit as large; field is where the resources are.
+func checkLimits(whose string, r corev1.ResourceRequirements, field string) *Refusal {
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request := r.Requests[name]
+		limit, limited := r.Limits[name]
 		if !limited || limit.Cmp(request) != 0 {
 			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
-				"container %q must have a %s limit equal to its request %s (limits enforcement Hard); set resources.limits", c.Name, name, request.String())
+				"%s must have a %s limit equal to its request %s (limits enforcement Hard); set %s.limits", whose, name, request.String(), field)
 		}
 	}
 	return nil

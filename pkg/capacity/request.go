@@ -3,15 +3,24 @@ package capacity
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	upstream "k8s.io/component-helpers/resource"
 )
 
-// PodRequests returns what a pod takes of its user's grant.
+// PodRequests returns what a pod takes of its user's grant: what the API server makes of its specification.
 func PodRequests(spec *corev1.PodSpec) corev1.ResourceList {
-	requests := upstream.PodRequests(&corev1.Pod{Spec: *spec}, upstream.PodResourcesOptions{})
+	return sum(defaulted(spec))
+}
+
+// sum adds up requests. Those of the pod as a whole count only if they are larger: an API server that does not know them drops
+// them, and others want them to be.
+func sum(spec *corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec}
+	requests := Larger(upstream.PodRequests(pod, upstream.PodResourcesOptions{}),
+		upstream.PodRequests(pod, upstream.PodResourcesOptions{SkipPodLevelResources: true}))
 	taken := corev1.ResourceList{}
 	for name, quantity := range requests {
 		if quantity.Sign() > 0 {
@@ -22,17 +31,73 @@ func PodRequests(spec *corev1.PodSpec) corev1.ResourceList {
 	return taken
 }
 
+// defaulted returns of a specification what its requests depend on, with requests as the API server defaults them in a Pod: a
+// limit without a request is a request as well, and no quantity is finer than a thousandth.
+func defaulted(spec *corev1.PodSpec) *corev1.PodSpec {
+	out := &corev1.PodSpec{Overhead: spec.Overhead, Containers: requesting(spec.Containers), InitContainers: requesting(spec.InitContainers)}
+	if spec.Resources == nil {
+		return out
+	}
+	pod := requested(*spec.Resources)
+	apart := upstream.AggregateContainerRequests(&corev1.Pod{Spec: *out}, upstream.PodResourcesOptions{})
+	for name := range pod {
+		_, declared := spec.Resources.Requests[name]
+		_, named := apart[name]
+		// What containers request is the default of the pod, before its limit is; but not of huge pages.
+		if !declared && named && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			delete(pod, name)
+		}
+	}
+	out.Resources = &corev1.ResourceRequirements{Requests: pod}
+	return out
+}
+
+// requesting returns containers with nothing but their requests.
+func requesting(containers []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, 0, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		out = append(out, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: requested(c.Resources)}})
+	}
+	return out
+}
+
+// requested returns requests, and limits where there is no request.
+func requested(r corev1.ResourceRequirements) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name, quantity := range list {
+			rounded := quantity.DeepCopy()
+			rounded.RoundUp(resource.Milli)
+			out[name] = rounded
+		}
+	}
+	return out
+}
+
 // Taken returns what the Pod that runs for a specification takes of its user's grant: of each request that the specification
-// has, what the Pod has, or still has while it is being resized. What the Pod was given besides is not its user's matter.
+// has or gets by default, what the Pod has, or still has while it is being resized. What the Pod was given besides is not its
+// user's matter.
 func Taken(asked *corev1.PodSpec, pod *corev1.Pod) corev1.ResourceList {
-	taken := asked.DeepCopy()
+	taken := defaulted(asked)
 	for i := range taken.Containers {
 		takenBy(&taken.Containers[i], pod.Spec.Containers, pod.Status.ContainerStatuses)
 	}
 	for i := range taken.InitContainers {
 		takenBy(&taken.InitContainers[i], pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
 	}
-	return PodRequests(taken)
+	if taken.Resources != nil && pod.Spec.Resources != nil {
+		// The API server fixed what it made of the containers' first size.
+		fixed, of := requested(corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests}), sum(taken)
+		for name := range fixed {
+			if _, ours := of[name]; !ours {
+				delete(fixed, name)
+			}
+		}
+		taken.Resources.Requests = Larger(taken.Resources.Requests, fixed)
+	}
+	return sum(taken)
 }
 
 // takenBy sets the requests of a container to what it has.
@@ -40,7 +105,7 @@ func takenBy(container *corev1.Container, specs []corev1.Container, statuses []c
 	has := corev1.ResourceList{}
 	for i := range specs {
 		if specs[i].Name == container.Name {
-			has = Larger(has, specs[i].Resources.Requests)
+			has = Larger(has, requested(specs[i].Resources))
 		}
 	}
 	for i := range statuses {

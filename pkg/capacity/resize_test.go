@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -48,6 +49,30 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// V9: limits that the API server made requests of count as requests, and so does what it fixed for the pod as a whole.
+func TestTakenByLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked corev1.PodSpec
+		has   corev1.PodSpec
+		want  map[string]string
+	}{
+		"of containers": {corev1.PodSpec{Containers: []corev1.Container{container("a", nil, resources("cpu", "5"))}},
+			corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "5"), resources("cpu", "5"))}}, map[string]string{"cpu": "5", "pods": "1"}},
+		"that is to come": {corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "1"), resources("cpu", "1", "memory", "1Gi"))}},
+			corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}}, map[string]string{"cpu": "1", "pods": "1"}},
+		"of the pod, beside a container that shrank": {
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: resources("cpu", "9")}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}},
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: resources("cpu", "9"), Requests: resources("cpu", "5", "memory", "1Gi")}, Containers: []corev1.Container{container("a", resources("cpu", "1"), nil)}},
+			map[string]string{"cpu": "5", "pods": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, text(Taken(&tc.asked, &corev1.Pod{Spec: tc.has}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestLarger(t *testing.T) {
 	want := map[string]string{"cpu": "2", "memory": "1Gi", "pods": "1"}
 	a, b := resources("cpu", "2", "memory", "1Mi"), resources("cpu", "1", "memory", "1Gi", "pods", "1")
@@ -58,7 +83,7 @@ func TestLarger(t *testing.T) {
 	}
 }
 
-// V9: pods that grow share what is left of the grant, and what shrinks frees nothing before it is observed.
+// V9, V10: pods that grow share what is left of the grant, and what shrinks frees nothing before it is observed.
 func TestLedgerOfPodsThatChange(t *testing.T) {
 	quota := &offloadingv1beta1.QuotaSpec{Resources: resources("cpu", "5")}
 	l, t0 := NewLedger(30*time.Second), time.Unix(1000, 0)
@@ -97,6 +122,11 @@ func TestLedgerOfPodsThatChange(t *testing.T) {
 	used("it grew twice", time.Second, "5")
 	used("it did not come", 40*time.Second, "3")
 	change("b", "-1", 0, false, false)
+	quota.Cordoned = ptr.To(true)
+	change("b", "1", 0, false, true)
+	change("b", "3", 0, false, false)
+	quota.Cordoned = nil
+	change("b", "3", 0, true, true)
 	quota.Resources = resources("cpu", "1")
 	change("b", "1", 0, false, true)
 	change("b", "2", 0, false, true)

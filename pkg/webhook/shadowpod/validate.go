@@ -124,10 +124,10 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
 	}
-	if consumer == "" || !w.Enforce || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
+	if consumer == "" || sameResources(&old.Spec.Pod, &shadow.Spec.Pod) {
 		return admission.Allowed("")
 	}
-	return w.chargeChange(ctx, req, shadow, consumer)
+	return w.chargeChange(ctx, req, old, shadow, consumer)
 }
 
 // whyUnchangeable returns why one ShadowPod may not follow another, or nothing if it may. The consumer is empty if somebody of
@@ -147,19 +147,39 @@ func whyUnchangeable(old, shadow *offloadingv1beta1.ShadowPod, consumer, user st
 	return whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod)
 }
 
-// sameRequests tells whether two specifications take the same of a grant.
-func sameRequests(a, b *corev1.PodSpec) bool {
-	return equality.Semantic.DeepEqual(capacity.PodRequests(a), capacity.PodRequests(b))
+// sameResources tells whether the containers of a specification have the same resources as those of another one that may follow it.
+func sameResources(old, now *corev1.PodSpec) bool {
+	for _, pair := range [][2][]corev1.Container{{old.Containers, now.Containers}, {old.InitContainers, now.InitContainers}} {
+		for i := range pair[1] {
+			if !equality.Semantic.DeepEqual(pair[0][i].Resources, pair[1][i].Resources) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// grows tells whether a specification takes more of anything than the one before it.
+func grows(old, now *corev1.PodSpec) bool {
+	before := capacity.PodRequests(old)
+	return !equality.Semantic.DeepEqual(capacity.Larger(before, capacity.PodRequests(now)), before)
 }
 
 // chargeChange holds a ShadowPod that is resized against its user's Quota.
-func (w *webhook) chargeChange(ctx context.Context, req admission.Request, shadow *offloadingv1beta1.ShadowPod, consumer string) admission.Response {
+func (w *webhook) chargeChange(ctx context.Context, req admission.Request, old, shadow *offloadingv1beta1.ShadowPod, consumer string) admission.Response {
 	grant, err := w.grant(ctx, consumer, req.UserInfo.Username)
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
-	case grant == nil:
+	case grant == nil && w.Enforce:
 		return refuse(offloadingv1beta1.ReasonQuotaExceeded, "the provider has no Quota for user %s: the ResourceSlice is gone", req.UserInfo.Username)
+	case grant == nil:
+		return admission.Allowed("")
+	case !w.Enforce:
+		if refusal := capacity.CheckGrowth(grant); refusal != nil && grows(&old.Spec.Pod, &shadow.Spec.Pod) {
+			return refuse(refusal.Reason, "%s", refusal.Message)
+		}
+		return admission.Allowed("")
 	case !w.book.ready():
 		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the provider is counting the pods that exist; try again"))
 	}

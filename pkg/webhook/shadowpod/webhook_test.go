@@ -18,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -136,6 +137,9 @@ func TestCreate(t *testing.T) {
 		"V9: more than was granted": {shadow(func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("3")
 		}), func(*admission.Request) {}, false, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: more than was granted, as a limit": {shadow(func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = nil
+		}, limiting("cpu", "3")), func(*admission.Request) {}, false, "QuotaExceeded: the provider's grant of cpu"},
 		"V9: a negative request": {shadow(func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("-3")
 		}), func(*admission.Request) {}, false, "PodRefused: the quantity -3 of cpu is negative"},
@@ -201,6 +205,18 @@ func TestWithoutEnforcement(t *testing.T) {
 func requesting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
 	return func(s *offloadingv1beta1.ShadowPod) {
 		s.Spec.Pod.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+	}
+}
+
+func limiting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
+	return func(s *offloadingv1beta1.ShadowPod) {
+		limits := corev1.ResourceList{name: resource.MustParse(quantity)}
+		for other, has := range s.Spec.Pod.Containers[0].Resources.Limits {
+			if other != name {
+				limits[other] = has
+			}
+		}
+		s.Spec.Pod.Containers[0].Resources.Limits = limits
 	}
 }
 
@@ -272,8 +288,12 @@ func TestUpdate(t *testing.T) {
 		"V9: a larger request than what is granted": {nil, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
 		"V9: a negative request in place":           {nil, requesting("cpu", "-1"), same, "PodRefused: the cpu of container"},
 		"a limit that was not there": {nil, func(s *offloadingv1beta1.ShadowPod) {
-			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+			s.Spec.Pod.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("4")}
 		}, same, ""},
+		"V9: a limit of what was not granted": {nil, limiting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"V9: too much by a limit that has no request": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
+		}, limiting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
 		"a request that was not there": {func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
 		}, requesting("cpu", "1"), same, ""},
@@ -306,6 +326,78 @@ func TestUpdate(t *testing.T) {
 	}
 	if got := newWebhook(t, false).validate(context.Background(), request(t, admissionv1.Delete, shadow(), nil)); !got.Allowed {
 		t.Error("deletion is refused")
+	}
+}
+
+// V9: what enforcement Hard wanted at creation it wants of every later size, also of one that takes nothing more of the grant.
+func TestHardStaysHard(t *testing.T) {
+	full := func(cpu, memory string) func(*offloadingv1beta1.ShadowPod) {
+		return func(s *offloadingv1beta1.ShadowPod) {
+			amount := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+			s.Spec.Pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: amount, Limits: amount.DeepCopy()}
+		}
+	}
+	for name, tc := range map[string]struct {
+		before, after func(*offloadingv1beta1.ShadowPod)
+		want          string
+	}{
+		"a larger limit alone":             {full("1", "1Gi"), limiting("cpu", "1000"), "QuotaExceeded: container \"c\" must have a cpu limit equal to its request 1"},
+		"another size":                     {full("1", "1Gi"), full("2", "1Gi"), ""},
+		"an image of one that came before": {requesting("cpu", "1"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, false)
+			w.alter(t, func(q *offloadingv1beta1.QuotaSpec) {
+				q.LimitsEnforcement, q.Resources["memory"] = offloadingv1beta1.HardLimitsEnforcement, resource.MustParse("1Gi")
+			})
+			old := shadow(tc.before)
+			now := old.DeepCopy()
+			tc.after(now)
+			w.book.OnAdd(old, true)
+			got := w.validate(context.Background(), request(t, admissionv1.Update, old, now))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+}
+
+// V10: pods of a cordoned slice may shrink, but not grow, whether or not somebody counts.
+func TestNothingGrowsInACordonedSlice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cordoned, enforce bool
+		cpu, want         string
+	}{
+		"more":                      {true, true, "2", "Cordoned: "},
+		"less":                      {true, true, "500m", ""},
+		"more, and nobody counts":   {true, false, "2", "Cordoned: "},
+		"less, and nobody counts":   {true, false, "500m", ""},
+		"more, without any cordon":  {false, false, "200", ""},
+		"as much as there is, then": {false, true, "2", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, tc.cordoned)
+			w.Enforce = tc.enforce
+			old, now := shadow(), shadow(requesting("cpu", tc.cpu))
+			w.book.OnAdd(old, true)
+			got := w.validate(context.Background(), request(t, admissionv1.Update, old, now))
+			if got.Allowed != (tc.want == "") || !strings.HasPrefix(words(got), tc.want) {
+				t.Errorf("allowed %v: %s, want %q", got.Allowed, words(got), tc.want)
+			}
+		})
+	}
+}
+
+// alter changes the Quota.
+func (w *webhook) alter(t *testing.T, how func(*offloadingv1beta1.QuotaSpec)) {
+	t.Helper()
+	c, q := w.Reader.(client.Client), &offloadingv1beta1.Quota{}
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "q"}, q); err != nil {
+		t.Fatal(err)
+	}
+	how(&q.Spec)
+	if err := c.Update(context.Background(), q); err != nil {
+		t.Fatal(err)
 	}
 }
 

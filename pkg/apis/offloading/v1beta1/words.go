@@ -72,6 +72,9 @@ const (
 	SkippedNamespacesAnnotation = "offloading.liqo.io/skipped-namespaces"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
+	// CreatorUserAnnotation on a Pod that stands for a ShadowPod is the value of its CreatorUserLabel: whose grant the Pod takes
+	// of, also when the ShadowPod is gone.
+	CreatorUserAnnotation = "offloading.liqo.io/creator-user"
 	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
 	TokenPodNameAnnotation = "offloading.liqo.io/service-account-for-pod-name"
 	// TokenPodUIDAnnotation on a Secret with a pod's tokens is the UID of the pod in its own cluster.

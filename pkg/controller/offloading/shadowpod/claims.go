@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -19,7 +21,7 @@ import (
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch
 
-// claims are the shares of the grants that ShadowPods with a Pod hold. The webhooks count as well, but each replica for itself,
+// claims are the shares of the grants that ShadowPods with a Pod hold, and Pods whose ShadowPod is gone before them. The webhooks count as well, but each replica for itself,
 // so that together they may admit more than was granted. Only one process runs this controller: what it does not find room for
 // gets no Pod.
 type claims struct {
@@ -28,6 +30,9 @@ type claims struct {
 	ledger *capacity.Ledger
 	// holders are the ShadowPods in the ledger.
 	holders map[types.NamespacedName]holder
+	// waiting are the ShadowPods that found no room, by their user; woken receives those that may find some now.
+	waiting map[string]map[types.NamespacedName]bool
+	woken   chan event.GenericEvent
 }
 
 // holder is a ShadowPod with a claim.
@@ -39,12 +44,13 @@ type holder struct {
 
 func newClaims() *claims {
 	// Nothing is reserved: what fits is entered at once.
-	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{}}
+	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{},
+		waiting: map[string]map[types.NamespacedName]bool{}, woken: make(chan event.GenericEvent, queue)}
 }
 
-// claim makes sure that a ShadowPod which is about to get a Pod, or another size of it, has a share of its user's grant. Whoever
-// has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
-func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+// claim makes sure that a ShadowPod which is about to get a Pod (nil), or another size of the one that it has, has a share of its
+// user's grant. Whoever has one keeps it as long as the ShadowPod lives, whatever becomes of the grant: a lost Pod is made again.
+func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) error {
 	user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]
 	if !r.Enforce || user == "" {
 		return nil
@@ -54,36 +60,45 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	if err := r.loadClaims(ctx); err != nil {
 		return err
 	}
+	if err := r.succeed(ctx, shadow); err != nil {
+		return err
+	}
 	grant, err := r.grant(ctx, shadow, user)
 	if err != nil {
 		return err
 	}
-	refusal := r.claims.fit(shadow, user, grant, r.Clock.Now())
+	refusal := r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
 	if refusal != nil {
 		// Somebody may have gone without this controller having looked at it yet.
 		if err := r.sweep(ctx, user); err != nil {
 			return err
 		}
-		refusal = r.claims.fit(shadow, user, grant, r.Clock.Now())
+		refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
 	}
 	if refusal != nil {
+		r.claims.await(client.ObjectKeyFromObject(shadow), user)
 		return reconcile.Refuse(refusal.Reason, refusal)
+	}
+	if r.claims.unwait(client.ObjectKeyFromObject(shadow)); pod == nil {
+		r.claims.wake(user)
 	}
 	return nil
 }
 
-// fit enters a ShadowPod with what it asks for, if the grant (nil: unknown) has room for what it does not hold already. What its
-// Pod still has of another size stays entered as well; see settle. The caller locks.
-func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
+// fit enters a ShadowPod with what it asks for, if the grant has room for what it does not hold already. Without a grant (nil) what
+// is held stays and nothing comes to it. What its Pod (nil: none) still has of another size stays entered as well; see settle.
+// The caller locks.
+func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
 	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
 	held := c.holders[key]
 	has := held.uid == shadow.UID
-	if !has {
-		c.forget(key)
-	}
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
+		if !has || !covers(held.amount, amount) {
+			refusal = &capacity.Refusal{Reason: offloadingv1beta1.ReasonQuotaExceeded,
+				Message: "the provider has no Quota for this pod's user: the ResourceSlice is gone"}
+		}
 	case has:
 		refusal = c.ledger.Change(key, user, grant, &shadow.Spec.Pod, now, true)
 	default:
@@ -95,20 +110,48 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, user string, grant *of
 	if has {
 		amount = capacity.Larger(held.amount, amount)
 	}
+	if pod != nil {
+		amount = capacity.Larger(amount, capacity.Taken(&shadow.Spec.Pod, pod))
+	}
 	c.hold(shadow, user, amount)
 	return nil
 }
 
-// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more.
-func (c *claims) settle(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.holders[client.ObjectKeyFromObject(shadow)]; has.uid == shadow.UID {
-		c.hold(shadow, has.user, capacity.Taken(&shadow.Spec.Pod, pod))
+// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more. It becomes
+// smaller on the API server's word only: the cache may be older than the last resize.
+func (r *reconciler) settle(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.shadow)
+	r.claims.mu.Lock()
+	held := r.claims.holders[key]
+	r.claims.mu.Unlock()
+	if held.uid != s.shadow.UID {
+		return nil
 	}
+	taken := capacity.Taken(&s.shadow.Spec.Pod, s.pod)
+	if !covers(taken, held.amount) {
+		pod, err := r.pod(ctx, r.Live, key)
+		if err != nil {
+			return err
+		}
+		if pod == nil || pod.UID != s.pod.UID {
+			return nil // its event brings us back
+		}
+		taken = capacity.Taken(&s.shadow.Spec.Pod, pod)
+	}
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	if r.claims.holders[key].uid == s.shadow.UID {
+		r.claims.hold(s.shadow, held.user, taken)
+	}
+	return nil
 }
 
-// grant is what the user was granted, nil if nothing is known of it. A cordon and rules about what a pod declares are for new
+// covers tells whether one amount is at least another one, in each resource.
+func covers(a, b corev1.ResourceList) bool {
+	return equality.Semantic.DeepEqual(capacity.Larger(a, b), a)
+}
+
+// grant is what the user was granted, nil if there is no Quota. A cordon and rules about what a pod declares are for new
 // ShadowPods: admission has applied them.
 func (r *reconciler) grant(ctx context.Context, shadow *offloadingv1beta1.ShadowPod, user string) (*offloadingv1beta1.QuotaSpec, error) {
 	namespace := corev1beta1.TenantNamespacePrefix + shadow.Labels[offloadingv1beta1.OriginLabel]
@@ -143,12 +186,12 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 	}
 	running := map[types.UID]*corev1.Pod{}
 	for i := range pods.Items {
-		if owner := metav1.GetControllerOf(&pods.Items[i]); owner != nil {
-			running[owner.UID] = &pods.Items[i]
-		}
+		running[ownerOf(&pods.Items[i])] = &pods.Items[i]
 	}
+	living := map[types.UID]bool{}
 	for i := range shadows.Items {
 		shadow := &shadows.Items[i]
+		living[shadow.UID] = true
 		pod := running[shadow.UID]
 		// A Pod that is just being replaced shows in the phase.
 		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
@@ -161,11 +204,83 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		}
 		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
 	}
+	r.claims.enterLeft(pods.Items, living)
 	r.claims.loaded = true
 	return nil
 }
 
-// sweep ends the claims of a user's ShadowPods that are gone or finished.
+// enterLeft enters the Pods whose ShadowPods are not among the living. The caller locks.
+func (c *claims) enterLeft(pods []corev1.Pod, living map[types.UID]bool) {
+	for i := range pods {
+		pod := &pods[i]
+		user := pod.Annotations[offloadingv1beta1.CreatorUserAnnotation]
+		if owner := ownerOf(pod); !living[owner] && user != "" && !Terminal(pod.Status.Phase) {
+			c.enter(client.ObjectKeyFromObject(pod), holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
+		}
+	}
+}
+
+// ownerOf is the UID of what controls a Pod, empty if nothing does.
+func ownerOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// runs tells whether the Pod is there still that a claim is for. How long a Pod takes to go is up to its user; until then it has
+// what it has. A Pod that the cache does not show may be new.
+func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h holder) (bool, error) {
+	pod, err := r.pod(ctx, r.Client, key)
+	if err == nil && pod == nil {
+		pod, err = r.pod(ctx, r.Live, key)
+	}
+	if err != nil || pod == nil || Terminal(pod.Status.Phase) {
+		return false, err
+	}
+	owner := ownerOf(pod)
+	return owner == h.uid || owner == "" && pod.Labels[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod, nil
+}
+
+// leave ends the claim of a ShadowPod that is gone, if its Pod is gone as well or has finished. If not, the Pod's end brings us back.
+func (r *reconciler) leave(ctx context.Context, key types.NamespacedName) error {
+	r.claims.mu.Lock()
+	r.claims.unwait(key)
+	held, found := r.claims.holders[key]
+	r.claims.mu.Unlock()
+	if !found {
+		return nil
+	}
+	if runs, err := r.runs(ctx, key, held); err != nil || runs {
+		return err
+	}
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	if r.claims.holders[key].uid == held.uid {
+		r.claims.forget(key)
+	}
+	return nil
+}
+
+// succeed ends the claim of an earlier ShadowPod of the name, whose Pod has to be gone for that. The caller locks.
+func (r *reconciler) succeed(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	key := client.ObjectKeyFromObject(shadow)
+	held, found := r.claims.holders[key]
+	if !found || held.uid == shadow.UID {
+		return nil
+	}
+	runs, err := r.runs(ctx, key, held)
+	if err != nil {
+		return err
+	}
+	if runs {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for an earlier pod of this name to go", lag)
+	}
+	r.claims.forget(key)
+	return nil
+}
+
+// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods.
 func (r *reconciler) sweep(ctx context.Context, user string) error {
 	for key, holder := range r.claims.holders {
 		if holder.user != user {
@@ -175,7 +290,14 @@ func (r *reconciler) sweep(ctx context.Context, user string) error {
 		if err := r.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
 		}
-		if live.UID != holder.uid || Terminal(live.Status.Phase) {
+		runs := false
+		if live.UID != holder.uid {
+			var err error
+			if runs, err = r.runs(ctx, key, holder); err != nil {
+				return err
+			}
+		}
+		if !runs && (live.UID != holder.uid || Terminal(live.Status.Phase)) {
 			r.claims.forget(key)
 		}
 	}
@@ -191,13 +313,20 @@ func (c *claims) release(key types.NamespacedName) {
 
 // hold enters a ShadowPod with what it takes. The caller locks.
 func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
-	key := client.ObjectKeyFromObject(shadow)
-	c.holders[key] = holder{uid: shadow.UID, user: user, amount: amount}
-	c.ledger.Observe(key, capacity.Entry{User: user, Amount: amount})
+	c.enter(client.ObjectKeyFromObject(shadow), holder{uid: shadow.UID, user: user, amount: amount})
+}
+
+// enter makes a claim the one of its name. The caller locks.
+func (c *claims) enter(key types.NamespacedName, h holder) {
+	c.holders[key] = h
+	c.ledger.Observe(key, capacity.Entry{User: h.user, Amount: h.amount})
 }
 
 // forget takes a ShadowPod out. The caller locks.
 func (c *claims) forget(key types.NamespacedName) {
+	held, found := c.holders[key]
 	delete(c.holders, key)
-	c.ledger.Forget(key)
+	if c.ledger.Forget(key); found {
+		c.wake(held.user)
+	}
 }

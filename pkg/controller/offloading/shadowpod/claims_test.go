@@ -138,6 +138,28 @@ func TestReplicasTogetherDoNotExceedTheGrant(t *testing.T) {
 	}
 }
 
+// withdraw deletes the Quota, as happens when its ResourceSlice is deleted.
+func withdraw(w *world) {
+	w.Helper()
+	if err := w.Client.Delete(context.Background(), quota("3")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// V9: a pod that runs when its Quota goes keeps what it has, may have less of it, and does not grow.
+func TestNothingGrowsWithoutAQuota(t *testing.T) {
+	w := enforcing(t, "3", asking("a", "2"))
+	w.run("a")
+	withdraw(w)
+	for _, step := range [][2]string{{"3", "2"}, {"1", "1"}} {
+		w.ask("a", step[0])
+		w.run("a")
+		if got := w.has("a"); got != step[1] {
+			t.Errorf("asking for %s, the Pod has %s, want %s", step[0], got, step[1])
+		}
+	}
+}
+
 func TestClaims(t *testing.T) {
 	finished := asking("done", "3")
 	finished.Status.Phase = corev1.PodSucceeded
@@ -167,11 +189,10 @@ func TestClaims(t *testing.T) {
 				w.Fatal(err)
 			}
 		}, []string{"a"}, map[string]string{"a": "runs"}},
-		"without a Quota nothing is known": {"3", []*offloadingv1beta1.ShadowPod{asking("a", "4")}, func(w *world) {
-			if err := w.Client.Delete(context.Background(), quota("3")); err != nil {
-				w.Fatal(err)
-			}
-		}, []string{"a"}, map[string]string{"a": "runs"}},
+		"V9: without a Quota nobody gets anything, and who has something keeps it": {"3", []*offloadingv1beta1.ShadowPod{lost, asking("a", "1")}, withdraw,
+			[]string{"a", "lost"}, map[string]string{"a": "QuotaExceeded", "lost": "runs"}},
+		"without a Quota and without enforcement": {"3", []*offloadingv1beta1.ShadowPod{asking("a", "4")}, func(w *world) { withdraw(w); w.reconciler.Enforce = false },
+			[]string{"a"}, map[string]string{"a": "runs"}},
 		"enforcement can be turned off": {"3", []*offloadingv1beta1.ShadowPod{asking("a", "4")}, func(w *world) { w.reconciler.Enforce = false },
 			[]string{"a"}, map[string]string{"a": "runs"}},
 	} {

@@ -6,7 +6,8 @@
 //     Pods that may finish carry a finalizer until that is written. A Pod that was deleted, evicted or lost is made again.
 //   - No Pod is created from a specification that fails the allow-list, whoever admitted the ShadowPod.
 //   - The Pods together stay within what their user was granted, however many replicas of the webhook admitted ShadowPods: one
-//     without room has condition Ready=False with reason QuotaExceeded until there is.
+//     without room has condition Ready=False with reason QuotaExceeded until there is. A Pod counts until it is gone or finished,
+//     also without its ShadowPod.
 //   - A Pod of the name that this very ShadowPod does not control is left alone; one of an earlier ShadowPod of the name is
 //     waited for.
 //   - Refusals by the provider's rules (quota, Pod Security, webhooks) are shown in condition Ready and retried slowly.

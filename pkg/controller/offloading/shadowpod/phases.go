@@ -81,7 +81,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if err := r.confirm(ctx, s.shadow); err != nil {
 		return err
 	}
-	if err := r.claim(ctx, s.shadow); err != nil {
+	if err := r.claim(ctx, s.shadow, nil); err != nil {
 		return err
 	}
 	pod := build(s.shadow)
@@ -146,6 +146,9 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(shadow, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
 		Spec: *shadow.Spec.Pod.DeepCopy(),
 	}
+	if user := shadow.Labels[offloadingv1beta1.CreatorUserLabel]; user != "" {
+		pod.Annotations[offloadingv1beta1.CreatorUserAnnotation] = user
+	}
 	// Whatever the allow-list says: a consumer does not choose the node by name, and gets a token of the provider only with a
 	// ServiceAccount that the rules name.
 	pod.Spec.NodeName = ""
@@ -175,7 +178,7 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range shadow.Annotations {
-		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation {
+		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation && key != offloadingv1beta1.CreatorUserAnnotation {
 			annotations[key] = value
 		}
 	}

@@ -2,6 +2,7 @@ package shadowpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -73,6 +75,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
+		WatchesRawSource(source.Channel(r.claims.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -96,8 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var shadow offloadingv1beta1.ShadowPod
 	err := r.Get(ctx, req.NamespacedName, &shadow)
 	if apierrors.IsNotFound(err) {
-		r.claims.release(req.NamespacedName)
-		return reconcile.Result(r.orphaned(ctx, req))
+		return reconcile.Result(errors.Join(r.orphaned(ctx, req), r.leave(ctx, req.NamespacedName)))
 	}
 	if err != nil {
 		return reconcile.Result(fmt.Errorf("reading ShadowPod %s: %w", req, err))

@@ -25,21 +25,19 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	resized(changed.Spec.Containers, s.shadow.Spec.Pod.Containers)
 	resized(changed.Spec.InitContainers, s.shadow.Spec.Pod.InitContainers)
 	if equality.Semantic.DeepEqual(s.pod.Spec, changed.Spec) {
-		r.claims.settle(s.shadow, s.pod)
-		return nil
+		return r.settle(ctx, s)
 	}
 	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
 		return nil // admission said so already
 	}
-	err := r.claim(ctx, s.shadow)
+	err := r.claim(ctx, s.shadow, s.pod)
 	if err == nil {
 		err = r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		r.claims.settle(s.shadow, s.pod)
 		s.decision.After = reconcile.RefusedRetry
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonResizeFailed, "Resize", "%s", conditions.Bound(err.Error()))
-		return nil
+		return r.settle(ctx, s)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("resizing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)

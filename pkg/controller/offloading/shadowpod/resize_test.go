@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -128,6 +129,38 @@ func TestASmallerSizeFreesNothingBeforeItIsThere(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// V9: the cache shows the Pod of before it grew when its ShadowPod wants the old size again.
+func TestACacheThatLagsFreesNothing(t *testing.T) {
+	w := enforcing(t, "4", asking("a", "1"), asking("b", "3"))
+	w.run("a")
+	before := &corev1.Pod{}
+	if err := w.Get(context.Background(), types.NamespacedName{Namespace: key.Namespace, Name: "a"}, before); err != nil {
+		t.Fatal(err)
+	}
+	w.ask("a", "4")
+	w.run("a")
+	w.ask("a", "1")
+	w.reconciler.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if pod, isPod := o.(*corev1.Pod); isPod {
+				before.DeepCopyInto(pod)
+				return nil
+			}
+			return c.Get(ctx, k, o, opts...)
+		}})
+	w.run("a")
+	w.reconciler.Client = w.Client
+	if got := w.has("a"); got != "4" {
+		t.Fatalf("the Pod has %s", got)
+	}
+	if diff := cmp.Diff(map[string]string{"b": "QuotaExceeded"}, w.run("b")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "runs", "b": "runs"}, w.run("a", "a", "b")); diff != "" || w.has("a") != "1" {
+		t.Errorf("when it has shrunk to %s: %s", w.has("a"), diff)
 	}
 }
 
