@@ -72,6 +72,9 @@ const (
 	SkippedNamespacesAnnotation = "offloading.liqo.io/skipped-namespaces"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
+	// ResourcesAskedAnnotation on the Pod of a ShadowPod is a digest of how much cpu and memory the ShadowPod asked for when the Pod was
+	// made, or was last resized because of it.
+	ResourcesAskedAnnotation = "offloading.liqo.io/resources-asked"
 	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
 	TokenPodNameAnnotation = "offloading.liqo.io/service-account-for-pod-name"
 	// TokenPodUIDAnnotation on a Secret with a pod's tokens is the UID of the pod in its own cluster.

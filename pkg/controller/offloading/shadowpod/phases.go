@@ -154,6 +154,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
+	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = asked(&shadow.Spec.Pod)
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
 	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {
 		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
@@ -175,7 +176,7 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range shadow.Annotations {
-		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation {
+		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation && key != offloadingv1beta1.ResourcesAskedAnnotation {
 			annotations[key] = value
 		}
 	}
