@@ -2,10 +2,13 @@ package shadowpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -42,7 +45,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	}
 	err := r.claim(ctx, s.shadow)
 	if err == nil {
-		err = r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
+		err = supported(r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{})))
 	}
 	switch class := reconcile.Classify(err); {
 	case err == nil:
@@ -57,6 +60,15 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	default:
 		return fmt.Errorf("resizing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
+}
+
+// supported tells an API server that has no resize of pods (Kubernetes before 1.33) from one that does not have the Pod: the first
+// does not answer in words of Kubernetes.
+func supported(err error) error {
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return reconcile.Refuse(offloadingv1beta1.ReasonResizeFailed, errors.New("the provider's Kubernetes cannot resize pods in place"))
+	}
+	return err
 }
 
 // resized brings the amounts of cpu and memory that one list of containers asks for into another. What only the Pod has belongs
