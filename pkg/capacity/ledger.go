@@ -93,7 +93,7 @@ func (l *Ledger) Admit(pod types.NamespacedName, user string, grant *offloadingv
 }
 
 // Change checks what a pod that is there asks for from now on, given the grant of its user. What grows is refused, or reserved;
-// with dryRun it is only checked. What shrinks is free once Observe says so. A grant that became smaller takes nothing away.
+// with dryRun it is only checked. Under a cordoned grant nothing grows. What shrinks is free once Observe says so. A grant that became smaller takes nothing away.
 func (l *Ledger) Change(pod types.NamespacedName, user string, grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, now time.Time, dryRun bool) *Refusal {
 	if refusal := checkSigns(spec); refusal != nil {
 		return refusal
@@ -115,6 +115,9 @@ func (l *Ledger) Change(pod types.NamespacedName, user string, grant *offloading
 	subtract(more, held.Amount)
 	if len(more) == 0 {
 		return nil
+	}
+	if refusal := checkCordon(grant); refusal != nil {
+		return refusal
 	}
 	if refusal := fits(grant.Resources, l.used[user], more); refusal != nil || dryRun {
 		return refusal

@@ -127,7 +127,10 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
 	}
-	if consumer == "" || !w.Enforce || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
+	if consumer != "" && !w.Enforce {
+		return w.checkCordon(ctx, req, old, shadow, consumer)
+	}
+	if consumer == "" || sameRequests(&old.Spec.Pod, &shadow.Spec.Pod) {
 		return admission.Allowed("")
 	}
 	return w.chargeChange(ctx, req, shadow, consumer)
