@@ -131,6 +131,10 @@ func TestLedgerOfPodsThatChange(t *testing.T) {
 	change("b", "1", 0, false, true)
 	change("b", "2", 0, false, true)
 	change("b", "3", 0, false, false)
+	quota.Resources, quota.Cordoned = resources("cpu", "9"), ptr.To(true)
+	change("b", "2", 0, false, true)
+	change("b", "3", 0, false, false)
+	change("b", "3", 0, true, false)
 	quota.LimitsEnforcement = offloadingv1beta1.HardLimitsEnforcement
 	change("b", "1", 0, false, false)
 }

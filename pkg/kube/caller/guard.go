@@ -83,6 +83,8 @@ func (g *Guard) May(ctx context.Context, who user.Info, what authorizationv1.Sub
 	if answer, ok := g.answers.Get(string(question)); ok {
 		return answer == true, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
 	var review *authorizationv1.SubjectAccessReview
 	err = patiently(ctx, func() error {
 		var err error

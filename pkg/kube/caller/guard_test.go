@@ -1,6 +1,7 @@
 package caller_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -9,9 +10,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	k8stesting "k8s.io/client-go/testing"
 
 	"liqo.io/liqo/pkg/kube/caller"
@@ -152,5 +155,33 @@ func TestARightThatCannotBeAskedForIsNone(t *testing.T) {
 	}
 	if got, err := guard.May(t.Context(), who, authorizationv1.SubjectAccessReviewSpec{}); !got || err != nil {
 		t.Errorf("a failure was remembered: %t (%v)", got, err)
+	}
+}
+
+// deadlines notes whether questions about rights have a deadline.
+type deadlines struct {
+	authorizationclient.AuthorizationV1Interface
+	authorizationclient.SubjectAccessReviewInterface
+	seen []bool
+}
+
+func (d *deadlines) SubjectAccessReviews() authorizationclient.SubjectAccessReviewInterface { return d }
+
+func (d *deadlines) Create(ctx context.Context, review *authorizationv1.SubjectAccessReview, o metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+	_, has := ctx.Deadline()
+	d.seen = append(d.seen, has)
+	return d.AuthorizationV1Interface.SubjectAccessReviews().Create(ctx, review, o)
+}
+
+func TestAQuestionAboutARightHasADeadline(t *testing.T) {
+	s := newAPIServer()
+	s.failures, s.failure = 1, apierrors.NewTooManyRequests("busy", 0)
+	asked := &deadlines{AuthorizationV1Interface: s.AuthorizationV1()}
+	guard := caller.New(s.AuthenticationV1(), asked, nil)
+	if _, err := guard.May(context.WithoutCancel(t.Context()), &user.DefaultInfo{Name: "ann"}, authorizationv1.SubjectAccessReviewSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]bool{true, true}, asked.seen); diff != "" {
+		t.Errorf("deadlines of the question and its repetition, -want +got:\n%s", diff)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 )
 
-// tokenReviewTimeout bounds how long a token may take to be reviewed, retries included.
-const tokenReviewTimeout = 10 * time.Second
+// reviewTimeout bounds how long a token, or a right, may take to be reviewed, retries included.
+const reviewTimeout = 10 * time.Second
 
 // reviewBackoff bounds how long a request waits for a review that fails: about four seconds.
 var reviewBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
@@ -29,7 +29,7 @@ type tokenReviews struct {
 
 // AuthenticateToken implements authenticator.Token.
 func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, tokenReviewTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	var review *authenticationv1.TokenReview
 	err := patiently(ctx, func() error {

@@ -38,6 +38,17 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 	return ""
 }
 
+// maxEphemeralContainers is how many ephemeral containers a pod has at most: the controller adds each by a request of its own.
+const maxEphemeralContainers = 64
+
+// whyTooMany returns what a specification has too much of, beyond what it had before.
+func whyTooMany(old, now *corev1.PodSpec) string {
+	if n := len(now.EphemeralContainers); n > maxEphemeralContainers && n > len(old.EphemeralContainers) {
+		return fmt.Sprintf("a pod has at most %d ephemeral containers", maxEphemeralContainers)
+	}
+	return ""
+}
+
 // whyNotAdded returns what is wrong with the lists that only grow.
 func whyNotAdded(old, now *corev1.PodSpec) string {
 	if len(now.Tolerations) < len(old.Tolerations) || !equality.Semantic.DeepEqual(old.Tolerations, now.Tolerations[:len(old.Tolerations)]) {
@@ -46,6 +57,9 @@ func whyNotAdded(old, now *corev1.PodSpec) string {
 	if len(now.EphemeralContainers) < len(old.EphemeralContainers) ||
 		!equality.Semantic.DeepEqual(old.EphemeralContainers, now.EphemeralContainers[:len(old.EphemeralContainers)]) {
 		return "ephemeral containers can only be added"
+	}
+	if why := whyTooMany(old, now); why != "" {
+		return why
 	}
 	for i := range now.EphemeralContainers {
 		if r := now.EphemeralContainers[i].Resources; len(r.Requests) > 0 || len(r.Limits) > 0 {

@@ -41,6 +41,9 @@ func (w *webhook) create(ctx context.Context, req admission.Request) admission.R
 	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
 	}
+	if why := whyTooMany(&corev1.PodSpec{}, &shadow.Spec.Pod); why != "" {
+		return refuse(offloadingv1beta1.ReasonPodRefused, "%s", why)
+	}
 	return w.charge(ctx, req, shadow, consumer, creator)
 }
 

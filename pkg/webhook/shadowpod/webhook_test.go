@@ -3,6 +3,7 @@ package shadowpod
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,8 @@ func TestCreate(t *testing.T) {
 		"V9: a negative request": {shadow(func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse("-3")
 		}), func(*admission.Request) {}, false, "PodRefused: the quantity -3 of cpu is negative"},
+		"V9: as many ephemeral containers as a pod has":    {shadow(debugging(names(64)...)), func(*admission.Request) {}, false, ""},
+		"V9: more ephemeral containers":                    {shadow(debugging(names(65)...)), func(*admission.Request) {}, false, "PodRefused: a pod has at most 64 ephemeral containers"},
 		"V10: a cordoned slice":                            {shadow(), func(*admission.Request) {}, true, "Cordoned: "},
 		"a finalizer, which would keep namespaces forever": {shadow(func(s *offloadingv1beta1.ShadowPod) { s.Finalizers = []string{"x/y"} }), func(*admission.Request) {}, false, "PodRefused: a ShadowPod has no finalizers"},
 	} {
@@ -262,13 +265,16 @@ func TestUpdate(t *testing.T) {
 		"V14: a wish for logs": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Annotations = map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"}
 		}, same, ""},
-		"the image":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
-		"a new toleration":            {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
-		"a toleration less":           {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
-		"another toleration":          {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
-		"an ephemeral container":      {nil, debugging("d"), same, ""},
-		"an ephemeral container less": {debugging("d"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.EphemeralContainers = nil }, same, "PodRefused: ephemeral containers can only be added"},
-		"another ephemeral container": {debugging("d"), debugging("e"), same, "PodRefused: ephemeral containers can only be added"},
+		"the image":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
+		"a new toleration":       {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
+		"a toleration less":      {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
+		"another toleration":     {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
+		"an ephemeral container": {nil, debugging("d"), same, ""},
+		"V9: more ephemeral containers than a pod has": {nil, debugging(names(65)...), same, "PodRefused: a pod has at most 64 ephemeral containers"},
+		"V9: one more than a pod has":                  {debugging(names(64)...), debugging(names(65)...), same, "PodRefused: a pod has at most 64 ephemeral containers"},
+		"labels of one that has too many":              {debugging(names(70)...), func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, same, ""},
+		"an ephemeral container less":                  {debugging("d"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.EphemeralContainers = nil }, same, "PodRefused: ephemeral containers can only be added"},
+		"another ephemeral container":                  {debugging("d"), debugging("e"), same, "PodRefused: ephemeral containers can only be added"},
 		"V9: an ephemeral container with resources": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			debugging("d")(s)
 			s.Spec.Pod.EphemeralContainers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3")}
@@ -423,9 +429,21 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// debugging gives the pod just one ephemeral container.
-func debugging(name string) func(*offloadingv1beta1.ShadowPod) {
+// debugging gives the pod just these ephemeral containers.
+func debugging(names ...string) func(*offloadingv1beta1.ShadowPod) {
 	return func(s *offloadingv1beta1.ShadowPod) {
-		s.Spec.Pod.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "busybox"}}}
+		s.Spec.Pod.EphemeralContainers = nil
+		for _, name := range names {
+			s.Spec.Pod.EphemeralContainers = append(s.Spec.Pod.EphemeralContainers,
+				corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "busybox"}})
+		}
 	}
+}
+
+// names are so many names of containers.
+func names(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("d-%d", i))
+	}
+	return out
 }

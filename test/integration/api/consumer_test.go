@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,19 @@ func owned(change func(*corev1.Secret)) attempt {
 	}}
 }
 
+// deleting is an attempt to delete a ShadowPod, and one to delete a ShadowEndpointSlice, in a certain way.
+func deleting(reason string, options ...client.DeleteOption) attempt {
+	return attempt{reason, func(t *testing.T, p *peering) error {
+		slice := &offloadingv1beta1.ShadowEndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("gone"), Namespace: p.twin, Labels: p.reflected()},
+			Spec: offloadingv1beta1.ShadowEndpointSliceSpec{Template: offloadingv1beta1.EndpointSliceTemplate{AddressType: discoveryv1.AddressTypeIPv4}}}
+		fixture.Must(t, "creating a ShadowEndpointSlice", p.slice.Create(t.Context(), slice))
+		attempt{reason: reason}.check(t, p.slice.Delete(t.Context(), slice, options...))
+		s := p.shadowPod(fixture.Unique("gone"), p.reflected())
+		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), s))
+		return p.slice.Delete(t.Context(), s, options...)
+	}}
+}
+
 // sliceAttempts are what a virtual kubelet's identity tries in a twin namespace.
 var sliceAttempts = map[string]attempt{
 	"honest: reflect a ConfigMap": {"", func(t *testing.T, p *peering) error {
@@ -59,6 +73,20 @@ var sliceAttempts = map[string]attempt{
 		s := p.shadowPod("honest", p.reflected())
 		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
 		return p.slice.Delete(t.Context(), s)
+	}},
+	"honest: delete in the background": deleting("", client.PropagationPolicy(metav1.DeletePropagationBackground)),
+	"honest: delete in the foreground": deleting("", client.PropagationPolicy(metav1.DeletePropagationForeground)),
+	"V9: leave the pod behind":         deleting(orphansNotAllowed, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+	"V9: leave the pod behind the old way": deleting(orphansNotAllowed,
+		&client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: &yes}}),
+	"V9: leave the pod behind by a parameter": {orphansNotAllowed, func(t *testing.T, p *peering) error {
+		s := p.shadowPod("orphan-parameter", p.reflected())
+		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), s))
+		return p.slice.Kube.CoreV1().RESTClient().Delete().AbsPath("/apis", shadowPods, "namespaces", s.Namespace, "shadowpods", s.Name).
+			Param("propagationPolicy", "Orphan").Do(t.Context()).Error()
+	}},
+	"V9: leave all pods behind": {rbac, func(t *testing.T, p *peering) error {
+		return p.slice.DeleteAllOf(t.Context(), &offloadingv1beta1.ShadowPod{}, client.InNamespace(p.twin), client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	}},
 	"honest: see pods": {"", func(t *testing.T, p *peering) error {
 		return p.slice.List(t.Context(), &corev1.PodList{}, client.InNamespace(p.twin))

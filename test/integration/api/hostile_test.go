@@ -100,6 +100,7 @@ const (
 	notYourNamespace    = "NotYourNamespace"
 	finalizerNotAllowed = "FinalizerNotAllowed"
 	ownerNotAllowed     = "OwnerNotAllowed"
+	orphansNotAllowed   = "OrphansNotAllowed"
 	cordonNotAllowed    = "CordonNotAllowed"
 	secretTypeNot       = "SecretTypeNotAllowed"
 )

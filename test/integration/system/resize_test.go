@@ -86,7 +86,7 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 	actuate(t, twin, "100m")
 	awaitPod(t, local, "the pod to show what it has", func(p *corev1.Pod) bool { return has(p, "100m") })
 
-	start := env.Milan.Recorder.Now(t)
+	start, asked := env.Milan.Recorder.Now(t), twin.Annotations[offloadingv1beta1.ResourcesAskedAnnotation]
 	ask(t, local, "200m")
 	fixture.Await(t, fixture.Patience, "the remote pod to ask for as much", func(ctx context.Context) (bool, string) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
@@ -102,6 +102,20 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 	if resizes != 1 {
 		t.Errorf("the remote pod was resized %d times", resizes)
 	}
+	fixture.Await(t, fixture.Patience, "the remote pod to say what was asked for", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		now := twin.Annotations[offloadingv1beta1.ResourcesAskedAnnotation]
+		return err == nil && now != "" && now != asked, fmt.Sprintf("%q after %q, error %v", now, asked, err)
+	})
+	// A provider's autoscaler resizes it as well; only another wish of the consumer's is brought over that.
+	_, err := env.Milan.Kube.CoreV1().Pods(namespace).Patch(t.Context(), twin.Name, types.StrategicMergePatchType,
+		[]byte(`{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"250m"},"limits":{"cpu":"250m"}}}]}}`), metav1.PatchOptions{}, "resize")
+	fixture.Must(t, "resizing the remote pod", err)
+	fixture.Must(t, "labelling the pod", env.Rome.Client.Patch(t.Context(), local, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"true"}}}`))))
+	fixture.Await(t, fixture.Patience, "the label to follow", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		return err == nil && twin.Labels["seen"] == "true", fmt.Sprintf("%v, error %v", twin.Labels, err)
+	})
 	actuate(t, twin, "100m", corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue})
 	awaitPod(t, local, "the resize to be in progress", func(p *corev1.Pod) bool {
 		return has(p, "100m") && resizing(p, corev1.PodResizeInProgress) != nil
@@ -139,7 +153,7 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		t.Errorf("there are %d Events about it among %v", refusals, told.Items)
 	}
 	fixture.Must(t, "reading the remote pod", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(twin), twin))
-	if cpu := twin.Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
+	if cpu := twin.Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "250m" {
 		t.Errorf("the remote pod asks for %s", cpu)
 	}
 	ask(t, local, "300m")

@@ -75,6 +75,9 @@ const (
 	// CreatorUserAnnotation on a Pod that stands for a ShadowPod is the value of its CreatorUserLabel: whose grant the Pod takes
 	// of, also when the ShadowPod is gone.
 	CreatorUserAnnotation = "offloading.liqo.io/creator-user"
+	// ResourcesAskedAnnotation on the Pod of a ShadowPod is a digest of how much cpu and memory the ShadowPod asked for when the Pod was
+	// made, or was last resized because of it.
+	ResourcesAskedAnnotation = "offloading.liqo.io/resources-asked"
 	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
 	TokenPodNameAnnotation = "offloading.liqo.io/service-account-for-pod-name"
 	// TokenPodUIDAnnotation on a Secret with a pod's tokens is the UID of the pod in its own cluster.

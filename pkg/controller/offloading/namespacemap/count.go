@@ -7,7 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 const (
@@ -51,5 +54,24 @@ func (r *reconciler) recount(ctx context.Context, s *scope, live *corev1.Resourc
 func (s *scope) lookAgain(after time.Duration) {
 	if s.again == 0 || after < s.again {
 		s.again = after
+	}
+}
+
+// next tells when the pass after this one is, which ended with err. What another twin waits for, or cannot get over, does not delay
+// what has to be looked at again. An error that passes is tried again at once, and more and more slowly, as everywhere.
+func (s *scope) next(err error) (ctrl.Result, error) {
+	result, failed := reconcile.Result(err)
+	switch {
+	case s.again == 0:
+		return result, failed
+	case failed != nil && reconcile.Classify(err) != reconcile.Terminal:
+		return result, failed
+	case failed != nil:
+		// A controller does not look again after a terminal error. This one is in the map's status, and comes back with the last pass.
+		return ctrl.Result{RequeueAfter: s.again}, nil
+	case err == nil:
+		return ctrl.Result{RequeueAfter: s.again}, nil
+	default:
+		return ctrl.Result{RequeueAfter: min(result.RequeueAfter, s.again)}, nil
 	}
 }

@@ -2,15 +2,19 @@ package namespacemap
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // A quota that Kubernetes does not count refuses everything: it is changed and restored until it is counted, and not for ever.
@@ -33,38 +37,99 @@ func TestQuotaThatIsNotCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"))
 			w.pass()
-			at := client.ObjectKey{Namespace: "shop-rome", Name: quotaName}
-			quota := &corev1.ResourceQuota{}
-			if err := w.Get(ctx, at, quota); err != nil {
-				t.Fatal(err)
-			}
-			quota.CreationTimestamp = metav1.NewTime(w.r.Clock.Now().Add(-tc.age))
-			if tc.counted {
-				quota.Status.Used = corev1.ResourceList{"pods": resource.MustParse("0")}
-			} else {
-				// That is how the quota controller leaves what it does not know.
-				quota.Status.Hard = quota.Spec.Hard.DeepCopy()
-			}
-			if err := w.Client.Delete(ctx, quota.DeepCopy()); err != nil {
-				t.Fatal(err)
-			}
-			quota.ResourceVersion = ""
-			if err := w.Client.Create(ctx, quota); err != nil {
-				t.Fatal(err)
-			}
+			w.age(tc.age, tc.counted)
 			var got []seen
 			for range tc.want {
 				result, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := w.Get(ctx, at, quota); err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, seen{quota.Spec.Hard.Pods().String(), result.RequeueAfter})
+				got = append(got, seen{w.limit(), result.RequeueAfter})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// limit is how many pods the quota of twin shop-rome allows.
+func (w *world) limit() string {
+	w.Helper()
+	quota := &corev1.ResourceQuota{}
+	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: quotaName}, quota); err != nil {
+		w.Fatal(err)
+	}
+	return quota.Spec.Hard.Pods().String()
+}
+
+// age makes the quota of twin shop-rome one that is there for so long, and was counted or not.
+func (w *world) age(age time.Duration, counted bool) {
+	w.Helper()
+	quota := &corev1.ResourceQuota{}
+	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: quotaName}, quota); err != nil {
+		w.Fatal(err)
+	}
+	quota.CreationTimestamp = metav1.NewTime(w.r.Clock.Now().Add(-age))
+	if counted {
+		quota.Status.Used = corev1.ResourceList{"pods": resource.MustParse("0")}
+	} else {
+		// That is how the quota controller leaves what it does not know.
+		quota.Status.Hard = quota.Spec.Hard.DeepCopy()
+	}
+	if err := w.Client.Delete(context.Background(), quota.DeepCopy()); err != nil {
+		w.Fatal(err)
+	}
+	quota.ResourceVersion = ""
+	if err := w.Client.Create(context.Background(), quota); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// The problem of another twin does not keep a limit raised.
+func TestALimitIsRestoredBesideAnotherTwinsProblem(t *testing.T) {
+	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
+	w := newWorld(t, mapOf(map[string]string{"shop": "shop-rome", "stall": "taken"}), tenantNamespace(), tenant("Active"), foreign)
+	w.pass()
+	w.age(11*time.Second, false)
+	for _, want := range []struct {
+		limit string
+		after time.Duration
+	}{{"11", time.Second}, {"10", patience}} {
+		result, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.limit(); got != want.limit || result.RequeueAfter != want.after {
+			t.Errorf("the limit is %s and looked at again in %s, want %s in %s", got, result.RequeueAfter, want.limit, want.after)
+		}
+	}
+}
+
+func TestTheNextPass(t *testing.T) {
+	passing, wrong := errors.New("connection refused"), reconcile.Terminate("NamespaceNotAllowed", errors.New("no"))
+	for name, tc := range map[string]struct {
+		again  time.Duration
+		err    error
+		after  time.Duration
+		failed bool
+	}{
+		"nothing to do":   {0, nil, 0, false},
+		"something later": {time.Second, nil, time.Second, false},
+		"a refusal":       {0, reconcile.Refuse("NamespaceConflict", errors.New("no")), reconcile.RefusedRetry, false},
+		"something before a refusal is tried again": {time.Second, reconcile.Refuse("NamespaceConflict", errors.New("no")), time.Second, false},
+		"something before what is waited for":       {time.Second, reconcile.Wait("TwinTerminating", "wait", poll), time.Second, false},
+		"something after what is waited for":        {patience, reconcile.Wait("TwinTerminating", "wait", time.Second), time.Second, false},
+		"what cannot work":                          {0, wrong, 0, true},
+		"something beside what cannot work":         {time.Second, wrong, time.Second, false},
+		"a failure that passes":                     {0, passing, 0, true},
+		"something beside a failure that passes":    {time.Second, passing, 0, true},
+		"something before an overloaded API server": {time.Second, apierrors.NewTooManyRequests("busy", 9), time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := (&scope{again: tc.again}).next(tc.err)
+			if result.RequeueAfter != tc.after || (err != nil) != tc.failed {
+				t.Errorf("again in %s, error %v, want %s, %t", result.RequeueAfter, err, tc.after, tc.failed)
 			}
 		})
 	}

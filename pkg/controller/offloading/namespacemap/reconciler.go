@@ -116,8 +116,5 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if statusErr := r.report(ctx, s); statusErr != nil {
 		return reconcile.Result(statusErr)
 	}
-	if err == nil {
-		return ctrl.Result{RequeueAfter: s.again}, nil
-	}
-	return reconcile.Result(err)
+	return s.next(err)
 }

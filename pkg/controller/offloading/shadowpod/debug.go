@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -14,15 +15,22 @@ import (
 
 // In twin namespaces, bound there: pods/ephemeralcontainers patch.
 
+// debugRefusals is how many ephemeral containers may be refused in one pass, so that what one consumer asks for in vain does not
+// keep the others waiting.
+const debugRefusals = 3
+
 // debug gives the Pod the ephemeral containers that the ShadowPod got since, one by one: what the provider's rules refuse is told
-// by an Event, is not tried again until something changes, and keeps no other one away. The pod itself is in order.
+// by an Event, is not tried again until something changes, and keeps no newer one away. The pod itself is in order.
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
-	for _, wanted := range s.shadow.Spec.Pod.EphemeralContainers {
-		if slices.ContainsFunc(s.pod.Spec.EphemeralContainers, func(has corev1.EphemeralContainer) bool { return has.Name == wanted.Name }) {
-			continue
-		}
-		if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
-			return nil // admission said so already
+	lacking := lacks(s.pod, s.shadow)
+	if len(lacking) == 0 || len(r.Check(&s.shadow.Spec.Pod)) > 0 {
+		return nil // admission said so already
+	}
+	refused := 0
+	// The newest one is what somebody waits for; those before it had their turn when they were new.
+	for _, wanted := range slices.Backward(lacking) {
+		if refused == debugRefusals {
+			return nil
 		}
 		changed := s.pod.DeepCopy()
 		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
@@ -31,6 +39,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		case err == nil:
 			s.pod = changed
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			refused++
 			r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonDebugFailed, "AddEphemeralContainer", "%v", err)
 		case apierrors.IsNotFound(err):
 			return nil
@@ -39,4 +48,22 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// lacks returns the ephemeral containers of a ShadowPod that its Pod does not have.
+func lacks(pod *corev1.Pod, shadow *offloadingv1beta1.ShadowPod) []corev1.EphemeralContainer {
+	if len(shadow.Spec.Pod.EphemeralContainers) == 0 {
+		return nil
+	}
+	has := sets.New[string]()
+	for i := range pod.Spec.EphemeralContainers {
+		has.Insert(pod.Spec.EphemeralContainers[i].Name)
+	}
+	var lacking []corev1.EphemeralContainer
+	for _, wanted := range shadow.Spec.Pod.EphemeralContainers {
+		if !has.Has(wanted.Name) {
+			lacking = append(lacking, wanted)
+		}
+	}
+	return lacking
 }

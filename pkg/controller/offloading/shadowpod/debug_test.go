@@ -1,9 +1,18 @@
 package shadowpod
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestEphemeralContainersAreAdded(t *testing.T) {
@@ -33,5 +42,51 @@ func TestEphemeralContainersAreAdded(t *testing.T) {
 	before := w.Writes
 	if _, err := w.pass(); err != nil || w.Writes != before {
 		t.Errorf("%d more writes, error %v", w.Writes-before, err)
+	}
+}
+
+// V9: what the provider's rules refuse costs three requests at a time, however much of it there is, and keeps no newer one away.
+func TestRefusedEphemeralContainersAreFewRequests(t *testing.T) {
+	shadow := job()
+	shadow.Spec.Pod.RestartPolicy = corev1.RestartPolicyAlways
+	for i := range 20 {
+		shadow.Spec.Pod.EphemeralContainers = append(shadow.Spec.Pod.EphemeralContainers,
+			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: fmt.Sprintf("bad-%d", i), Image: "bad"}})
+	}
+	w := newWorld(t, shadow)
+	var tried []string
+	checks := 0
+	check := w.reconciler.Check
+	w.reconciler.Check = func(spec *corev1.PodSpec) field.ErrorList {
+		checks++
+		return check(spec)
+	}
+	w.reconciler.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			list := o.(*corev1.Pod).Spec.EphemeralContainers
+			last := list[len(list)-1]
+			tried = append(tried, last.Name)
+			if last.Image == "bad" {
+				return apierrors.NewForbidden(corev1.Resource("pods"), o.GetName(), errors.New("this image is not allowed"))
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		}})
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"bad-19", "bad-18", "bad-17"}, tried); diff != "" || checks != 2 {
+		t.Errorf("%d checks, want one before the pod is made and one after; tried: %s", checks, diff)
+	}
+	live := w.shadow()
+	live.Spec.Pod.EphemeralContainers = append(live.Spec.Pod.EphemeralContainers,
+		corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "good", Image: "busybox"}})
+	if err := w.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(w.pod().Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == "good" }) {
+		t.Errorf("the newest one was not added; tried %v", tried)
 	}
 }

@@ -30,6 +30,9 @@ const lag = 2 * time.Second
 // is taken over from, so fast.
 const fresh = 10 * time.Second
 
+// reserved are the annotations that only this controller writes to pods, or that are about the ShadowPod.
+var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation}
+
 // privileged are prefixes of annotations by which a pod gets rights or networks from the node that it runs on: they are the
 // provider's to give and are not taken from a consumer.
 var privileged = []string{
@@ -157,6 +160,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
+	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = asked(&shadow.Spec.Pod)
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
 	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {
 		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
@@ -178,7 +182,7 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range shadow.Annotations {
-		if !hasPrefix(key, privileged) && key != offloadingv1beta1.LogsRequestedAnnotation && key != offloadingv1beta1.CreatorUserAnnotation {
+		if !hasPrefix(key, privileged) && !slices.Contains(reserved, key) {
 			annotations[key] = value
 		}
 	}

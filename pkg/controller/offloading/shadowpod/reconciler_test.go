@@ -120,6 +120,7 @@ func job() *offloadingv1beta1.ShadowPod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid-1",
 			Labels: map[string]string{"app": "web", offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.CreatorUserLabel: "user-1"},
 			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "k8s.v1.cni.cncf.io/networks": "host", offloadingv1beta1.LogsRequestedAnnotation: "true",
+				"offloading.liqo.io/resources-asked":               "forged",
 				"container.apparmor.security.beta.kubernetes.io/c": "unconfined", offloadingv1beta1.CreatorUserAnnotation: "somebody-else"}},
 		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, NodeName: "chosen", AutomountServiceAccountToken: ptr.To(true),
 			Containers: []corev1.Container{{Name: "c", Image: "busybox"}}}},
@@ -134,7 +135,7 @@ func TestPodIsMadeAsItShould(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Finalizers: []string{"shadowpod.liqo.io/record"},
 			Labels:          map[string]string{"app": "web", "offloading.liqo.io/origin": "rome", "liqo.io/managed-by": "shadowpod", "liqo.io/managed": "true"},
-			Annotations:     map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1"},
+			Annotations:     map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": asked(&job().Spec.Pod)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job(), offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
 	}

@@ -3,6 +3,7 @@ package shadowpod
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -64,14 +65,28 @@ func TestAPodIsResizedWithinTheGrant(t *testing.T) {
 	}
 }
 
-// What the provider's own rules refuse is told, costs nothing of the grant, and is tried again.
+// What the provider's own rules refuse, or what it is too old for, is told, costs nothing of the grant, and is tried again.
 func TestARefusedResizeIsToldAndTriedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuse error
+		told   string
+	}{
+		"by a rule": {apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 2")), "maximum cpu usage per Pod is 2"},
+		"by an API server that has no resize": {apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", corev1.Resource("pods"), "a", "404 page not found", 0, true),
+			"the provider's Kubernetes cannot resize pods in place"},
+	} {
+		t.Run(name, func(t *testing.T) { refusedResize(t, tc.refuse, tc.told) })
+	}
+}
+
+func refusedResize(t *testing.T, refuse error, words string) {
+	t.Helper()
 	w := enforcing(t, "3", asking("a", "1"), asking("b", "2"))
 	told := events.NewFakeRecorder(10)
 	w.reconciler.Events = told
 	w.run("a")
 	w.ask("a", "3")
-	w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 2"))
+	w.refuse = refuse
 	again := func() time.Duration {
 		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: "a"}})
 		if err != nil {
@@ -82,8 +97,13 @@ func TestARefusedResizeIsToldAndTriedAgain(t *testing.T) {
 	if after := again(); after != reconcile.RefusedRetry {
 		t.Errorf("it is tried again in %s", after)
 	}
-	if event := <-told.Events; !strings.Contains(event, "FailedResize") || !strings.Contains(event, "maximum cpu usage per Pod is 2") {
-		t.Errorf("the Event is %q", event)
+	select {
+	case event := <-told.Events:
+		if !strings.Contains(event, "FailedResize") || !strings.Contains(event, words) {
+			t.Errorf("the Event is %q", event)
+		}
+	default:
+		t.Error("there is no Event")
 	}
 	w.refuse = nil
 	if diff := cmp.Diff(map[string]string{"b": "runs"}, w.run("b")); diff != "" {
