@@ -78,7 +78,7 @@ var sliceAttempts = map[string]attempt{
 	"honest: delete in the foreground": deleting("", client.PropagationPolicy(metav1.DeletePropagationForeground)),
 	"V9: leave the pod behind":         deleting(orphansNotAllowed, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
 	"V9: leave the pod behind the old way": deleting(orphansNotAllowed,
-		&client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: &yes}}),
+		&client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: &yes}}), //nolint:staticcheck // API servers take it still
 	"V9: leave the pod behind by a parameter": {orphansNotAllowed, func(t *testing.T, p *peering) error {
 		s := p.shadowPod("orphan-parameter", p.reflected())
 		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), s))
