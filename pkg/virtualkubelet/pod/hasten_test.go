@@ -48,10 +48,11 @@ func (e *evictions) all() []int64 {
 	return append([]int64{}, e.graces...)
 }
 
-// lingering is a world whose pod p was deleted, and whose remote pod takes its 30 s to stop.
-func lingering(t *testing.T, grace int64) *world {
+// lingering is a world whose pod p was deleted, and whose remote pod takes its 30 s to stop; the first evictions fail.
+func lingering(t *testing.T, grace int64, fail int) (*world, *evictions) {
 	t.Helper()
 	w := newWorld(t)
+	e := w.evictions(fail)
 	w.add(newPod("p", "uid-1"))
 	w.start()
 	w.offload()
@@ -68,7 +69,7 @@ func lingering(t *testing.T, grace int64) *world {
 	w.updateRemote(func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(30))
 	})
-	return w
+	return w, e
 }
 
 // C13: the remote pod gets no more time than the local one, whenever that was said.
@@ -90,8 +91,7 @@ func TestGracePeriods(t *testing.T) {
 		"none, by force": {30, func(w *world) { w.force() }, 0, []int64{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := lingering(t, tc.first)
-			e := w.evictions(tc.fail)
+			w, e := lingering(t, tc.first, tc.fail)
 			w.calm()
 			w.updateRemote(func(p *corev1.Pod) { p.Labels["seen"] = "again" })
 			tc.then(w)
