@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -128,6 +130,9 @@ func servingCertificates(config *rest.Config, scheme *runtime.Scheme, env surrou
 	return manager, nil
 }
 
+// reconcileTimeout bounds one pass of a controller. A pass makes a few calls, which take milliseconds; one that is cut off is made again.
+const reconcileTimeout = 2 * time.Minute
+
 func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flags, scheme *runtime.Scheme, certificates *servingcert.Manager) ctrl.Options {
 	port := config.Webhook.Port
 	if f.webhookPort != 0 {
@@ -149,6 +154,8 @@ func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flag
 			// Rights to these are namespaced, or they are read too rarely to be worth a watch over the cluster.
 			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &corev1.ResourceQuota{}, &rbacv1.Role{}},
 		}},
+		// No call waits for ever, also not those that are made while others wait for what is locked.
+		Controller:                    controllerconfig.Controller{ReconciliationTimeout: reconcileTimeout},
 		HealthProbeBindAddress:        net.JoinHostPort(loopback, strconv.Itoa(f.healthPort)),
 		Metrics:                       metrics,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: port, TLSOpts: []func(*tls.Config){serveWith(certificates)}}),

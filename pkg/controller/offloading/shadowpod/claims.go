@@ -21,9 +21,9 @@ import (
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch
 
-// claims are the shares of the grants that ShadowPods with a Pod hold, and Pods whose ShadowPod is gone before them. The webhooks count as well, but each replica for itself,
-// so that together they may admit more than was granted. Only one process runs this controller: what it does not find room for
-// gets no Pod.
+// claims are the shares of the grants that ShadowPods with a Pod hold, and Pods whose ShadowPod is gone before them. The webhooks
+// count as well, but each replica for itself, so that together they may admit more than was granted. Only one process runs this
+// controller: what it does not find room for gets no Pod.
 type claims struct {
 	mu     sync.Mutex
 	loaded bool
