@@ -32,6 +32,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,6 +129,9 @@ func newWorld(t *testing.T) *world {
 	}
 	w.peer = &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
 		clients: peer.Clients{Kube: w.kube, Dynamic: w.dyn}}
+	fakeapi.NoGaps(&w.local.Fake, w.local.Tracker())
+	fakeapi.NoGaps(&w.kube.Fake, w.kube.Tracker())
+	fakeapi.NoGaps(&w.dyn.Fake, w.dyn.Tracker())
 	w.intercept("local", &w.local.Fake, w.local.Tracker())
 	w.intercept("remote", &w.dyn.Fake, w.dyn.Tracker())
 	return w

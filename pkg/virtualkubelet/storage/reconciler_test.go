@@ -24,6 +24,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // world is a Reconciler between two clusters.
@@ -95,6 +96,8 @@ func provided(claim *corev1.PersistentVolumeClaim, uid types.UID) (*corev1.Persi
 func start(t *testing.T, home, remote []runtime.Object) *world {
 	t.Helper()
 	w := &world{home: fake.NewClientset(append(home, class.DeepCopy())...), remote: fake.NewClientset(remote...)}
+	fakeapi.NoGaps(&w.home.Fake, w.home.Tracker())
+	fakeapi.NoGaps(&w.remote.Fake, w.remote.Tracker())
 	stamp(w.remote)
 	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", Local: w.home, Peer: peerOf{w}, Recorder: w})
 	if err != nil {
