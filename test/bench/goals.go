@@ -140,7 +140,7 @@ func (r *Report) judgeRequests() {
 		{"write requests per pod, both sides together, create", "27", func(b *Burst) float64 { return b.CreateWrites }, 9.5},
 		{"write requests per pod, both sides together, delete", "9.6", func(b *Burst) float64 { return b.DeleteWrites }, 7},
 		{"Events written per healthy pod at the consumer", "7.7", func(b *Burst) float64 { return b.Events }, 2},
-		{"writes refused as conflicts per 100 pods", "26", func(b *Burst) float64 { return b.Conflicts }, 0},
+		{"writes of Liqo refused as conflicts per 100 pods", "26", func(b *Burst) float64 { return b.OwnConflicts }, 0},
 	} {
 		value := r.burst(liqo, n, false, false, part.of)
 		r.add(part.name, text(r.burst(vanilla, n, false, false, part.of), "%.1f"), text(r.burst(floorName, n, false, false, part.of), "%.1f"),

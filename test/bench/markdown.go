@@ -136,7 +136,7 @@ func (r *Report) stage(s sort, system, stage string) string {
 func (r *Report) objectsMarkdown(p *page) {
 	if len(r.Objects) > 0 {
 		p.say("\n### Objects")
-		p.say("From the request until the provider shows the result; floor is the harness writing to the provider itself. A lone object is updated again and again at 20 a second.")
+		p.say("From the request until the provider shows the result; floor is the harness writing each object at home and then to the provider itself. A lone object is updated again and again at 20 a second.")
 		p.table("kind", "count", "system", "operation", "p50 (ms)", "p99 (ms)", "per second", "writes at home", "writes at the provider")
 		seen := map[string]bool{}
 		for _, o := range r.Objects {

@@ -36,7 +36,8 @@ const (
 type Objects struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	// System is liqo, or floor for the harness writing the same objects to the provider itself.
+	// System is liqo, or floor for the harness writing each object at home and then to the provider itself, which is the least
+	// that reflection can do.
 	System string `json:"system"`
 	// Per operation: from the request until the provider shows the result.
 	Operations map[string]Operation `json:"operations"`
@@ -191,6 +192,7 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) (string, int), pa
 // objects measures the kinds with each count.
 func (b *bench) objects(counts []int) {
 	plain := fixture.Unique("direct")
+	b.createNamespace(b.env.Rome, plain)
 	b.createNamespace(b.env.Milan, plain)
 	for _, k := range reflected {
 		known, supported := reflection.Lookup(k.name)
@@ -202,11 +204,11 @@ func (b *bench) objects(counts []int) {
 			for range b.options.rounds {
 				for _, side := range []struct {
 					system, namespace string
-					cluster           *fixture.Cluster
-				}{{floorName, plain, b.env.Milan}, {liqo, b.systems[2].namespace, b.env.Rome}} {
+					written           []*fixture.Cluster
+				}{{floorName, plain, []*fixture.Cluster{b.env.Rome, b.env.Milan}}, {liqo, b.systems[2].namespace, []*fixture.Cluster{b.env.Rome}}} {
 					result := Objects{Kind: k.name, Count: count, System: side.system}
 					before := b.readLoad()
-					result.Operations = b.crud(known.GVR, side.cluster, side.namespace, count, k.make)
+					result.Operations = b.crud(known.GVR, side.written, side.namespace, count, k.make)
 					result.Load = b.readLoad().since(before)
 					b.report.Objects = append(b.report.Objects, result)
 					c := result.Operations["create"]
@@ -217,8 +219,9 @@ func (b *bench) objects(counts []int) {
 	}
 }
 
-// crud creates, updates and deletes objects. A lone one is updated 100 times at a slow pace instead of once.
-func (b *bench) crud(gvr schema.GroupVersionResource, c *fixture.Cluster, namespace string, count int, build func(metav1.ObjectMeta, int) client.Object) map[string]Operation {
+// crud creates, updates and deletes objects, in one cluster after the other. A lone one is updated many times at a slow pace
+// instead of once.
+func (b *bench) crud(gvr schema.GroupVersionResource, written []*fixture.Cluster, namespace string, count int, build func(metav1.ObjectMeta, int) client.Object) map[string]Operation {
 	a := b.watchArrivals(gvr, namespace)
 	defer close(a.stop)
 	prefix := fixture.Unique("object")
@@ -226,13 +229,20 @@ func (b *bench) crud(gvr schema.GroupVersionResource, c *fixture.Cluster, namesp
 	object := func(i int) client.Object {
 		return build(metav1.ObjectMeta{Namespace: namespace, Name: name(i), Labels: map[string]string{revisionLabel: "0"}}, i)
 	}
+	each := func(doing string, request func(client.Client) error) {
+		for _, c := range written {
+			fixture.Must(b.w, doing, request(c.Client))
+		}
+	}
 	patch := func(i, revision int) {
 		change := fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{"bench.liqo.io/content":%q}}}`, revisionLabel, strconv.Itoa(revision), strconv.Itoa(revision))
-		fixture.Must(b.w, "changing an object", c.Client.Patch(b.w.ctx, object(i), client.RawPatch(types.MergePatchType, []byte(change))))
+		each("changing an object", func(c client.Client) error {
+			return c.Patch(b.w.ctx, object(i), client.RawPatch(types.MergePatchType, []byte(change)))
+		})
 	}
 	out := map[string]Operation{}
 	out["create"] = b.operate(a, count, func(i int) (string, int) { return name(i), 0 }, 0, func(i int) {
-		fixture.Must(b.w, "creating an object", c.Client.Create(b.w.ctx, object(i)))
+		each("creating an object", func(c client.Client) error { return c.Create(b.w.ctx, object(i)) })
 	})
 	if count == 1 {
 		out["update"] = b.operate(a, b.options.updates, func(i int) (string, int) { return name(0), i + 1 }, updateEvery, func(i int) { patch(0, i+1) })
@@ -240,7 +250,7 @@ func (b *bench) crud(gvr schema.GroupVersionResource, c *fixture.Cluster, namesp
 		out["update"] = b.operate(a, count, func(i int) (string, int) { return name(i), 1 }, 0, func(i int) { patch(i, 1) })
 	}
 	out["delete"] = b.operate(a, count, func(i int) (string, int) { return name(i), deleted }, 0, func(i int) {
-		fixture.Must(b.w, "deleting an object", c.Client.Delete(b.w.ctx, object(i)))
+		each("deleting an object", func(c client.Client) error { return c.Delete(b.w.ctx, object(i)) })
 	})
 	return out
 }

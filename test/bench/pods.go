@@ -32,10 +32,11 @@ type Burst struct {
 	Gone  float64 `json:"goneSeconds"`
 	// Stages of a pod's way, in milliseconds.
 	Stages map[string]Quantiles `json:"stages"`
-	// Writes per pod, for creation and for deletion; Conflicts per 100 pods.
+	// Writes per pod, for creation and for deletion; Conflicts per 100 pods, OwnConflicts those of Liqo's writes.
 	CreateWrites float64   `json:"createWrites"`
 	DeleteWrites float64   `json:"deleteWrites"`
 	Conflicts    float64   `json:"conflictsPer100"`
+	OwnConflicts float64   `json:"ownConflictsPer100"`
 	Events       float64   `json:"eventsAtHome"`
 	CreateRows   []Request `json:"createRequests"`
 	DeleteRows   []Request `json:"deleteRequests"`
@@ -158,6 +159,7 @@ func stages(s *system, t *timeline) map[string]Quantiles {
 func (r *Burst) count(requests tally, n int) {
 	r.CreateWrites, r.CreateRows = round(float64(requests.sum(kind.write))/float64(n)), requests.rows(n, kind.write)
 	r.Conflicts = round(100 * float64(requests.sum(func(k kind) bool { return k.Conflict })) / float64(n))
+	r.OwnConflicts = round(100 * float64(requests.sum(func(k kind) bool { return k.Conflict && k.ofLiqo() })) / float64(n))
 	home := "rome"
 	if r.System == vanilla {
 		home = "milan"
