@@ -97,12 +97,12 @@ func TestRestartReplaysNothing(t *testing.T) {
 		w.took()
 		w.stop()
 		w.mu.Lock()
-		w.version = "4711"
+		w.version = "471100000"
 		w.mu.Unlock()
 		w.start()
 		w.pass(time.Minute)
 		w.equal("writes of the restart", []string(nil), w.took())
-		w.equal("where the watch begins", "4711", w.live().from)
+		w.equal("where the watch begins", "471100000", w.live().from)
 		again := event("1", warning, "BackOff", "again")
 		again.Count = 2
 		w.live().Modify(again)
@@ -126,7 +126,7 @@ func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
 		e := event("1", warning, "BackOff", "again")
 		w.live().Add(e)
 		w.mu.Lock()
-		w.version = "4711"
+		w.version = "471100000"
 		w.mu.Unlock()
 		w.peer.set(false, 1)
 		w.pass(time.Hour)
@@ -137,7 +137,7 @@ func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
 
 		w.live().Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 		w.pass(maxBackOff)
-		w.equal("where the watch begins when the provider has forgotten", "4711", w.live().from)
+		w.equal("where the watch begins when the provider has forgotten", "471100000", w.live().from)
 
 		w.mu.Lock()
 		w.version = "5"
