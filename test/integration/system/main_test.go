@@ -134,7 +134,7 @@ func startKubelet(t *testing.T, node string) *kubelet {
 			"--foreign-kubeconfig-secret-name=" + virtualNode.Spec.KubeconfigSecretRef.Name,
 			fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)), "--allow-loopback-provider",
 			"--enable-apiserver-support", "--home-api-server-host=" + api.Hostname(), "--home-api-server-port=" + api.Port(),
-			"--certificate-dir=" + filepath.Join(env.Dir, "pki"), "--heartbeat-file=" + filepath.Join(env.Dir, "heartbeat"),
+			"--certificate-dir=" + filepath.Join(env.Dir, node, "pki"), "--heartbeat-file=" + filepath.Join(env.Dir, node, "heartbeat"),
 		},
 	}
 	k.start(t, node)
