@@ -27,32 +27,26 @@ type siblings struct {
 	kubelets  map[string]*kubelet
 }
 
-// newSiblings makes a second virtual node, which goes when the test ends; the first one is alone again then.
-func newSiblings(t *testing.T) *siblings {
+// join makes the second virtual node and starts its virtual kubelet.
+func (s *siblings) join(t *testing.T) {
 	t.Helper()
-	w := peered(t)
-	s := &siblings{w: w, namespace: offloaded(t), kubelets: map[string]*kubelet{w.node: w.kubelet}}
 	first := &offloadingv1beta1.VirtualNode{}
-	fixture.Must(t, "reading the VirtualNode", env.Rome.Client.Get(t.Context(), client.ObjectKey{Namespace: consumerNamespace, Name: w.node}, first))
+	fixture.Must(t, "reading the VirtualNode", env.Rome.Client.Get(t.Context(), client.ObjectKey{Namespace: consumerNamespace, Name: s.w.node}, first))
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: consumerNamespace, Name: second}, Spec: *first.Spec.DeepCopy()}
 	fixture.Must(t, "creating a second VirtualNode", env.Rome.Client.Create(t.Context(), vn))
-	t.Cleanup(func() { s.leave(t) })
 	fixture.Await(t, fixture.Patience, "the simulated pod of the second virtual kubelet", func(ctx context.Context) (bool, string) {
 		pod, seen := kubeletPod(ctx, second)
 		return pod != nil && pod.Status.PodIP != "", seen
 	})
 	s.kubelets[second] = startKubelet(t, second)
-	return s
 }
 
 // leave removes the second virtual node and restarts the first one's virtual kubelet, which needs no Lease then.
 func (s *siblings) leave(t *testing.T) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	fixture.Must(t, "removing the pods", env.Rome.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace)))
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: consumerNamespace, Name: second}}
-	fixture.Must(t, "removing the second VirtualNode", client.IgnoreNotFound(env.Rome.Client.Delete(ctx, vn)))
-	fixture.Await(t, fixture.Patience, "the second VirtualNode to go", func(context.Context) (bool, string) {
+	fixture.Must(t, "removing the second VirtualNode", client.IgnoreNotFound(env.Rome.Client.Delete(t.Context(), vn)))
+	fixture.Await(t, 2*fixture.Patience, "the second VirtualNode to go", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(vn), vn)
 		return apierrors.IsNotFound(err), fmt.Sprintf("%v, error %v", vn.Status.Conditions, err)
 	})
@@ -139,7 +133,10 @@ func referenced(t *testing.T) {
 // Of several virtual nodes of a provider one reflects. By the policy Referenced it brings what pods on any of them use, removes
 // what none of them uses any more, and nothing else: whichever of them it is, while the other one is down, and once that is gone.
 func TestReferencedBySeveralVirtualNodes(t *testing.T) {
-	s := newSiblings(t)
+	w := peered(t)
+	s := &siblings{w: w, namespace: offloaded(t), kubelets: map[string]*kubelet{w.node: w.kubelet}}
+	defer s.leave(t)
+	s.join(t)
 	holder, other := s.holder(t, s.w.node, second)
 	referenced(t)
 	for _, name := range []string{"own", "others", "late", "nobodys"} {
@@ -168,4 +165,12 @@ func TestReferencedBySeveralVirtualNodes(t *testing.T) {
 	s.crossed(t, "that pod is gone", map[string]bool{"own": true, "others": true, "late": false, "nobodys": false})
 	s.kubelets[holder].start(t, holder)
 	s.crossed(t, "both run", map[string]bool{"own": true, "others": true, "late": false, "nobodys": false})
+
+	fixture.Must(t, "removing the second VirtualNode", env.Rome.Client.Delete(t.Context(),
+		&offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: consumerNamespace, Name: second}}))
+	onFirst, onSecond := "own", "others"
+	if holder == second {
+		onFirst, onSecond = onSecond, onFirst
+	}
+	s.crossed(t, "the second virtual node went, and its pods with it", map[string]bool{onFirst: true, onSecond: false, "late": false, "nobodys": false})
 }
