@@ -40,8 +40,11 @@ type mirroring struct {
 	build func() (engine, error)
 	// known is closed when the provider's virtual nodes are known, crowded when there are several.
 	known, crowded chan struct{}
+	// siblings knows the pods of the other virtual nodes; nil where they do not matter.
+	siblings siblings
 
 	mu           sync.Mutex
+	own          string
 	current      engine
 	mapping      map[string]string
 	notReflected reflection.NotReflected
@@ -59,6 +62,7 @@ func (m *mirroring) setMapping(mapping map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mapping = maps.Clone(mapping)
+	m.attend()
 	if m.current != nil {
 		m.current.SetMapping(m.mapping)
 	}
@@ -73,7 +77,8 @@ func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.Virtual
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.provider = providerOf(all[i], all, cluster)
+	m.own, m.provider = own, providerOf(all[i], all, cluster)
+	m.attend()
 	if m.current != nil {
 		m.current.SetProvider(m.provider)
 	}
@@ -98,6 +103,7 @@ func (m *mirroring) setConfig(kind string, config offloadingv1beta1.ReflectorCon
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.configs[kind] = config
+	m.attend()
 	if m.current != nil {
 		_ = m.current.SetConfig(kind, config) // It fails for kinds that are not in the table only.
 	}
@@ -220,11 +226,13 @@ func (m *mirroring) reflect(ctx context.Context) error {
 	e.SetProvider(m.provider)
 	e.SetMapping(m.mapping)
 	m.current = e
+	m.attend()
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.current = nil
+		m.attend()
 	}()
 	return e.Run(ctx)
 }

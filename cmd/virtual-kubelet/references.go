@@ -7,33 +7,49 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
-// references tells the reflection engine what the node's pods use. Without a Node there are no pods: nothing is used.
+// references tells the reflection engine what the pods on the provider's virtual nodes use: the own Node's, which is all there
+// is of them without siblings, and those of the siblings. Without an own Node it has no pods: they use nothing.
 type references struct {
 	mu       sync.Mutex
 	nodeless bool
 	mirror   *mirroring
-	pods     *pod.Reconciler
+	pods     uses
+	siblings uses
 }
 
-// prepare says who is to look again when the answers change, and whether there will be pods.
-func (r *references) prepare(m *mirroring, nodeless bool) {
+// uses knows what pods use: a ConfigMap or a Secret of their namespace.
+type uses interface {
+	Uses(namespace, kind, name string) (used, known bool)
+}
+
+// prepare says who is to look again when the answers change, who knows the pods of the siblings, and whether there will be pods
+// of an own Node.
+func (r *references) prepare(m *mirroring, siblings uses, nodeless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mirror, r.nodeless = m, nodeless
+	r.mirror, r.siblings, r.nodeless = m, siblings, nodeless
 }
 
-// Referenced implements mirror.References.
+// Referenced implements mirror.References: one pod that uses an object is enough; that none does must be known of all.
 func (r *references) Referenced(namespace, kind, name string) (used, known bool) {
 	r.mu.Lock()
-	pods, nodeless := r.pods, r.nodeless
+	pods, siblings := r.pods, r.siblings
+	known = r.nodeless
 	r.mu.Unlock()
-	if pods == nil {
-		return false, nodeless
+	if pods != nil {
+		used, known = pods.Uses(namespace, kind, name)
 	}
-	return pods.Uses(namespace, kind, name)
+	if used && known {
+		return true, true
+	}
+	there, certain := siblings.Uses(namespace, kind, name)
+	if there && certain {
+		return true, true
+	}
+	return false, known && certain
 }
 
-// changed has the engine look at an object again, or at all of them if the name is empty.
+// changed has the engine look at an object again, or at all of a namespace, or of all namespaces, if the names are empty.
 func (r *references) changed(namespace, kind, name string) {
 	r.mu.Lock()
 	m := r.mirror
@@ -44,7 +60,7 @@ func (r *references) changed(namespace, kind, name string) {
 	}
 	for _, k := range reflection.Kinds() {
 		if k.ByReference {
-			m.reconsider(k.Name, "")
+			m.reconsider(k.Name, namespace)
 		}
 	}
 }

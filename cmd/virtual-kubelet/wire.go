@@ -30,6 +30,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
+	"liqo.io/liqo/pkg/virtualkubelet/sibling"
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
 
@@ -140,13 +141,21 @@ func (k *kubelet) work(ctx context.Context) error {
 		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry, References: &k.uses,
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
-	k.uses.prepare(k.mirror, k.node == nil)
-	var err error
+	for kind, config := range options.Config {
+		k.mirror.setConfig(kind, config)
+	}
+	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.changed})
+	if err != nil {
+		return err
+	}
+	k.mirror.siblings = others
+	k.uses.prepare(k.mirror, others, k.node == nil)
 	if k.events, err = k.newEvents(); err != nil {
 		return err
 	}
 	group.Go(func() error { return k.peer.Run(ctx) })
 	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
+	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
 	if err := k.startStorage(ctx, group); err != nil {
 		return err

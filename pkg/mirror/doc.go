@@ -14,9 +14,8 @@
 //   - Something is deleted only on positive knowledge: the local watch is in step and a live read says that the object is
 //     gone, or the user's policy keeps it at home. Namespaces that leave the mapping, kinds that are turned off, lost peers
 //     and caches that are not in step delete nothing.
-//   - With several virtual nodes of a provider nothing is removed because the own one's pods do not use it: pods of the others
-//     may. It stays, and is kept in step, until its local object goes, the user's annotations keep it at home, or one virtual
-//     node is left.
+//   - With several virtual nodes of a provider one engine works for all. For lack of use it removes something only when the use
+//     by the pods of all of them is known.
 //   - Where the configuration wants it, the status of a remote object that is in step comes back into that of the local one,
 //     at most twice a minute, and never over what somebody else at home writes there.
 //   - Same name with a new UID is a new object: the old remote one goes first.

@@ -31,12 +31,10 @@ type Recorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
-// References knows what the pods that are bound to the virtual node use.
+// References knows what the pods use that are bound to any of the provider's virtual nodes: the engine works for all of them.
 type References interface {
 	// Referenced tells whether one of them uses the object of a kind, by the name that users configure the kind with. While
 	// nothing is known about pods yet, objects whose policy asks for it are left as they are: neither made nor removed.
-	// With several virtual nodes of the provider only one engine runs, and it knows the pods of its own one: that they do not
-	// use an object then counts as not known.
 	// Whoever implements it calls Engine.Reconsider when an answer changes, and when answers become known.
 	Referenced(namespace, kind, name string) (used, known bool)
 }

@@ -28,8 +28,7 @@ func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known 
 
 // use tells whether pods or other objects use the task's own.
 //
-// With several virtual nodes of a provider, this engine works for all of them, but knows the pods of its own only; and what a
-// kind that was turned off left at the provider is not known either. That nothing known uses an object says little then: what
+// What a kind that was turned off left at the provider is not known. That nothing known uses an object says little then: what
 // stands at the provider already is kept in step, because somebody there may use it.
 func (t *task) use(in *reflection.Input) (used, known bool) {
 	known = true
@@ -45,7 +44,7 @@ func (t *task) use(in *reflection.Input) (used, known bool) {
 		return true, true
 	case !known:
 		return used, false
-	case certain && len(in.Provider.Nodes) <= 1:
+	case certain:
 		return false, true
 	}
 	view := t.ready()

@@ -169,7 +169,7 @@ type Input struct {
 	Parent Object
 	// ParentPolicy is the configured policy of the parent's kind.
 	ParentPolicy offloadingv1beta1.ReflectionType
-	// Referenced says that a pod bound to the virtual node uses the object.
+	// Referenced says that a pod bound to a virtual node of the provider uses the object, or another object that crosses.
 	Referenced bool
 	// Provider is what this cluster knows of the provider.
 	Provider Provider

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -55,5 +56,38 @@ func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What a virtual kubelet may read of pods for reflection, it may in offloaded namespaces only, where this role is bound.
+func TestReflectionReadsPodsInOffloadedNamespacesOnly(t *testing.T) {
+	rendered, err := render(t, valueSets["default"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, text := range rendered {
+		for _, document := range strings.Split("\n"+text, "\n---") {
+			var role rbacv1.ClusterRole
+			if !strings.Contains(document, "kind: ClusterRole\n") {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				if strings.HasPrefix(role.Name, "liqo-virtual-kubelet") && slices.Contains(rule.Resources, "pods") {
+					got[role.Name] = append(got[role.Name], rule.Verbs...)
+				}
+			}
+		}
+	}
+	want := map[string][]string{
+		"liqo-virtual-kubelet-local": {"list", "watch"},
+		// A consumer's in its twin namespaces here.
+		"liqo-virtual-kubelet-remote": {"get", "list", "watch"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

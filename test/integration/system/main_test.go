@@ -104,6 +104,8 @@ type kubelet struct {
 	*fixture.Process
 	env  map[string]string
 	args []string
+	// pki is the folder with its certificates as a node.
+	pki string
 }
 
 func kubeletPod(ctx context.Context, node string) (pod *corev1.Pod, seen string) {
@@ -126,6 +128,7 @@ func startKubelet(t *testing.T, node string) *kubelet {
 	api, err := url.Parse(env.Rome.Config.Host)
 	fixture.Must(t, "reading the address of rome's API server", err)
 	k := &kubelet{
+		pki: filepath.Join(env.Dir, node, "pki"),
 		env: map[string]string{"POD_IP": pod.Status.PodIP, "POD_NAME": pod.Name, "POD_NAMESPACE": pod.Namespace},
 		args: []string{
 			"--home-kubeconfig=" + env.AccountKubeconfig(t, env.Rome, consumerNamespace, pod.Spec.ServiceAccountName),
@@ -134,9 +137,10 @@ func startKubelet(t *testing.T, node string) *kubelet {
 			"--foreign-kubeconfig-secret-name=" + virtualNode.Spec.KubeconfigSecretRef.Name,
 			fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)), "--allow-loopback-provider",
 			"--enable-apiserver-support", "--home-api-server-host=" + api.Hostname(), "--home-api-server-port=" + api.Port(),
-			"--certificate-dir=" + filepath.Join(env.Dir, "pki"), "--heartbeat-file=" + filepath.Join(env.Dir, "heartbeat"),
+			"--heartbeat-file=" + filepath.Join(env.Dir, node, "heartbeat"),
 		},
 	}
+	k.args = append(k.args, "--certificate-dir="+k.pki)
 	k.start(t, node)
 	return k
 }

@@ -184,8 +184,15 @@ func listingSecrets(namespace string) theft {
 	}
 }
 
-// N9: whoever steals both credentials of a virtual kubelet gets tokens for the pods of its node and Secrets of offloaded
-// namespaces and of those pods, and nothing else.
+func listingPods(namespace string) theft {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err
+	}
+}
+
+// N9: whoever steals both credentials of a virtual kubelet gets tokens for the pods of its node, Secrets of offloaded
+// namespaces and of those pods, and the sight of the pods of offloaded namespaces, and nothing else.
 func TestStolenVirtualKubeletCredentials(t *testing.T) {
 	w := peered(t)
 	namespace := offloaded(t)
@@ -217,6 +224,8 @@ func TestStolenVirtualKubeletCredentials(t *testing.T) {
 			"the Secrets of the cluster's own namespace":       listingSecrets(metav1.NamespaceSystem),
 			"the Secrets of Liqo":                              listingSecrets(fixture.Namespace),
 			"all Secrets":                                      listingSecrets(metav1.NamespaceAll),
+			"the pods of a namespace that is not offloaded":    listingPods(private),
+			"all pods": listingPods(metav1.NamespaceAll),
 		} {
 			if err := try(t.Context(), c); !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) {
 				t.Errorf("%s asks for %s: %v, want a refusal", who, what, err)
@@ -226,6 +235,10 @@ func TestStolenVirtualKubeletCredentials(t *testing.T) {
 	// What they are for, they can do: else the refusals above would prove nothing.
 	fixture.Must(t, "asking for a token of a pod on the node", minting(namespace, own, "")(t.Context(), thieves["the node"]))
 	fixture.Must(t, "reading a Secret of an offloaded namespace", readingSecret(namespace, "shared")(t.Context(), thieves["the account"]))
+	fixture.Must(t, "listing the pods of an offloaded namespace", listingPods(namespace)(t.Context(), thieves["the account"]))
+	if err := thieves["the account"].CoreV1().Pods(namespace).Delete(t.Context(), own.Name, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the reflection account deletes a pod: %v, want a refusal", err)
+	}
 	if err := minting(namespace, own, "")(t.Context(), thieves["the account"]); !apierrors.IsForbidden(err) {
 		t.Errorf("the reflection account asks for a token: %v, want a refusal", err)
 	}
@@ -238,7 +251,7 @@ func TestStolenVirtualKubeletCredentials(t *testing.T) {
 func (k *kubelet) nodeClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config := rest.AnonymousClientConfig(env.Rome.Config)
-	pair := filepath.Join(env.Dir, "pki", "node-client-current.pem")
+	pair := filepath.Join(k.pki, "node-client-current.pem")
 	config.CertFile, config.KeyFile = pair, pair
 	c, err := kubernetes.NewForConfig(config)
 	fixture.Must(t, "making the node's client", err)

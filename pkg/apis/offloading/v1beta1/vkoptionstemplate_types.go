@@ -14,7 +14,7 @@ const (
 	DenyList ReflectionType = "DenyList"
 	// AllowList reflects only what is annotated liqo.io/allow-reflection.
 	AllowList ReflectionType = "AllowList"
-	// Referenced reflects only what pods that are bound to the virtual node use. Only ConfigMaps and Secrets know it.
+	// Referenced reflects only what pods that are bound to virtual nodes of the provider use. Only ConfigMaps and Secrets know it.
 	Referenced ReflectionType = "Referenced"
 	// CustomLiqo kinds follow rules of their own.
 	CustomLiqo ReflectionType = "CustomLiqo"
