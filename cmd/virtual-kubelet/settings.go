@@ -5,17 +5,26 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/klog/v2"
+
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
 
 // settings combines what the VirtualNode and its VkOptionsTemplate say, and passes it on whenever either changes: nothing of
-// it needs a restart. Until both were read, what the flags say is in force.
+// it needs a restart. Before both were read nothing is passed on, and nothing may cross: they say what has to stay at home.
 type settings struct {
-	k *kubelet
+	liqoNamespace string
+	// follow calls its function with each version of a template, until the context ends.
+	follow func(context.Context, templateKey, func(*offloadingv1beta1.VkOptionsTemplate))
+	// changed takes both.
+	changed func(context.Context, *offloadingv1beta1.VirtualNode, *offloadingv1beta1.VkOptionsTemplate)
+	// known is closed once both were passed on.
+	known chan struct{}
 
-	mu       sync.Mutex
-	node     *offloadingv1beta1.VirtualNode
+	mu   sync.Mutex
+	node *offloadingv1beta1.VirtualNode
+	// template is the one in force: that of source, or the one before as long as that was not read.
 	template *offloadingv1beta1.VkOptionsTemplate
 	source   templateKey
 	stop     context.CancelFunc
@@ -41,17 +50,16 @@ func (s *settings) setNode(ctx context.Context, vn *offloadingv1beta1.VirtualNod
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node = vn
-	if key := templateOf(vn, s.k.flags.liqoNamespace); key != s.source {
+	if key := templateOf(vn, s.liqoNamespace); key != s.source {
 		if s.stop != nil {
 			s.stop()
 		}
-		s.source, s.template = key, nil
+		s.source = key
 		var following context.Context
 		following, s.stop = context.WithCancel(ctx)
-		go watchOne(following, s.k.watching, &offloadingv1beta1.VkOptionsTemplate{}, &offloadingv1beta1.VkOptionsTemplateList{},
-			key.namespace, key.name, func(t *offloadingv1beta1.VkOptionsTemplate) { s.setTemplate(following, key, t) })
+		go s.follow(following, key, func(t *offloadingv1beta1.VkOptionsTemplate) { s.setTemplate(ctx, key, t) })
 	}
-	s.apply(ctx)
+	s.pass(ctx)
 }
 
 func (s *settings) setTemplate(ctx context.Context, from templateKey, t *offloadingv1beta1.VkOptionsTemplate) {
@@ -61,25 +69,43 @@ func (s *settings) setTemplate(ctx context.Context, from templateKey, t *offload
 		return
 	}
 	s.template = t
-	s.apply(ctx)
+	s.pass(ctx)
 }
 
-// apply passes on what is known. The caller locks.
-func (s *settings) apply(ctx context.Context) {
-	not := notReflected(s.node, s.template)
-	s.k.mirror.setNotReflected(not)
-	if s.template != nil {
-		for _, kind := range reflection.Kinds() {
-			s.k.mirror.setConfig(kind.Name, s.k.flags.kind(kind.Name, s.template))
-		}
-		s.k.employStorage(int(s.k.flags.reflectors.config(claimKind, s.template).NumWorkers))
-		s.k.events.SetConfig(s.k.flags.reflectors.config(eventKind, s.template))
-		s.k.node.setWorkers(workers{
-			pods: int(s.k.flags.reflectors.config(podKind, s.template).NumWorkers), tokens: int(s.k.flags.reflectors.config(tokenKind, s.template).NumWorkers),
-		})
+// pass passes on what is known. The caller locks.
+func (s *settings) pass(ctx context.Context) {
+	if s.template == nil {
+		klog.FromContext(ctx).Info("Nothing crosses before the VkOptionsTemplate is read", "namespace", s.source.namespace, "name", s.source.name)
+		return
 	}
-	s.k.setStorage(s.node, not)
-	s.k.node.setVirtualNode(ctx, s.node, not)
+	s.changed(ctx, s.node, s.template)
+	closeOnce(s.known)
+}
+
+// settings are those of the kubelet's VirtualNode.
+func (k *kubelet) settings() *settings {
+	return &settings{
+		liqoNamespace: k.flags.liqoNamespace, changed: k.configure, known: make(chan struct{}),
+		follow: func(ctx context.Context, from templateKey, set func(*offloadingv1beta1.VkOptionsTemplate)) {
+			watchOne(ctx, k.watching, &offloadingv1beta1.VkOptionsTemplate{}, &offloadingv1beta1.VkOptionsTemplateList{}, from.namespace, from.name, set)
+		},
+	}
+}
+
+// configure tells all parts what the VirtualNode and its template say.
+func (k *kubelet) configure(ctx context.Context, vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTemplate) {
+	not := notReflected(vn, t)
+	k.mirror.setNotReflected(not)
+	for _, kind := range reflection.Kinds() {
+		k.mirror.setConfig(kind.Name, k.flags.kind(kind.Name, t))
+	}
+	k.employStorage(int(k.flags.reflectors.config(claimKind, t).NumWorkers))
+	k.events.SetConfig(k.flags.reflectors.config(eventKind, t))
+	k.node.setWorkers(workers{
+		pods: int(k.flags.reflectors.config(podKind, t).NumWorkers), tokens: int(k.flags.reflectors.config(tokenKind, t).NumWorkers),
+	})
+	k.setStorage(vn, not)
+	k.node.setVirtualNode(ctx, vn, not)
 }
 
 // notReflected are the keys that stay at home: what the VirtualNode's patch names, and what the template names.

@@ -163,7 +163,7 @@ func (k *kubelet) work(ctx context.Context) error {
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
-	settings := &settings{k: k}
+	settings := k.settings()
 	group.Go(func() error {
 		watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
 			k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
@@ -176,6 +176,11 @@ func (k *kubelet) work(ctx context.Context) error {
 	})
 	skips := &skips{refresh: k.mirror.refreshNamespaces}
 	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-settings.known:
+		}
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m)
