@@ -40,6 +40,9 @@ type holder struct {
 	uid    types.UID
 	user   string
 	amount corev1.ResourceList
+	// accepted is what was asked for last and accepted. The Pod may have less, because the provider's admission or autoscaler took
+	// it, and may be given it back at any time.
+	accepted corev1.ResourceList
 }
 
 func newClaims() *claims {
@@ -107,19 +110,21 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	if refusal != nil {
 		return refusal
 	}
+	accepted := amount
 	if has {
 		amount = capacity.Larger(held.amount, amount)
 	}
 	if pod != nil {
-		amount = capacity.Larger(amount, capacity.Taken(&shadow.Spec.Pod, pod))
+		accepted, amount = held.accepted, capacity.Larger(amount, capacity.Taken(&shadow.Spec.Pod, pod))
 	}
-	c.hold(shadow, user, amount)
+	c.hold(shadow, user, accepted, amount)
 	return nil
 }
 
-// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more. It becomes
-// smaller on the API server's word only: the cache may be older than the last resize.
-func (r *reconciler) settle(ctx context.Context, s *scope) error {
+// settle brings the claim of a ShadowPod to what was asked for and accepted, or to what its Pod has, or still has, if that is more,
+// when nothing is to be resized any more. accepted says that this is what the ShadowPod asks for now, and not something before it.
+// A claim becomes smaller on the API server's word only: the cache may be older than the last resize.
+func (r *reconciler) settle(ctx context.Context, s *scope, accepted bool) error {
 	key := client.ObjectKeyFromObject(s.shadow)
 	r.claims.mu.Lock()
 	held := r.claims.holders[key]
@@ -127,21 +132,25 @@ func (r *reconciler) settle(ctx context.Context, s *scope) error {
 	if held.uid != s.shadow.UID {
 		return nil
 	}
-	taken := capacity.Taken(&s.shadow.Spec.Pod, s.pod)
-	if !covers(taken, held.amount) {
+	if accepted {
+		held.accepted = capacity.PodRequests(&s.shadow.Spec.Pod)
+	}
+	amount := capacity.Larger(held.accepted, capacity.Taken(&s.shadow.Spec.Pod, s.pod))
+	if !covers(amount, held.amount) {
 		pod, err := r.pod(ctx, r.Live, key)
 		if err != nil {
 			return err
 		}
-		if pod == nil || pod.UID != s.pod.UID {
+		const annotation = offloadingv1beta1.ResourcesAskedAnnotation
+		if pod == nil || pod.UID != s.pod.UID || pod.Annotations[annotation] != s.pod.Annotations[annotation] {
 			return nil // its event brings us back
 		}
-		taken = capacity.Taken(&s.shadow.Spec.Pod, pod)
+		amount = capacity.Larger(held.accepted, capacity.Taken(&s.shadow.Spec.Pod, pod))
 	}
 	r.claims.mu.Lock()
 	defer r.claims.mu.Unlock()
 	if r.claims.holders[key].uid == s.shadow.UID {
-		r.claims.hold(s.shadow, held.user, taken)
+		r.claims.hold(s.shadow, held.user, held.accepted, amount)
 	}
 	return nil
 }
@@ -197,12 +206,15 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
 			continue
 		}
-		amount := capacity.PodRequests(&shadow.Spec.Pod)
+		accepted := capacity.PodRequests(&shadow.Spec.Pod)
+		amount := accepted
 		if pod != nil && shadow.Generation > 1 {
-			// A resize may have been refused.
-			amount = capacity.Taken(&shadow.Spec.Pod, pod)
+			if pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] != asked(&shadow.Spec.Pod) {
+				accepted = nil // a resize was refused, or is still to be made; what was accepted before it is not known
+			}
+			amount = capacity.Larger(accepted, capacity.Taken(&shadow.Spec.Pod, pod))
 		}
-		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
+		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], accepted, amount)
 	}
 	r.claims.enterLeft(pods.Items, living)
 	r.claims.loaded = true
@@ -311,9 +323,9 @@ func (c *claims) release(key types.NamespacedName) {
 	c.forget(key)
 }
 
-// hold enters a ShadowPod with what it takes. The caller locks.
-func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
-	c.enter(client.ObjectKeyFromObject(shadow), holder{uid: shadow.UID, user: user, amount: amount})
+// hold enters a ShadowPod with what it was accepted with, and what it takes. The caller locks.
+func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, accepted, amount corev1.ResourceList) {
+	c.enter(client.ObjectKeyFromObject(shadow), holder{uid: shadow.UID, user: user, accepted: accepted, amount: amount})
 }
 
 // enter makes a claim the one of its name. The caller locks.

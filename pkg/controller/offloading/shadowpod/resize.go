@@ -34,7 +34,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 		resized(changed.Spec.InitContainers, s.shadow.Spec.Pod.InitContainers)
 	}
 	if equality.Semantic.DeepEqual(s.pod.Spec, changed.Spec) {
-		if err := r.settle(ctx, s); err != nil {
+		if err := r.settle(ctx, s, true); err != nil {
 			return err
 		}
 		if known && before != now {
@@ -55,7 +55,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	case class == reconcile.Refused || class == reconcile.Terminal:
 		s.decision.After = reconcile.RefusedRetry
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonResizeFailed, "Resize", "%s", conditions.Bound(err.Error()))
-		return r.settle(ctx, s)
+		return r.settle(ctx, s, false)
 	case client.IgnoreNotFound(err) == nil:
 		return nil
 	default:
