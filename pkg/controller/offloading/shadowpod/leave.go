@@ -1,0 +1,87 @@
+package shadowpod
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// runs tells whether the Pod is there still that a claim is for. How long a Pod takes to go is up to its user; until then it has
+// what it has. A Pod that the cache does not show may be new.
+func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h *holder) (bool, error) {
+	pod, err := r.pod(ctx, r.Client, key)
+	if err == nil && pod == nil {
+		pod, err = r.pod(ctx, r.Live, key)
+	}
+	if err != nil || pod == nil || Terminal(pod.Status.Phase) {
+		return false, err
+	}
+	owner := ownerOf(pod)
+	return owner == h.uid || owner == "" && pod.Labels[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod, nil
+}
+
+// end ends the claim of a ShadowPod that is gone, if its Pod is gone as well or has finished, and tells whether the Pod runs still.
+func (r *reconciler) end(ctx context.Context, key types.NamespacedName, held *holder) (bool, error) {
+	runs, err := r.runs(ctx, key, held)
+	if err == nil && !runs {
+		r.claims.replace(key, held, nil)
+	}
+	return runs, err
+}
+
+// leave ends the claim of a ShadowPod that is gone. If its Pod is not gone yet, the Pod's end brings us back.
+func (r *reconciler) leave(ctx context.Context, key types.NamespacedName) error {
+	held := r.claims.leaving(key)
+	if held == nil {
+		return nil
+	}
+	_, err := r.end(ctx, key, held)
+	return err
+}
+
+// succeed ends the claim of an earlier ShadowPod of the name, whose Pod has to be gone for that.
+func (r *reconciler) succeed(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
+	key := client.ObjectKeyFromObject(shadow)
+	held := r.claims.at(key)
+	if held == nil || held.uid == shadow.UID {
+		return nil
+	}
+	runs, err := r.end(ctx, key, held)
+	if runs {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for an earlier pod of this name to go", lag)
+	}
+	return err
+}
+
+// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods.
+func (r *reconciler) sweep(ctx context.Context, user string) error {
+	for key, held := range r.claims.of(user) {
+		var shadow offloadingv1beta1.ShadowPod
+		if err := r.Get(ctx, key, &shadow); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
+		}
+		if shadow.UID != held.uid {
+			if _, err := r.end(ctx, key, held); err != nil {
+				return err
+			}
+		} else if Terminal(shadow.Status.Phase) {
+			r.claims.replace(key, held, nil)
+		}
+	}
+	return nil
+}
+
+// of returns the claims of a user, but for those that a Pod is just being made for.
+func (c *claims) of(user string) map[types.NamespacedName]*holder {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := maps.Clone(c.holders)
+	maps.DeleteFunc(of, func(_ types.NamespacedName, h *holder) bool { return h.user != user || h.making })
+	return of
+}
