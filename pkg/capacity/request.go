@@ -158,6 +158,13 @@ func Larger(a, b corev1.ResourceList) corev1.ResourceList {
 	return larger
 }
 
+// Sum returns two amounts together.
+func Sum(a, b corev1.ResourceList) corev1.ResourceList {
+	sum := Larger(nil, a)
+	add(sum, b)
+	return sum
+}
+
 // UserLabel returns the label value that stands for a user. User names hold characters that label values cannot; a digest of
 // fixed length always can, and cannot be chosen.
 func UserLabel(user string) string {

@@ -77,12 +77,16 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 		return nil
 	}
 	// Somebody may have gone without this controller having looked at it yet.
-	if err := r.sweep(ctx, user); err != nil {
+	left, err := r.sweep(ctx, user)
+	if err != nil {
 		return err
 	}
 	r.claims.await(client.ObjectKeyFromObject(shadow), user)
 	if refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now()); refusal == nil {
 		return nil
+	}
+	if refusal.Reason == offloadingv1beta1.ReasonQuotaExceeded && grant != nil {
+		refusal.Message += terminating(left)
 	}
 	return reconcile.Refuse(refusal.Reason, refusal)
 }

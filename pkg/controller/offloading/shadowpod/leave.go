@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -59,22 +63,43 @@ func (r *reconciler) succeed(ctx context.Context, shadow *offloadingv1beta1.Shad
 	return err
 }
 
-// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods.
-func (r *reconciler) sweep(ctx context.Context, user string) error {
+// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods. It returns what is held by Pods whose
+// ShadowPods are gone: their user does not see them any more.
+func (r *reconciler) sweep(ctx context.Context, user string) (corev1.ResourceList, error) {
+	left := corev1.ResourceList{}
 	for key, held := range r.claims.of(user) {
 		var shadow offloadingv1beta1.ShadowPod
 		if err := r.Get(ctx, key, &shadow); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
+			return nil, fmt.Errorf("reading ShadowPod %s: %w", key, err)
 		}
-		if shadow.UID != held.uid {
-			if _, err := r.end(ctx, key, held); err != nil {
-				return err
+		if shadow.UID == held.uid {
+			if Terminal(shadow.Status.Phase) {
+				r.claims.replace(key, held, nil)
 			}
-		} else if Terminal(shadow.Status.Phase) {
-			r.claims.replace(key, held, nil)
+			continue
+		}
+		runs, err := r.end(ctx, key, held)
+		if err != nil {
+			return nil, err
+		}
+		if runs {
+			left = capacity.Sum(left, held.amount)
 		}
 	}
-	return nil
+	return left, nil
+}
+
+// terminating says what Pods hold that were deleted and run still.
+func terminating(left corev1.ResourceList) string {
+	if len(left) == 0 {
+		return ""
+	}
+	parts := make([]string, 0, len(left))
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		amount := left[name]
+		parts = append(parts, fmt.Sprintf("%s %s", name, amount.String()))
+	}
+	return "; pods that were deleted and are still terminating hold " + strings.Join(parts, ", ")
 }
 
 // of returns the claims of a user, but for those that a Pod is just being made for.
