@@ -282,6 +282,22 @@ func TestARefusedPod(t *testing.T) {
 	}
 }
 
+// V9: a pod that was admitted and gets no pod at the provider shows why.
+func TestAnAdmittedPodShowsWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.add(newPod("p", "uid-1"))
+	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
+		s.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: offloadingv1beta1.ReasonQuotaExceeded,
+			Message: "pods that were deleted and are still terminating hold cpu 3"}}
+	})
+	w.start()
+	w.offload()
+	w.eventually("the pod tells why", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonQuotaExceeded })
+	if got := w.pod("p").Status; got.Phase != corev1.PodPending || !strings.Contains(got.Message, "still terminating hold cpu 3") {
+		t.Errorf("status %+v", got)
+	}
+}
+
 func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 	w := newWorld(t)
 	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
