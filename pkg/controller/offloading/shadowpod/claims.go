@@ -99,6 +99,9 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	defer c.mu.Unlock()
 	held := c.holders[key]
 	has := held != nil && held.uid == shadow.UID
+	if !has {
+		held = &holder{}
+	}
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
@@ -114,15 +117,9 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	if refusal != nil {
 		return refusal
 	}
-	next := &holder{uid: shadow.UID, user: user, amount: amount, accepted: amount, making: pod == nil}
-	if has {
-		next.amount = capacity.Larger(held.amount, amount)
-	}
+	next := &holder{uid: shadow.UID, user: user, amount: capacity.Larger(held.amount, amount), accepted: amount, making: pod == nil}
 	if pod != nil {
-		next.accepted, next.amount = nil, capacity.Larger(next.amount, capacity.Taken(&shadow.Spec.Pod, pod))
-	}
-	if pod != nil && has {
-		next.accepted = held.accepted
+		next.accepted, next.amount = held.accepted, capacity.Larger(next.amount, capacity.Taken(&shadow.Spec.Pod, pod))
 	}
 	c.enter(key, next)
 	if c.unwait(key); pod == nil {

@@ -106,7 +106,11 @@ func terminating(left corev1.ResourceList) string {
 func (c *claims) of(user string) map[types.NamespacedName]*holder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of := maps.Clone(c.holders)
-	maps.DeleteFunc(of, func(_ types.NamespacedName, h *holder) bool { return h.user != user || h.making })
+	of := map[types.NamespacedName]*holder{}
+	for key, h := range c.holders {
+		if h.user == user && !h.making {
+			of[key] = h
+		}
+	}
 	return of
 }
