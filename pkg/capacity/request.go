@@ -3,6 +3,7 @@ package capacity
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,17 +88,35 @@ func Taken(asked *corev1.PodSpec, pod *corev1.Pod) corev1.ResourceList {
 	for i := range taken.InitContainers {
 		takenBy(&taken.InitContainers[i], pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
 	}
-	if taken.Resources != nil && pod.Spec.Resources != nil {
-		// The API server fixed what it made of the containers' first size.
-		fixed, of := requested(corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests}), sum(taken)
-		for name := range fixed {
-			if _, ours := of[name]; !ours {
-				delete(fixed, name)
-			}
-		}
-		taken.Resources.Requests = Larger(taken.Resources.Requests, fixed)
+	if taken.Resources != nil {
+		takenTogether(taken, pod)
 	}
 	return sum(taken)
+}
+
+// takenTogether sets the requests of a pod as a whole to what it has: of what was asked for, and of what the API server made of the
+// containers' first size, which it fixed.
+func takenTogether(taken *corev1.PodSpec, pod *corev1.Pod) {
+	ours, has := sum(taken), corev1.ResourceList{}
+	if pod.Spec.Resources != nil {
+		has = requested(corev1.ResourceRequirements{Requests: pod.Spec.Resources.Requests})
+	}
+	allocated := pod.Status.AllocatedResources.DeepCopy()
+	subtract(allocated, pod.Spec.Overhead)
+	still := Larger(nil, allocated)
+	resizing := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizeInProgress })
+	if resizing && pod.Status.Resources != nil {
+		// At rest it is what was allocated, but for rounding.
+		still = Larger(still, pod.Status.Resources.Requests)
+	}
+	for name, quantity := range has {
+		if _, asked := ours[name]; !asked {
+			delete(has, name)
+		} else if more, found := still[name]; found && more.Cmp(quantity) > 0 {
+			has[name] = more
+		}
+	}
+	taken.Resources.Requests = has
 }
 
 // takenBy sets the requests of a container to what it has.
@@ -137,6 +156,13 @@ func Larger(a, b corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return larger
+}
+
+// Sum returns two amounts together.
+func Sum(a, b corev1.ResourceList) corev1.ResourceList {
+	sum := Larger(nil, a)
+	add(sum, b)
+	return sum
 }
 
 // UserLabel returns the label value that stands for a user. User names hold characters that label values cannot; a digest of

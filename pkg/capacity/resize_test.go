@@ -73,6 +73,49 @@ func TestTakenByLimits(t *testing.T) {
 	}
 }
 
+// V9: of what a pod asks for as a whole, what its Pod has counts, or still has.
+func TestTakenTogether(t *testing.T) {
+	asked := &corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resources("cpu", "4")},
+		Containers: []corev1.Container{container("a", resources("cpu", "1", "memory", "1Gi"), nil)}}
+	has := func(pairs ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Resources.Requests = resources(pairs...) }
+	}
+	for name, tc := range map[string]struct {
+		change []func(*corev1.Pod)
+		want   map[string]string
+	}{
+		"as asked":                           {nil, map[string]string{"cpu": "4", "memory": "1Gi", "pods": "1"}},
+		"more than asked":                    {[]func(*corev1.Pod){has("cpu", "5")}, map[string]string{"cpu": "5", "memory": "1Gi", "pods": "1"}},
+		"less, because a resize was refused": {[]func(*corev1.Pod){has("cpu", "2")}, map[string]string{"cpu": "2", "memory": "1Gi", "pods": "1"}},
+		"less than its containers":           {[]func(*corev1.Pod){has("cpu", "500m")}, map[string]string{"cpu": "1", "memory": "1Gi", "pods": "1"}},
+		"nothing, because the provider does not know it": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.Resources = nil }},
+			map[string]string{"cpu": "1", "memory": "1Gi", "pods": "1"}},
+		"what the provider gives besides": {[]func(*corev1.Pod){has("cpu", "4", "example.com/gpu", "1"), func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, container("sidecar", resources("memory", "9Gi"), nil))
+			p.Spec.Overhead = resources("cpu", "250m")
+			p.Status.AllocatedResources = resources("cpu", "4250m", "memory", "10Gi")
+			p.Status.Resources = &corev1.ResourceRequirements{Requests: resources("cpu", "4003m")}
+		}}, map[string]string{"cpu": "4", "memory": "1Gi", "pods": "1"}},
+		"what is still allocated": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.AllocatedResources = resources("cpu", "7") }},
+			map[string]string{"cpu": "7", "memory": "1Gi", "pods": "1"}},
+		"what is still there": {[]func(*corev1.Pod){func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizeInProgress}}
+			p.Status.AllocatedResources = resources("cpu", "4")
+			p.Status.Resources = &corev1.ResourceRequirements{Requests: resources("cpu", "8")}
+		}}, map[string]string{"cpu": "8", "memory": "1Gi", "pods": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: *asked.DeepCopy()}
+			for _, change := range tc.change {
+				change(pod)
+			}
+			if diff := cmp.Diff(tc.want, text(Taken(asked, pod))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestLarger(t *testing.T) {
 	want := map[string]string{"cpu": "2", "memory": "1Gi", "pods": "1"}
 	a, b := resources("cpu", "2", "memory", "1Mi"), resources("cpu", "1", "memory", "1Gi", "pods", "1")

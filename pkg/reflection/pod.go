@@ -145,8 +145,8 @@ func withImages(live, wanted []corev1.Container) ([]corev1.Container, bool) {
 	})
 }
 
-// ShadowPodResize lists what of the live ShadowPod has to change for its containers to have as much as the wanted ones. It is
-// no part of ShadowPodChanges because a provider that has no room for it is to refuse nothing else with it.
+// ShadowPodResize lists what of the live ShadowPod has to change for its containers, and all of them together, to have as much as
+// the wanted ones. It is no part of ShadowPodChanges because a provider that has no room for it is to refuse nothing else with it.
 func ShadowPodResize(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	var changes []Change
 	for _, list := range []struct {
@@ -157,8 +157,7 @@ func ShadowPodResize(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 		{"initContainers", live.Spec.Pod.InitContainers, wanted.Spec.Pod.InitContainers},
 	} {
 		resized, changed := altered(list.live, list.want, func(has, wants *corev1.Container) bool {
-			same := apiequality.Semantic.DeepEqual(has.Resources.Requests, wants.Resources.Requests) &&
-				apiequality.Semantic.DeepEqual(has.Resources.Limits, wants.Resources.Limits)
+			same := sameAmounts(&has.Resources, &wants.Resources)
 			has.Resources.Requests, has.Resources.Limits = wants.Resources.Requests, wants.Resources.Limits
 			return !same
 		})
@@ -166,7 +165,14 @@ func ShadowPodResize(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 			changes = append(changes, Change{Path: []string{"spec", "pod", list.field}, Value: resized})
 		}
 	}
+	if want := wanted.Spec.Pod.Resources; want != nil && !sameAmounts(ptr.To(ptr.Deref(live.Spec.Pod.Resources, corev1.ResourceRequirements{})), want) {
+		changes = append(changes, Change{Path: []string{"spec", "pod", "resources"}, Value: want})
+	}
 	return changes
+}
+
+func sameAmounts(a, b *corev1.ResourceRequirements) bool {
+	return apiequality.Semantic.DeepEqual(a.Requests, b.Requests) && apiequality.Semantic.DeepEqual(a.Limits, b.Limits)
 }
 
 // altered returns the live containers after a change of each, given the wanted one of its name, and whether any differs now.

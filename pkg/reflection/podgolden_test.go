@@ -166,6 +166,9 @@ func TestShadowPodResize(t *testing.T) {
 		"a limit of an init container": {func(p *corev1.Pod) {
 			p.Spec.InitContainers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("7")}
 		}, []string{"spec.pod.initContainers"}},
+		"a limit of the pod": {func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("7")}}
+		}, []string{"spec.pod.resources"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			local := readPod(t, "testdata/pod/deployment.yaml")
@@ -183,7 +186,7 @@ func TestShadowPodResize(t *testing.T) {
 			var got []string
 			for _, c := range ShadowPodResize(live, wanted) {
 				got = append(got, strings.Join(c.Path, "."))
-				if list := c.Value.([]corev1.Container); c.Path[2] == "containers" && list[0].Image != "shop:provider" {
+				if list, ok := c.Value.([]corev1.Container); ok && c.Path[2] == "containers" && list[0].Image != "shop:provider" {
 					t.Errorf("the image becomes %s", list[0].Image)
 				}
 			}

@@ -231,6 +231,9 @@ func (r *Reporter) patch(ctx context.Context, node *corev1.Node, status *corev1.
 	if err != nil {
 		return fmt.Errorf("updating the status of node %q: %w", node.Name, err)
 	}
+	if len(written.Status.DeclaredFeatures) < len(status.DeclaredFeatures) {
+		r.update(func(f *Facts) { f.NoFeatures = true })
+	}
 	if written.ResourceVersion == "" || written.ResourceVersion != node.ResourceVersion {
 		r.patched = node
 	}

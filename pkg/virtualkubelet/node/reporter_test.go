@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -119,6 +120,38 @@ func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
 	}
 	if n := b.writes("get", "leases"); n != gets {
 		t.Errorf("%d reads at rest", n-gets)
+	}
+}
+
+// An API server that does not know what nodes declare drops it: it is not told again.
+func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
+	b := newBench(t, node())
+	b.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		a := action.(clienttesting.PatchActionImpl)
+		patch := map[string]map[string]any{}
+		if err := json.Unmarshal(a.Patch, &patch); err != nil {
+			return true, nil, err
+		}
+		delete(patch["status"], "declaredFeatures")
+		var err error
+		if a.Patch, err = json.Marshal(patch); err != nil {
+			return true, nil, err
+		}
+		return clienttesting.ObjectReaction(b.client.Tracker())(a)
+	})
+	b.r.SetCapacity(facts().Capacity, nil)
+	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
+	patches := 0
+	for i := 1; i <= 5; i++ {
+		b.clock.Step(defaultInterval)
+		b.eventually("the lease is renewed", func() bool { return b.writes("update", "leases") == i })
+		if i == 1 {
+			patches = b.writes("patch", "nodes")
+		}
+	}
+	if n := b.writes("patch", "nodes"); n != patches || n > 2 {
+		t.Errorf("%d status writes, %d of them at rest", n, n-patches)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -39,6 +40,8 @@ type Facts struct {
 	Cluster string
 	// Version and Platform (os/arch) of the provider's API server; empty if not known yet.
 	Version, Platform string
+	// NoFeatures says that this cluster's API server does not know what features a node declares (Kubernetes before 1.36).
+	NoFeatures bool
 	// Connected says that the provider answers; otherwise Reason and Message say why not.
 	Connected       bool
 	Reason, Message string
@@ -57,10 +60,22 @@ func Status(old *corev1.NodeStatus, f Facts, now time.Time) (*corev1.NodeStatus,
 	status.DaemonEndpoints.KubeletEndpoint.Port = f.Port
 	status.Images = slices.Clone(f.Images)
 	info(&status.NodeInfo, f)
+	if f.Version != "" && !f.NoFeatures {
+		status.DeclaredFeatures = declared(f.Version)
+	}
 	for _, c := range wanted(f) {
 		setCondition(status, c, metav1.NewTime(now.Truncate(time.Second)))
 	}
 	return status, !apiequality.Semantic.DeepEqual(old, status)
+}
+
+// declared are the features that a node has which stands for a provider of this version: this cluster's API server refuses what
+// needs others. Of a running pod, providers resize what it has as a whole from 1.36 on.
+func declared(provider string) []string {
+	if v, err := version.ParseGeneric(provider); err != nil || v.LessThan(version.MustParseGeneric("1.36")) {
+		return nil
+	}
+	return []string{"InPlacePodLevelResourcesVerticalScaling"}
 }
 
 // info keeps what is known while the provider is away.

@@ -35,6 +35,7 @@ func TestStatus(t *testing.T) {
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "arm64",
 			OSImage: "cluster milan", ContainerRuntimeVersion: "liqo://milan"},
+		DeclaredFeatures: []string{"InPlacePodLevelResourcesVerticalScaling"},
 		Conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, ReasonReady, "the provider's API server answers"),
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, ReasonSufficientResources, "the provider grants resources"),
@@ -48,6 +49,30 @@ func TestStatus(t *testing.T) {
 	}
 	if _, changed := Status(got, facts(), noon.Add(time.Hour)); changed {
 		t.Error("the same facts change the status")
+	}
+}
+
+func TestDeclaredFeatures(t *testing.T) {
+	of := []string{"InPlacePodLevelResourcesVerticalScaling"}
+	for name, tc := range map[string]struct {
+		old     []string
+		version string
+		unknown bool
+		want    []string
+	}{
+		"a provider that resizes pods as a whole": {nil, "v1.36.0", false, of},
+		"a vendor's":                               {nil, "v1.37.1-gke.1200", false, of},
+		"a provider that does not":                 {of, "v1.35.9", false, nil},
+		"a provider that is not known yet":         {of, "", false, of},
+		"a provider that cannot be understood":     {nil, "milan", false, nil},
+		"an API server here that does not know it": {nil, "v1.36.0", true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := Status(&corev1.NodeStatus{DeclaredFeatures: tc.old}, facts(func(f *Facts) { f.Version, f.NoFeatures = tc.version, tc.unknown }), noon)
+			if diff := cmp.Diff(tc.want, got.DeclaredFeatures); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +60,8 @@ func (r refusal) pending() *corev1.PodCondition {
 		return nil
 	}
 	reason := corev1.PodReasonInfeasible
-	if r.reason == offloadingv1beta1.ReasonQuotaExceeded {
-		reason = corev1.PodReasonDeferred // there may be room later
+	if r.reason == offloadingv1beta1.ReasonQuotaExceeded || strings.Contains(r.message, offloadingv1beta1.ReasonCordoned+": ") {
+		reason = corev1.PodReasonDeferred // there may be room later, and a cordon ends
 	}
 	return &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason,
 		Message: corev1beta1.BoundMessage(r.message)}

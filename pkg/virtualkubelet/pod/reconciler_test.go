@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 )
@@ -280,6 +282,22 @@ func TestARefusedPod(t *testing.T) {
 	}
 }
 
+// V9: a pod that was admitted and gets no pod at the provider shows why.
+func TestAnAdmittedPodShowsWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.add(newPod("p", "uid-1"))
+	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
+		s.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: offloadingv1beta1.ReasonQuotaExceeded,
+			Message: "pods that were deleted and are still terminating hold cpu 3"}}
+	})
+	w.start()
+	w.offload()
+	w.eventually("the pod tells why", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonQuotaExceeded })
+	if got := w.pod("p").Status; got.Phase != corev1.PodPending || !strings.Contains(got.Message, "still terminating hold cpu 3") {
+		t.Errorf("status %+v", got)
+	}
+}
+
 func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 	w := newWorld(t)
 	w.addShadow("uid-1", func(s *offloadingv1beta1.ShadowPod) {
@@ -441,6 +459,57 @@ func TestARefusedSizeIsPending(t *testing.T) {
 	}
 	w.update(func(p *corev1.Pod) { request(p, "1") })
 	w.eventually("nothing is pending any more", func() bool { return pending() == nil })
+}
+
+// A size that is refused because of a cordon is deferred, and asked for again after a while until the cordon ends.
+func TestASizeThatACordonForbidsIsDeferred(t *testing.T) {
+	w := newWorld(t)
+	request := func(p *corev1.Pod, cpu string) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		p.Generation++
+	}
+	var cordoned atomic.Bool
+	var asked atomic.Int32
+	cordoned.Store(true)
+	w.provider()
+	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !cordoned.Load() || !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"2"`) {
+			return false, nil, nil
+		}
+		asked.Add(1)
+		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p",
+			errors.New(`admission webhook "shadowpods" denied the request: Cordoned: the provider lets no pod of this slice grow`))
+	})
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.update(func(p *corev1.Pod) { request(p, "2") })
+	pending := func() string {
+		for _, c := range w.pod("p").Status.Conditions {
+			if c.Type == corev1.PodResizePending {
+				return c.Reason
+			}
+		}
+		return ""
+	}
+	w.eventually("the new size is pending", func() bool { return pending() != "" })
+	if got := pending(); got != corev1.PodReasonDeferred {
+		t.Errorf("the new size is %s", got)
+	}
+	w.calm()
+	before := asked.Load()
+	result, err := reconcile.Result(w.r.reconcileWork(t.Context(), keyOf(w.pod("p"))))
+	if err != nil || result.RequeueAfter != reconcile.RefusedRetry || asked.Load() != before+1 {
+		t.Errorf("asked for %d times, again in %s, error %v", asked.Load()-before, result.RequeueAfter, err)
+	}
+	if w.calm(); asked.Load() != before+1 {
+		t.Errorf("at rest it is asked for %d times more", asked.Load()-before-1)
+	}
+	cordoned.Store(false)
+	w.r.work.Add(keyOf(w.pod("p")))
+	w.eventually("the ShadowPod has the new size", func() bool { return w.shadow("p").Spec.Pod.Containers[0].Resources.Requests.Cpu().Value() == 2 })
+	w.eventually("nothing is pending any more", func() bool { return pending() == "" })
 }
 
 func TestUses(t *testing.T) {

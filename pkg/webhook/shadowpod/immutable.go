@@ -5,11 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // whyImmutable returns why one specification may not follow another, or nothing if it may: as in a Pod, only images, a
 // shorter or new activeDeadlineSeconds, additional tolerations and ephemeral containers, and how much cpu and memory containers
-// have, may change.
+// and the pod as a whole have, may change.
 func whyImmutable(old, now *corev1.PodSpec) string {
 	if len(old.Containers) != len(now.Containers) || len(old.InitContainers) != len(now.InitContainers) {
 		return "containers cannot be added or removed"
@@ -20,15 +21,20 @@ func whyImmutable(old, now *corev1.PodSpec) string {
 	if why := whyNotAdded(old, now); why != "" {
 		return why
 	}
-	rest := now.DeepCopy()
+	rest, none := now.DeepCopy(), corev1.ResourceRequirements{}
 	for _, pair := range [][2][]corev1.Container{{old.Containers, rest.Containers}, {old.InitContainers, rest.InitContainers}} {
 		for i := range pair[1] {
-			if why := whyNotResized(&pair[0][i], &pair[1][i]); why != "" {
+			whose := fmt.Sprintf("container %q", pair[0][i].Name)
+			if why := whyNotResized(whose, pair[0][i].Resources, pair[1][i].Resources); why != "" {
 				return why
 			}
 			pair[1][i].Image, pair[1][i].Resources = pair[0][i].Image, pair[0][i].Resources
 		}
 	}
+	if why := whyNotResized("the pod", ptr.Deref(old.Resources, none), ptr.Deref(now.Resources, none)); why != "" {
+		return why
+	}
+	rest.Resources = old.Resources
 	rest.ActiveDeadlineSeconds, rest.Tolerations = old.ActiveDeadlineSeconds, old.Tolerations
 	rest.EphemeralContainers = old.EphemeralContainers
 	if !equality.Semantic.DeepEqual(old, rest) {
@@ -69,25 +75,25 @@ func whyNotAdded(old, now *corev1.PodSpec) string {
 	return ""
 }
 
-// whyNotResized returns why a container may not have these resources after those: as in a Pod that is resized in place, only cpu
-// and memory change, and none is taken away.
-func whyNotResized(old, now *corev1.Container) string {
-	if !equality.Semantic.DeepEqual(old.Resources.Claims, now.Resources.Claims) {
-		return fmt.Sprintf("the resource claims of container %q cannot be changed", old.Name)
+// whyNotResized returns why a container, or the pod, may not have these resources after those: as in a Pod that is resized in
+// place, only cpu and memory change, and none is taken away.
+func whyNotResized(whose string, old, now corev1.ResourceRequirements) string {
+	if !equality.Semantic.DeepEqual(old.Claims, now.Claims) {
+		return fmt.Sprintf("the resource claims of %s cannot be changed", whose)
 	}
-	for _, pair := range [][2]corev1.ResourceList{{old.Resources.Requests, now.Resources.Requests}, {old.Resources.Limits, now.Resources.Limits}} {
+	for _, pair := range [][2]corev1.ResourceList{{old.Requests, now.Requests}, {old.Limits, now.Limits}} {
 		for name := range pair[0] {
 			if _, there := pair[1][name]; !there {
-				return fmt.Sprintf("requests and limits of container %q cannot be removed", old.Name)
+				return fmt.Sprintf("requests and limits of %s cannot be removed", whose)
 			}
 		}
 		for name, after := range pair[1] {
 			before, there := pair[0][name]
 			switch same := there && after.Cmp(before) == 0; {
 			case !same && name != corev1.ResourceCPU && name != corev1.ResourceMemory:
-				return fmt.Sprintf("of the resources of container %q only cpu and memory can be changed", old.Name)
+				return fmt.Sprintf("of the resources of %s only cpu and memory can be changed", whose)
 			case after.Sign() < 0:
-				return fmt.Sprintf("the %s of container %q is negative", name, old.Name)
+				return fmt.Sprintf("the %s of %s is negative", name, whose)
 			}
 		}
 	}

@@ -150,7 +150,8 @@ func whyUnchangeable(old, shadow *offloadingv1beta1.ShadowPod, consumer, user st
 	return whyImmutable(&old.Spec.Pod, &shadow.Spec.Pod)
 }
 
-// sameResources tells whether the containers of a specification have the same resources as those of another one that may follow it.
+// sameResources tells whether the containers of a specification, and all of them together, have the same resources as those of
+// another one that may follow it.
 func sameResources(old, now *corev1.PodSpec) bool {
 	for _, pair := range [][2][]corev1.Container{{old.Containers, now.Containers}, {old.InitContainers, now.InitContainers}} {
 		for i := range pair[1] {
@@ -159,7 +160,7 @@ func sameResources(old, now *corev1.PodSpec) bool {
 			}
 		}
 	}
-	return true
+	return equality.Semantic.DeepEqual(old.Resources, now.Resources)
 }
 
 // grows tells whether a specification takes more of anything than the one before it.

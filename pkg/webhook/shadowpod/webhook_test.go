@@ -223,6 +223,12 @@ func limiting(name corev1.ResourceName, quantity string) func(*offloadingv1beta1
 	}
 }
 
+func together(name corev1.ResourceName, quantity string) func(*offloadingv1beta1.ShadowPod) {
+	return func(s *offloadingv1beta1.ShadowPod) {
+		s.Spec.Pod.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(quantity)}}
+	}
+}
+
 // V9: growing pods share the grant with the others.
 func TestPodsThatGrowShareTheGrant(t *testing.T) {
 	w := newWebhook(t, false)
@@ -306,7 +312,14 @@ func TestUpdate(t *testing.T) {
 		"V9: too much that was not there": {func(s *offloadingv1beta1.ShadowPod) {
 			s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{}
 		}, requesting("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
-		"V9: a request of what was not granted": {nil, requesting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"V9: a request of what was not granted":     {nil, requesting("memory", "1Gi"), same, "QuotaExceeded: the provider granted no memory"},
+		"resources of the pod":                      {nil, together("cpu", "2"), same, ""},
+		"V9: more for the pod than what is granted": {nil, together("cpu", "3"), same, "QuotaExceeded: the provider's grant of cpu"},
+		"V9: more for the pod of something else":    {nil, together("hugepages-2Mi", "2Mi"), same, "PodRefused: of the resources of the pod only cpu"},
+		"V9: a negative request of the pod":         {nil, together("cpu", "-1"), same, "PodRefused: the cpu of the pod is negative"},
+		"less for the pod":                          {together("cpu", "2"), together("cpu", "1"), same, ""},
+		"V9: nothing for the pod any more": {together("cpu", "2"), func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Resources = nil }, same,
+			"PodRefused: requests and limits of the pod cannot be removed"},
 		"V9: something else that was not there": {nil, requesting("example.com/gpu", "1"), same, "PodRefused: of the resources of container \"c\" only cpu"},
 		"V9: more of something else":            {requesting("example.com/gpu", "1"), requesting("example.com/gpu", "2"), same, "PodRefused: of the resources of container \"c\" only cpu"},
 		"V12: another origin":                   {nil, func(s *offloadingv1beta1.ShadowPod) { s.Labels["offloading.liqo.io/origin"] = "naples" }, same, "PodRefused: the label offloading.liqo.io/origin cannot"},

@@ -166,3 +166,44 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		t.Error("the pod was made again")
 	}
 }
+
+// What a pod has as a whole is resized in place over both clusters, if the provider's node can do it; if not, that is told.
+func TestPodsAreResizedAsAWhole(t *testing.T) {
+	peered(t)
+	namespace := offloaded(t)
+	local := pod(namespace, "whole")
+	local.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities("cpu", "100m")}
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), local))
+	awaitPods(t, env.Milan, namespace, 1)
+	awaitPods(t, env.Rome, namespace, 1)
+	twin := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: local.Name}}
+	actuate(t, twin, "50m")
+	awaitPod(t, local, "the pod to show what its container has", func(p *corev1.Pod) bool {
+		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].Resources != nil
+	})
+	ask := func(cpu string) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"cpu":%q}}}}`, cpu)
+		_, err := env.Rome.Kube.CoreV1().Pods(namespace).Patch(t.Context(), local.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "resize")
+		fixture.Must(t, "resizing a pod to "+cpu, err)
+	}
+	ask("200m")
+	fixture.Await(t, fixture.Patience, "the refusal to be told", func(ctx context.Context) (bool, string) {
+		told := &corev1.EventList{}
+		err := env.Rome.Client.List(ctx, told, client.InNamespace(namespace))
+		for _, e := range told.Items {
+			if e.Reason == offloadingv1beta1.ReasonResizeFailed && strings.Contains(e.Message, "InPlacePodLevelResourcesVerticalScaling") {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprint(told.Items, err)
+	})
+	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: twin.Spec.NodeName}}
+	fixture.Must(t, "letting the provider's node resize pods as a whole", env.Milan.Client.Status().Patch(t.Context(), host,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"declaredFeatures":["InPlacePodLevelResourcesVerticalScaling"]}}`))))
+	ask("300m")
+	fixture.Await(t, fixture.Patience, "the remote pod to ask for as much", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		return err == nil && twin.Spec.Resources != nil && twin.Spec.Resources.Requests.Cpu().String() == "300m", fmt.Sprintf("%v, error %v", twin.Spec.Resources, err)
+	})
+}

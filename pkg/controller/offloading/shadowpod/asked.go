@@ -16,7 +16,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-// asked returns a digest of how much cpu and memory the containers of a specification ask for, the value
+// asked returns a digest of how much cpu and memory the containers of a specification, and all of them together, ask for, the value
 // of ResourcesAskedAnnotation. Amounts that are written in different ways have the same one.
 func asked(spec *corev1.PodSpec) string {
 	digest := sha256.New()
@@ -27,6 +27,10 @@ func asked(spec *corev1.PodSpec) string {
 			writeAmounts(digest, containers[i].Resources.Requests)
 			writeAmounts(digest, containers[i].Resources.Limits)
 		}
+	}
+	if spec.Resources != nil {
+		writeAmounts(digest, spec.Resources.Requests)
+		writeAmounts(digest, spec.Resources.Limits)
 	}
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }

@@ -22,6 +22,8 @@ func TestTheDigestOfWhatIsAsked(t *testing.T) {
 	spec := func(requests, limits corev1.ResourceList) *corev1.PodSpec {
 		return &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}}
 	}
+	together := spec(amounts("cpu", "1", "memory", "1Gi"), nil)
+	together.Resources = &corev1.ResourceRequirements{Limits: amounts("cpu", "1")}
 	of := asked(spec(amounts("cpu", "1", "memory", "1Gi"), nil))
 	for name, tc := range map[string]struct {
 		other *corev1.PodSpec
@@ -34,6 +36,7 @@ func TestTheDigestOfWhatIsAsked(t *testing.T) {
 		"more memory":                  {spec(amounts("cpu", "1", "memory", "2Gi"), nil), false},
 		"a limit":                      {spec(amounts("cpu", "1", "memory", "1Gi"), amounts("cpu", "1")), false},
 		"a limit instead of a request": {spec(amounts("cpu", "1"), amounts("memory", "1Gi")), false},
+		"a limit of the pod":           {together, false},
 		"a request of nothing":         {spec(amounts("memory", "1Gi"), nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,13 +23,15 @@ import (
 
 // claims are the shares of the grants that ShadowPods with a Pod hold, and Pods whose ShadowPod is gone before them. The webhooks
 // count as well, but each replica for itself, so that together they may admit more than was granted. Only one process runs this
-// controller: what it does not find room for gets no Pod.
+// controller: what it does not find room for gets no Pod. Nobody locks them while an API server is asked: that may take its time,
+// and they are those of all tenants.
 type claims struct {
 	mu     sync.Mutex
 	loaded bool
 	ledger *capacity.Ledger
-	// holders are the ShadowPods in the ledger.
-	holders map[types.NamespacedName]holder
+	// holders are the ShadowPods in the ledger. Whoever looked something up about one without the lock goes on only if it is still
+	// the same: each claim makes another one.
+	holders map[types.NamespacedName]*holder
 	// waiting are the ShadowPods that found no room, by their user; woken receives those that may find some now.
 	waiting map[string]map[types.NamespacedName]bool
 	woken   chan event.GenericEvent
@@ -40,11 +42,16 @@ type holder struct {
 	uid    types.UID
 	user   string
 	amount corev1.ResourceList
+	// accepted is what was asked for last and accepted. The Pod may have less, because the provider's admission or autoscaler took
+	// it, and may be given it back at any time.
+	accepted corev1.ResourceList
+	// making says that a Pod is being made for it just now: that there is none does not mean that none comes.
+	making bool
 }
 
 func newClaims() *claims {
 	// Nothing is reserved: what fits is entered at once.
-	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]holder{},
+	return &claims{ledger: capacity.NewLedger(0), holders: map[types.NamespacedName]*holder{},
 		waiting: map[string]map[types.NamespacedName]bool{}, woken: make(chan event.GenericEvent, queue)}
 }
 
@@ -55,8 +62,6 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	if !r.Enforce || user == "" {
 		return nil
 	}
-	r.claims.mu.Lock()
-	defer r.claims.mu.Unlock()
 	if err := r.loadClaims(ctx); err != nil {
 		return err
 	}
@@ -68,30 +73,35 @@ func (r *reconciler) claim(ctx context.Context, shadow *offloadingv1beta1.Shadow
 		return err
 	}
 	refusal := r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
-	if refusal != nil {
-		// Somebody may have gone without this controller having looked at it yet.
-		if err := r.sweep(ctx, user); err != nil {
-			return err
-		}
-		refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now())
+	if refusal == nil {
+		return nil
 	}
-	if refusal != nil {
-		r.claims.await(client.ObjectKeyFromObject(shadow), user)
-		return reconcile.Refuse(refusal.Reason, refusal)
+	// Somebody may have gone without this controller having looked at it yet.
+	left, err := r.sweep(ctx, user)
+	if err != nil {
+		return err
 	}
-	if r.claims.unwait(client.ObjectKeyFromObject(shadow)); pod == nil {
-		r.claims.wake(user)
+	r.claims.await(client.ObjectKeyFromObject(shadow), user)
+	if refusal = r.claims.fit(shadow, pod, user, grant, r.Clock.Now()); refusal == nil {
+		return nil
 	}
-	return nil
+	if refusal.Reason == offloadingv1beta1.ReasonQuotaExceeded && grant != nil {
+		refusal.Message += terminating(left)
+	}
+	return reconcile.Refuse(refusal.Reason, refusal)
 }
 
 // fit enters a ShadowPod with what it asks for, if the grant has room for what it does not hold already. Without a grant (nil) what
 // is held stays and nothing comes to it. What its Pod (nil: none) still has of another size stays entered as well; see settle.
-// The caller locks.
 func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user string, grant *offloadingv1beta1.QuotaSpec, now time.Time) *capacity.Refusal {
 	key, amount := client.ObjectKeyFromObject(shadow), capacity.PodRequests(&shadow.Spec.Pod)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	held := c.holders[key]
-	has := held.uid == shadow.UID
+	has := held != nil && held.uid == shadow.UID
+	if !has {
+		held = &holder{}
+	}
 	var refusal *capacity.Refusal
 	switch {
 	case grant == nil:
@@ -107,42 +117,52 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	if refusal != nil {
 		return refusal
 	}
-	if has {
-		amount = capacity.Larger(held.amount, amount)
-	}
+	next := &holder{uid: shadow.UID, user: user, amount: capacity.Larger(held.amount, amount), accepted: amount, making: pod == nil}
 	if pod != nil {
-		amount = capacity.Larger(amount, capacity.Taken(&shadow.Spec.Pod, pod))
+		next.accepted, next.amount = held.accepted, capacity.Larger(next.amount, capacity.Taken(&shadow.Spec.Pod, pod))
 	}
-	c.hold(shadow, user, amount)
+	c.enter(key, next)
+	if c.unwait(key); pod == nil {
+		c.wake(user)
+	}
 	return nil
 }
 
-// settle brings the claim of a ShadowPod to what its Pod has, or still has, when nothing is to be resized any more. It becomes
-// smaller on the API server's word only: the cache may be older than the last resize.
-func (r *reconciler) settle(ctx context.Context, s *scope) error {
+// made says that no Pod is being made any more for a ShadowPod: what the API server shows is what there is.
+func (c *claims) made(shadow *offloadingv1beta1.ShadowPod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.holders[client.ObjectKeyFromObject(shadow)]; held != nil {
+		held.making = false
+	}
+}
+
+// settle brings the claim of a ShadowPod to what was asked for and accepted, or to what its Pod has, or still has, if that is more,
+// when nothing is to be resized any more. accepted says that this is what the ShadowPod asks for now, and not something before it.
+// A claim becomes smaller on the API server's word only: the cache may be older than the last resize.
+func (r *reconciler) settle(ctx context.Context, s *scope, accepted bool) error {
 	key := client.ObjectKeyFromObject(s.shadow)
-	r.claims.mu.Lock()
-	held := r.claims.holders[key]
-	r.claims.mu.Unlock()
-	if held.uid != s.shadow.UID {
+	held := r.claims.at(key)
+	if held == nil || held.uid != s.shadow.UID {
 		return nil
 	}
-	taken := capacity.Taken(&s.shadow.Spec.Pod, s.pod)
-	if !covers(taken, held.amount) {
+	next := *held
+	if accepted {
+		next.accepted = capacity.PodRequests(&s.shadow.Spec.Pod)
+	}
+	next.amount = capacity.Larger(next.accepted, capacity.Taken(&s.shadow.Spec.Pod, s.pod))
+	if !covers(next.amount, held.amount) {
 		pod, err := r.pod(ctx, r.Live, key)
 		if err != nil {
 			return err
 		}
-		if pod == nil || pod.UID != s.pod.UID {
+		const annotation = offloadingv1beta1.ResourcesAskedAnnotation
+		if pod == nil || pod.UID != s.pod.UID || pod.Annotations[annotation] != s.pod.Annotations[annotation] {
 			return nil // its event brings us back
 		}
-		taken = capacity.Taken(&s.shadow.Spec.Pod, pod)
+		next.amount = capacity.Larger(next.accepted, capacity.Taken(&s.shadow.Spec.Pod, pod))
 	}
-	r.claims.mu.Lock()
-	defer r.claims.mu.Unlock()
-	if r.claims.holders[key].uid == s.shadow.UID {
-		r.claims.hold(s.shadow, held.user, taken)
-	}
+	r.claims.replace(key, held, &next)
 	return nil
 }
 
@@ -171,8 +191,10 @@ func (r *reconciler) grant(ctx context.Context, shadow *offloadingv1beta1.Shadow
 	return &offloadingv1beta1.QuotaSpec{User: found.Spec.User, Resources: found.Spec.Resources}, nil
 }
 
-// loadClaims gives those a claim, once, that had a Pod before this process ran the controller.
+// loadClaims gives those a claim, once, that had a Pod before this process ran the controller. It reads nothing but caches.
 func (r *reconciler) loadClaims(ctx context.Context) error {
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
 	if r.claims.loaded {
 		return nil
 	}
@@ -197,12 +219,16 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		if Terminal(shadow.Status.Phase) || pod == nil && shadow.Status.Phase == "" {
 			continue
 		}
-		amount := capacity.PodRequests(&shadow.Spec.Pod)
+		accepted := capacity.PodRequests(&shadow.Spec.Pod)
+		amount := accepted
 		if pod != nil && shadow.Generation > 1 {
-			// A resize may have been refused.
-			amount = capacity.Taken(&shadow.Spec.Pod, pod)
+			if pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] != asked(&shadow.Spec.Pod) {
+				accepted = nil // a resize was refused, or is still to be made; what was accepted before it is not known
+			}
+			amount = capacity.Larger(accepted, capacity.Taken(&shadow.Spec.Pod, pod))
 		}
-		r.claims.hold(shadow, shadow.Labels[offloadingv1beta1.CreatorUserLabel], amount)
+		r.claims.enter(client.ObjectKeyFromObject(shadow),
+			&holder{uid: shadow.UID, user: shadow.Labels[offloadingv1beta1.CreatorUserLabel], accepted: accepted, amount: amount})
 	}
 	r.claims.enterLeft(pods.Items, living)
 	r.claims.loaded = true
@@ -215,7 +241,7 @@ func (c *claims) enterLeft(pods []corev1.Pod, living map[types.UID]bool) {
 		pod := &pods[i]
 		user := pod.Annotations[offloadingv1beta1.CreatorUserAnnotation]
 		if owner := ownerOf(pod); !living[owner] && user != "" && !Terminal(pod.Status.Phase) {
-			c.enter(client.ObjectKeyFromObject(pod), holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
+			c.enter(client.ObjectKeyFromObject(pod), &holder{uid: owner, user: user, amount: capacity.Taken(&pod.Spec, pod)})
 		}
 	}
 }
@@ -228,80 +254,24 @@ func ownerOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// runs tells whether the Pod is there still that a claim is for. How long a Pod takes to go is up to its user; until then it has
-// what it has. A Pod that the cache does not show may be new.
-func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h holder) (bool, error) {
-	pod, err := r.pod(ctx, r.Client, key)
-	if err == nil && pod == nil {
-		pod, err = r.pod(ctx, r.Live, key)
-	}
-	if err != nil || pod == nil || Terminal(pod.Status.Phase) {
-		return false, err
-	}
-	owner := ownerOf(pod)
-	return owner == h.uid || owner == "" && pod.Labels[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod, nil
+// at returns the claim of a name, nil if there is none.
+func (c *claims) at(key types.NamespacedName) *holder {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holders[key]
 }
 
-// leave ends the claim of a ShadowPod that is gone, if its Pod is gone as well or has finished. If not, the Pod's end brings us back.
-func (r *reconciler) leave(ctx context.Context, key types.NamespacedName) error {
-	r.claims.mu.Lock()
-	r.claims.unwait(key)
-	held, found := r.claims.holders[key]
-	r.claims.mu.Unlock()
-	if !found {
-		return nil
+// replace puts a claim (nil: none) in the place of the one that was looked at, if that one is still there.
+func (c *claims) replace(key types.NamespacedName, held, next *holder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.holders[key] != held:
+	case next == nil:
+		c.forget(key)
+	default:
+		c.enter(key, next)
 	}
-	if runs, err := r.runs(ctx, key, held); err != nil || runs {
-		return err
-	}
-	r.claims.mu.Lock()
-	defer r.claims.mu.Unlock()
-	if r.claims.holders[key].uid == held.uid {
-		r.claims.forget(key)
-	}
-	return nil
-}
-
-// succeed ends the claim of an earlier ShadowPod of the name, whose Pod has to be gone for that. The caller locks.
-func (r *reconciler) succeed(ctx context.Context, shadow *offloadingv1beta1.ShadowPod) error {
-	key := client.ObjectKeyFromObject(shadow)
-	held, found := r.claims.holders[key]
-	if !found || held.uid == shadow.UID {
-		return nil
-	}
-	runs, err := r.runs(ctx, key, held)
-	if err != nil {
-		return err
-	}
-	if runs {
-		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for an earlier pod of this name to go", lag)
-	}
-	r.claims.forget(key)
-	return nil
-}
-
-// sweep ends the claims of a user's ShadowPods that are finished, or gone with their Pods.
-func (r *reconciler) sweep(ctx context.Context, user string) error {
-	for key, holder := range r.claims.holders {
-		if holder.user != user {
-			continue
-		}
-		var live offloadingv1beta1.ShadowPod
-		if err := r.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading ShadowPod %s: %w", key, err)
-		}
-		runs := false
-		if live.UID != holder.uid {
-			var err error
-			if runs, err = r.runs(ctx, key, holder); err != nil {
-				return err
-			}
-		}
-		if !runs && (live.UID != holder.uid || Terminal(live.Status.Phase)) {
-			r.claims.forget(key)
-		}
-	}
-	return nil
 }
 
 // release ends the claim of a ShadowPod.
@@ -311,13 +281,8 @@ func (c *claims) release(key types.NamespacedName) {
 	c.forget(key)
 }
 
-// hold enters a ShadowPod with what it takes. The caller locks.
-func (c *claims) hold(shadow *offloadingv1beta1.ShadowPod, user string, amount corev1.ResourceList) {
-	c.enter(client.ObjectKeyFromObject(shadow), holder{uid: shadow.UID, user: user, amount: amount})
-}
-
 // enter makes a claim the one of its name. The caller locks.
-func (c *claims) enter(key types.NamespacedName, h holder) {
+func (c *claims) enter(key types.NamespacedName, h *holder) {
 	c.holders[key] = h
 	c.ledger.Observe(key, capacity.Entry{User: h.user, Amount: h.amount})
 }

@@ -2,14 +2,17 @@ package shadowpod
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -65,6 +68,43 @@ func TestAPodThatDoesNotGoKeepsItsShare(t *testing.T) {
 				t.Errorf("when it has finished: %s", diff)
 			}
 		})
+	}
+}
+
+// V9: admission counts a ShadowPod no longer that is gone: the next one is admitted, and told what it waits for.
+func TestWhoIsAdmittedTooEarlyIsToldWhatHoldsTheRoom(t *testing.T) {
+	w := enforcing(t, "4", asking("a", "2"), asking("b", "1"), asking("c", "1"), asking("d", "1"))
+	told := events.NewFakeRecorder(10)
+	w.reconciler.Events = told
+	w.run("a", "b", "c")
+	w.leaveBehind("a")
+	w.leaveBehind("b")
+	w.run("a", "b", "d")
+	var d offloadingv1beta1.ShadowPod
+	if err := w.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "d"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the provider's grant of cpu is used up: requested 1, used 4 of 4; delete pods, or ask for more in the ResourceSlice; " +
+		"pods that were deleted and are still terminating hold cpu 3, pods 2"
+	if ready := meta.FindStatusCondition(d.Status.Conditions, "Ready"); ready == nil || ready.Reason != offloadingv1beta1.ReasonQuotaExceeded || ready.Message != want {
+		t.Errorf("it is told %v", ready)
+	}
+	for len(told.Events) > 0 {
+		<-told.Events
+	}
+	w.ask("c", "2")
+	w.run("c")
+	select {
+	case event := <-told.Events:
+		if !strings.Contains(event, want) {
+			t.Errorf("of another size it is told %q", event)
+		}
+	default:
+		t.Error("nothing is told of another size")
+	}
+	w.change("b", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	if diff := cmp.Diff(map[string]string{"d": "runs"}, w.run("d")); diff != "" {
+		t.Errorf("when one of them has finished: %s", diff)
 	}
 }
 

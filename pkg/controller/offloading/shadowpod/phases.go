@@ -89,6 +89,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	}
 	pod := build(s.shadow)
 	err := r.Create(ctx, pod)
+	r.claims.made(s.shadow)
 	switch {
 	case err == nil:
 		s.pod = pod

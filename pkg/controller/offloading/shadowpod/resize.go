@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -32,9 +33,10 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	if before != now {
 		resized(changed.Spec.Containers, s.shadow.Spec.Pod.Containers)
 		resized(changed.Spec.InitContainers, s.shadow.Spec.Pod.InitContainers)
+		together(&changed.Spec, s.shadow.Spec.Pod.Resources)
 	}
 	if equality.Semantic.DeepEqual(s.pod.Spec, changed.Spec) {
-		if err := r.settle(ctx, s); err != nil {
+		if err := r.settle(ctx, s, true); err != nil {
 			return err
 		}
 		if known && before != now {
@@ -47,7 +49,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	}
 	err := r.claim(ctx, s.shadow, s.pod)
 	if err == nil {
-		err = supported(r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{})))
+		err = r.patchSize(ctx, s.pod, changed)
 	}
 	switch class := reconcile.Classify(err); {
 	case err == nil:
@@ -55,12 +57,39 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	case class == reconcile.Refused || class == reconcile.Terminal:
 		s.decision.After = reconcile.RefusedRetry
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonResizeFailed, "Resize", "%s", conditions.Bound(err.Error()))
-		return r.settle(ctx, s)
+		return r.settle(ctx, s, false)
 	case client.IgnoreNotFound(err) == nil:
 		return nil
 	default:
 		return fmt.Errorf("resizing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
+}
+
+// patchSize resizes a Pod; changed becomes what the API server made of it. One that does not resize what a pod has as a whole
+// (Kubernetes before 1.36) may drop that without a word.
+func (r *reconciler) patchSize(ctx context.Context, pod, changed *corev1.Pod) error {
+	wanted := changed.Spec.Resources.DeepCopy()
+	err := supported(r.SubResource("resize").Patch(ctx, changed, client.StrategicMergeFrom(pod, client.MergeFromWithOptimisticLock{})))
+	if err != nil || wanted == nil {
+		return err
+	}
+	got := ptr.Deref(changed.Spec.Resources, corev1.ResourceRequirements{})
+	if lacksAny(got.Requests, wanted.Requests) || lacksAny(got.Limits, wanted.Limits) {
+		return reconcile.Refuse(offloadingv1beta1.ReasonResizeFailed,
+			errors.New("the provider's Kubernetes cannot resize in place what a pod has as a whole (spec.resources)"))
+	}
+	return nil
+}
+
+// lacksAny tells whether one list has no amount at all of something that another one has. What the amounts are is the provider's
+// admission's matter.
+func lacksAny(list, wanted corev1.ResourceList) bool {
+	for name := range wanted {
+		if _, there := list[name]; !there {
+			return true
+		}
+	}
+	return false
 }
 
 // supported tells an API server that has no resize of pods (Kubernetes before 1.33) from one that does not have the Pod: the first
@@ -70,6 +99,19 @@ func supported(err error) error {
 		return reconcile.Refuse(offloadingv1beta1.ReasonResizeFailed, errors.New("the provider's Kubernetes cannot resize pods in place"))
 	}
 	return err
+}
+
+// together brings the amounts of cpu and memory that a specification asks for as a whole into a Pod.
+func together(pod *corev1.PodSpec, wants *corev1.ResourceRequirements) {
+	if wants == nil {
+		return
+	}
+	has := ptr.Deref(pod.Resources, corev1.ResourceRequirements{})
+	overlay(&has.Requests, wants.Requests)
+	overlay(&has.Limits, wants.Limits)
+	if len(has.Requests)+len(has.Limits) > 0 {
+		pod.Resources = &has
+	}
 }
 
 // resized brings the amounts of cpu and memory that one list of containers asks for into another. What only the Pod has belongs

@@ -184,6 +184,37 @@ func TestACacheThatLagsFreesNothing(t *testing.T) {
 	}
 }
 
+// V9: what a provider's admission or autoscaler takes from a resized Pod, it may give back: it is not granted a second time, until
+// the ShadowPod asks for less.
+func TestWhatTheProviderLoweredStaysClaimed(t *testing.T) {
+	for name, happen := range map[string]func(*world){
+		"in one go":      func(*world) {},
+		"over a restart": func(w *world) { newWorldFrom(w) },
+		"a larger size is refused after it": func(w *world) {
+			w.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 3"))
+			w.ask("a", "3500m")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := enforcing(t, "4", asking("a", "1"), asking("b", "2"))
+			w.run("a")
+			w.ask("a", "3")
+			w.run("a", "a")
+			w.bear("a", "1", nil)
+			w.run("a")
+			happen(w)
+			if diff := cmp.Diff(map[string]string{"a": "runs", "b": "QuotaExceeded"}, w.run("a", "b")); diff != "" {
+				t.Error(diff)
+			}
+			w.refuse = nil
+			w.ask("a", "2")
+			if diff := cmp.Diff(map[string]string{"a": "runs", "b": "runs"}, w.run("a", "a", "b")); diff != "" || w.has("a") != "2" {
+				t.Errorf("when less is asked for, and the Pod has %s: %s", w.has("a"), diff)
+			}
+		})
+	}
+}
+
 // What only the Pod has belongs to the provider, and a ShadowPod that never changed changes nothing.
 func TestWhatTheProviderGaveStays(t *testing.T) {
 	w := newWorld(t, asking("a", "1"))

@@ -11,8 +11,10 @@ import (
 // queue is how many ShadowPods may be woken before the controller takes notice; more try again by themselves, only later.
 const queue = 1024
 
-// await notes that a ShadowPod found no room. The caller locks.
+// await notes that a ShadowPod found no room.
 func (c *claims) await(key types.NamespacedName, user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.waiting[user] == nil {
 		c.waiting[user] = map[types.NamespacedName]bool{}
 	}
@@ -31,6 +33,14 @@ func (c *claims) wake(user string) {
 		}
 		return
 	}
+}
+
+// leaving returns the claim of a ShadowPod that is gone, nil if there is none, and lets it wait for room no longer.
+func (c *claims) leaving(key types.NamespacedName) *holder {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unwait(key)
+	return c.holders[key]
 }
 
 // unwait forgets that a ShadowPod found no room. The caller locks.
