@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -121,14 +122,18 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonNotOurs,
 			fmt.Errorf("the Secret %s/%s was not made by Liqo: remove or rename it", r.Namespace, r.Record))
 	}
+	owners, err := i.owners(r)
+	if err != nil {
+		return Certificate{}, err
+	}
 	if certificate, ok := i.recorded(record, r, public); ok {
-		return certificate, nil
+		return certificate, i.inherit(ctx, record, owners)
 	}
 	issued, name, err := i.sign(ctx, r, public)
 	if err != nil {
 		return Certificate{}, err
 	}
-	if err := i.store(ctx, record, r, issued); err != nil {
+	if err := i.store(ctx, record, r, owners, issued); err != nil {
 		return Certificate{}, err
 	}
 	if err := i.remove(ctx, name); err != nil {
@@ -154,28 +159,40 @@ func (i *Issuer) recorded(record *corev1.Secret, r Request, public crypto.Public
 	return Certificate{PEM: stored, RenewAt: at}, err == nil && !due
 }
 
-func (i *Issuer) store(ctx context.Context, record *corev1.Secret, r Request, issued []byte) error {
+// owners are the owner references of a record.
+func (i *Issuer) owners(r Request) ([]metav1.OwnerReference, error) {
+	gvk, err := i.Client.GroupVersionKindFor(r.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("recording a certificate: %w", err)
+	}
+	return []metav1.OwnerReference{{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: r.Owner.GetName(), UID: r.Owner.GetUID()}}, nil
+}
+
+// inherit gives the record of an earlier owner of the name to the present one, so that it does not go with the earlier one.
+func (i *Issuer) inherit(ctx context.Context, record *corev1.Secret, owners []metav1.OwnerReference) error {
+	if apiequality.Semantic.DeepEqual(record.OwnerReferences, owners) {
+		return nil
+	}
+	record = record.DeepCopy()
+	record.OwnerReferences = owners
+	return i.Secrets.Update(ctx, record)
+}
+
+func (i *Issuer) store(ctx context.Context, record *corev1.Secret, r Request, owners []metav1.OwnerReference, issued []byte) error {
 	data := map[string][]byte{authv1beta1.CSRKey: r.CSR, authv1beta1.CertificateKey: issued}
 	if record != nil {
 		record = record.DeepCopy()
-		record.Data = data
+		record.Data, record.OwnerReferences = data, owners
 		return i.Secrets.Update(ctx, record)
 	}
 	record = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Namespace, Name: r.Record,
+			Namespace: r.Namespace, Name: r.Record, OwnerReferences: owners,
 			Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: r.RemoteID},
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
-	gvk, err := i.Client.GroupVersionKindFor(r.Owner)
-	if err != nil {
-		return fmt.Errorf("recording a certificate: %w", err)
-	}
-	record.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: r.Owner.GetName(), UID: r.Owner.GetUID(),
-	}}
 	return i.Secrets.Create(ctx, record)
 }
 

@@ -236,6 +236,46 @@ func TestSignersThatMisbehave(t *testing.T) {
 	wantReason(t, err, authv1beta1.ReasonAuthParamsFailed)
 }
 
+// C2: a record goes with its owner. One of an earlier owner of the name would go with that one, and the certificate be issued again.
+func TestC2RecordOfAnEarlierOwner(t *testing.T) {
+	for name, key := range map[string]func(b *bench, before identity.KeyPair) identity.KeyPair{
+		"the same key": func(_ *bench, before identity.KeyPair) identity.KeyPair { return before },
+		"another key":  func(b *bench, _ identity.KeyPair) identity.KeyPair { return b.ca.Key() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			issue := func(r Request) {
+				t.Helper()
+				if _, err := b.Issue(t.Context(), r); err != nil {
+					wantReason(t, err, authv1beta1.ReasonCertificatePending)
+					b.sign(t, b.good)
+					if _, err = b.Issue(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := b.ca.Key()
+			issue(b.request(before))
+			again := b.tenant.DeepCopy()
+			again.UID = "again"
+			r := b.request(key(b, before))
+			r.Owner = again
+			issue(r)
+			record := &corev1.Secret{}
+			if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: r.Namespace, Name: r.Record}, record); err != nil {
+				t.Fatal(err)
+			}
+			if owners := record.OwnerReferences; len(owners) != 1 || owners[0].UID != "again" {
+				t.Errorf("the record is owned by %v", owners)
+			}
+			writes := b.writes
+			if issue(r); b.writes != writes {
+				t.Error("the second time writes")
+			}
+		})
+	}
+}
+
 func TestForeignRecordIsNotTouched(t *testing.T) {
 	b := newBench(t)
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: RecordName("tenant")}}
