@@ -10,5 +10,5 @@
 //   - "Not connected" is a value, not a time-out: Config and Clients return ErrNotConnected only before the first usable
 //     credentials; afterwards State tells whether the peer answers. It is lost after several probes in a row without an
 //     answer and regained with the first answer, so that one lost packet changes nothing.
-//   - Subscribers are called, one after the other, on each change of Connected, Reason or Epoch; they must not block.
+//   - Subscribers are called, one after the other, on each change of Connected, Reason, Epoch or ServerVersion; they must not block.
 package peer

@@ -166,7 +166,7 @@ func (p *Peer) State() State {
 	return p.state
 }
 
-// Subscribe has f called on each change of Connected, Reason or Epoch, not for the present state. Calls come one at a time
+// Subscribe has f called on each change of Connected, Reason, Epoch or ServerVersion, not for the present state. Calls come one at a time
 // and must not block. No call starts after cancel returned, except from within f itself.
 func (p *Peer) Subscribe(f func(State)) (cancel func()) {
 	p.mu.Lock()
@@ -193,7 +193,8 @@ func (p *Peer) change(update func(*State)) {
 	}
 	now := p.state
 	var calls []func(State)
-	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch {
+	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch ||
+		now.ServerVersion != before.ServerVersion {
 		for _, f := range p.subscribers {
 			calls = append(calls, f)
 		}
