@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/peer"
 )
 
 // Reasons of the node's conditions.
@@ -39,7 +40,7 @@ type Facts struct {
 	Cluster string
 	// Version and Platform (os/arch) of the provider's API server; empty if not known yet.
 	Version, Platform string
-	// Connected says that the provider answers; otherwise Reason and Message say why not.
+	// Connected says that the provider answers; otherwise Reason and Message say why not. If it asks for fewer requests they say so.
 	Connected       bool
 	Reason, Message string
 }
@@ -85,6 +86,9 @@ func wanted(f Facts) []corev1.NodeCondition {
 		pressure = corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: ReasonInsufficientResources,
 			Message: "the provider grants no CPU or no memory"}
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, pressure.Reason, pressure.Message
+	}
+	if f.Connected && sufficient && f.Reason == peer.ReasonThrottled {
+		ready.Reason, ready.Message = f.Reason, conditions.Bound(f.Message)
 	}
 	if !f.Connected {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, f.Reason, conditions.Bound(f.Message)
