@@ -66,7 +66,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	view := p.ready()
 	switch {
 	case view == nil && t.wanted == nil && !p.isOpen():
-		return nil
+		return t.bringBack(ctx, nil) // What came back before a restart may still be there.
 	case view == nil:
 		return p.unready()
 	case p.kind().WriteOnly():
