@@ -120,7 +120,7 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 		if err != nil {
 			return err
 		}
-		d := t.decide(live)
+		d := t.compare(live)
 		if d.action == leave {
 			// A create of ours whose answer was lost.
 			t.remember(live)

@@ -64,6 +64,31 @@ func TestA7APeerThatOnlyThrottles(t *testing.T) {
 	}
 }
 
+// A7: a peer that throttles every probe, for a second each, answers nevertheless.
+func TestA7AThrottledPeerIsNotLost(t *testing.T) {
+	s := newServer(t)
+	p, states := start(t, StaticSource(s.kubeconfig(t, nil)))
+	await(t, states, "connected", connected)
+	s.mu.Lock()
+	s.status, s.after = http.StatusTooManyRequests, "1"
+	s.mu.Unlock()
+	await(t, states, "throttled", func(state State) bool { return state.Reason == ReasonThrottled })
+	for len(s.arrived) > 0 {
+		<-s.arrived
+	}
+	for range failuresToLose + 1 {
+		<-s.arrived
+	}
+	if state := p.State(); !state.Connected || state.Reason != ReasonThrottled {
+		t.Errorf("the state is %+v", state)
+	}
+	s.answer(http.StatusOK)
+	<-s.arrived
+	if state := p.State(); !state.Connected {
+		t.Errorf("the state is %+v", state)
+	}
+}
+
 // answers is a server that asks for patience until a moment, and records when it was asked for what.
 type answers struct {
 	mu    sync.Mutex

@@ -136,7 +136,8 @@ func (p *Peer) probe(ctx context.Context) {
 func (p *Peer) ask(ctx context.Context, clients Clients) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.ProbeTimeout)
 	defer cancel()
-	body, err := clients.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	// No retries: waiting out a 429 would look like no answer at all.
+	body, err := clients.Kube.Discovery().RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Raw()
 	if err != nil {
 		return "", err
 	}
