@@ -40,6 +40,8 @@ func (c *connections) State(clusterID string) (connected bool, reason, message s
 	defer c.mu.Unlock()
 	state, known := c.states[clusterID]
 	switch {
+	case state.Connected && state.Reason == peer.ReasonThrottled:
+		return true, corev1beta1.ReasonRemoteThrottled, state.Message, true
 	case state.Connected:
 		return true, "", "", true
 	case !known || !state.Lost():

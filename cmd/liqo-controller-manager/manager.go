@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +30,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/kube/servingcert"
 )
@@ -184,6 +186,7 @@ func cacheOptions() cache.Options {
 			&corev1.Pod{}:                {Label: shadowPods},
 			&discoveryv1.EndpointSlice{}: {Label: shadowEndpointSlices},
 			&appsv1.Deployment{}:         {Label: virtualKubelets},
+			&networkingv1.Ingress{}:      {Transform: ingressstatus.Strip},
 		},
 	}
 }

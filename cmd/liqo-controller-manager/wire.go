@@ -15,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
+	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
 	"liqo.io/liqo/pkg/controller/offloading/nodefailure"
@@ -157,6 +158,9 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				return nil
 			}
 			return nodefailure.Register(mgr, nodefailure.Options{})
+		},
+		"ingressstatus": func() error {
+			return ingressstatus.Register(mgr, ingressstatus.Options{Namespace: env.namespace})
 		},
 		"podlog": func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"shadowendpointslice": func() error {

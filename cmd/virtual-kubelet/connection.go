@@ -33,6 +33,8 @@ func (p mirrorPeer) State() (connected bool, epoch int64) {
 	return s.Connected, s.Epoch
 }
 
+func (p mirrorPeer) Version() string { return p.Peer.State().ServerVersion }
+
 func (p mirrorPeer) Subscribe(f func()) (cancel func()) {
 	return p.Peer.Subscribe(func(peer.State) { f() })
 }

@@ -17,7 +17,7 @@ import (
 func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 	now := t.options().Clock.Now()
 	live, believed := t.state.newest(cached, now)
-	d := t.decide(live)
+	d := t.compare(live)
 	if d.action == leave {
 		if believed > 0 {
 			t.enqueueAfter(t.name, believed)
@@ -120,7 +120,7 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 		if err != nil {
 			return err
 		}
-		d := t.decide(live)
+		d := t.compare(live)
 		if d.action == leave {
 			// A create of ours whose answer was lost.
 			t.remember(live)
@@ -148,13 +148,15 @@ func (t *task) remoteKey() client.ObjectKey {
 
 // change patches the live object.
 func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live reflection.Object) error {
+	if known, err := t.tryDropped(ctx, c, d, live); known || err != nil {
+		return err
+	}
 	var manager string
 	drifted := t.drifted()
 	if drifted {
 		manager = t.meddler(ctx, c, d.changes)
 	}
-	list := append(testOwner(t.options().Home, t.options().Remote), testLive(live), testOrigin(t.wanted))
-	answer, err := t.patch(ctx, c, append(list, steps(d.changes, true)...))
+	answer, err := t.patch(ctx, c, t.stepsTo(d, live))
 	switch {
 	case err == nil:
 		t.remember(answer)

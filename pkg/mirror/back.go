@@ -96,20 +96,37 @@ func (t *task) writeBack(ctx context.Context, now, updated reflection.Object) er
 	return nil
 }
 
-// speaker is the field manager of what comes back. Each provider has its own, so that none writes over what another one says.
-func (t *task) speaker() string { return FieldManager + "/" + t.options().Remote }
+// Speaker is the field manager of what comes back from a provider. Each provider has its own, so that none writes over what another
+// one says.
+func Speaker(provider string) string { return FieldManager + "/" + provider }
 
-// speakers tells from the record of managed fields whether what comes back was written by us, and who else did, if anybody.
-// A record that cannot be read may stand for anything.
-func (t *task) speakers(local reflection.Object) (ours bool, other string) {
-	entries := local.GetManagedFields()
+// SpokenFor is the provider from which a field manager brings back; false if it is none of ours.
+func SpokenFor(manager string) (provider string, ours bool) {
+	return strings.CutPrefix(manager, FieldManager+"/")
+}
+
+// Writers are the field managers that hold a field, by the record of managed fields. A record that cannot be read may stand for
+// anything.
+func Writers(object metav1.Object, field []string) []string {
+	var writers []string
+	entries := object.GetManagedFields()
 	for i := range entries {
-		switch {
-		case !holds(&entries[i], t.kind().BackField):
-		case entries[i].Manager == t.speaker():
+		if holds(&entries[i], field) {
+			writers = append(writers, cmp.Or(entries[i].Manager, "without a name"))
+		}
+	}
+	return writers
+}
+
+func (t *task) speaker() string { return Speaker(t.options().Remote) }
+
+// speakers tells whether what comes back was written by us, and who else did, if anybody.
+func (t *task) speakers(local reflection.Object) (ours bool, other string) {
+	for _, writer := range Writers(local, t.kind().BackField) {
+		if writer == t.speaker() {
 			ours = true
-		default:
-			other = cmp.Or(entries[i].Manager, "without a name")
+		} else {
+			other = writer
 		}
 	}
 	return ours, other

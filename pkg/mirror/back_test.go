@@ -228,6 +228,27 @@ func TestStatusGoesWithTheRemoteObject(t *testing.T) {
 	}
 }
 
+// What came back goes also if the virtual kubelet was away when its object was kept at home and removed at the provider.
+func TestStatusGoesAfterARestart(t *testing.T) {
+	inBubble(t, func(w *world) {
+		web := w.local.put(ingressObject("web")).(*networkingv1.Ingress)
+		w.start(ingressesOnly(true))
+		serve(w.remote, at(web), "192.0.2.1")
+		w.rest()
+		w.equal("addresses", []string{"192.0.2.1"}, w.served(web))
+		w.stop()
+		edit(w.local, web, func(i *networkingv1.Ingress) {
+			i.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
+		})
+		w.remote.drop(at(web))
+		w.local.took(false)
+		w.start(ingressesOnly(true))
+		w.pass(time.Minute)
+		w.equal("addresses", []string(nil), w.served(web))
+		w.equal("writes at home", []string{"status Ingress/" + here + "/web"}, w.local.took(false))
+	})
+}
+
 // Whoever keeps changing what comes back causes few writes, and the last word arrives in the end.
 func TestStatusThatKeepsChanging(t *testing.T) {
 	for name, change := range map[string]func(w *world, web *networkingv1.Ingress, i int){

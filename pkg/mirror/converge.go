@@ -66,7 +66,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	view := p.ready()
 	switch {
 	case view == nil && t.wanted == nil && !p.isOpen():
-		return nil
+		return t.bringBack(ctx, nil) // What came back before a restart may still be there.
 	case view == nil:
 		return p.unready()
 	case p.kind().WriteOnly():
@@ -108,7 +108,7 @@ func (t *task) translate(ctx context.Context) error {
 	if result.Apply == nil && result.Skip == nil {
 		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
 	}
-	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t", t.local.GetUID(), t.local.GetResourceVersion(), generation, in.Referenced)
+	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t/%s", t.local.GetUID(), t.local.GetResourceVersion(), generation, in.Referenced, t.options().Peer.Version())
 	if t.parent != nil {
 		t.fingerprint += fmt.Sprintf("/%s/%s", t.parent.GetUID(), t.parent.GetResourceVersion())
 	}

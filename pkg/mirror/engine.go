@@ -35,6 +35,8 @@ type Engine struct {
 	provider     reflection.Provider
 	// throttled is until when the provider asked to be left alone.
 	throttled time.Time
+	// version of the provider's API server, as last seen.
+	version string
 	// generation counts the changes of settings that Translate depends on.
 	generation int64
 }
@@ -83,6 +85,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.mu.Unlock()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", e.options.Remote))
 	_, epoch := e.options.Peer.State()
+	e.refit()
 	cancel := e.options.Peer.Subscribe(e.poke)
 	defer cancel()
 	var group sync.WaitGroup
@@ -117,6 +120,7 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 		case <-again:
 			refresh()
 		case <-e.wake:
+			e.refit()
 			connected, now := e.options.Peer.State()
 			if now != epoch {
 				epoch = now

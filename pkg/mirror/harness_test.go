@@ -34,6 +34,7 @@ type fakePeer struct {
 	client      client.WithWatch
 	connected   bool
 	epoch       int64
+	version     string
 	subscribers map[int]func()
 }
 
@@ -50,6 +51,12 @@ func (p *fakePeer) State() (bool, int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.connected, p.epoch
+}
+
+func (p *fakePeer) Version() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
 }
 
 func (p *fakePeer) Subscribe(f func()) func() {
@@ -106,7 +113,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, local: newCluster(namespaceObject(here)), remote: newCluster(), events: &recorder{}}
-	w.peer = &fakePeer{client: w.remote, connected: true, epoch: 1, subscribers: map[int]func(){}}
+	w.peer = &fakePeer{client: w.remote, connected: true, epoch: 1, version: "v1.30.0", subscribers: map[int]func(){}}
 	return w
 }
 

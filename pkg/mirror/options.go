@@ -22,7 +22,9 @@ type Peer interface {
 	Client() (client.WithWatch, error)
 	// State tells whether the provider answers; epoch changes with the credentials.
 	State() (connected bool, epoch int64)
-	// Subscribe has f called after each change of State; f does not block. No call starts after cancel returned.
+	// Version of the provider's API server, such as v1.36.3; empty if it is not known yet.
+	Version() string
+	// Subscribe has f called after each change of State or Version; f does not block. No call starts after cancel returned.
 	Subscribe(f func()) (cancel func())
 }
 

@@ -48,7 +48,7 @@ func TestWhatIsRefusedIsGivenUp(t *testing.T) {
 		w.wrote("another's change")
 		// The user's does.
 		w.local.put(forcedService(30081))
-		w.wrote("another port", "patch Service/"+there+"/a")
+		w.wrote("another port", "probe Service/"+there+"/a", "patch Service/"+there+"/a")
 		if remote := w.remote.find(at(forcedService(0))).(*corev1.Service); remote.Spec.Ports[0].NodePort != 30081 {
 			t.Errorf("node port %d", remote.Spec.Ports[0].NodePort)
 		}

@@ -9,10 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
-
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
 )
 
 // A7: a provider that asks for patience gets it.
@@ -183,40 +179,5 @@ func TestC16TakeOver(t *testing.T) {
 		w.wrote("a change", "patch ConfigMap/"+there+"/a")
 		w.local.drop(&corev1.ConfigMap{ObjectMeta: configMap("a", "").ObjectMeta})
 		w.wrote("a removal", "delete ConfigMap/"+there+"/a")
-	})
-}
-
-// D10: a provider that does not know a field drops it from all that is written. The user is told which one, and no more is
-// written than in any other fight; all that it knows crosses.
-func TestD10AnOlderProviderDropsAField(t *testing.T) {
-	inBubble(t, func(w *world) {
-		older := func(o reflection.Object) {
-			if s, is := o.(*corev1.Service); is {
-				s.Spec.TrafficDistribution = nil
-			}
-		}
-		w.remote.mu.Lock()
-		w.remote.admit = older
-		w.remote.mu.Unlock()
-		shop := service("shop")
-		shop.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-		shop.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferSameZone)
-		w.local.put(shop)
-		kind, _ := reflection.Lookup("service")
-		w.start(func(o *Options) { o.Kinds = []reflection.Kind{kind} })
-		const minutes = 10
-		w.pass(minutes * time.Minute)
-		if writes := len(w.remote.took(false)); writes > 2*(minutes+1) {
-			t.Errorf("%d writes in %d minutes", writes, minutes)
-		}
-		problems := w.engine.Problems()
-		if len(problems) != 1 || problems[0].Reason != offloadingv1beta1.ReasonContended || !strings.Contains(problems[0].Message, "trafficDistribution") {
-			t.Errorf("problems are %+v", problems)
-		}
-		edit(w.local, service("shop"), func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
-		w.pass(time.Minute)
-		if port := w.remote.find(at(shop)).(*corev1.Service).Spec.Ports[0].Port; port != 81 {
-			t.Errorf("port %d", port)
-		}
 	})
 }

@@ -46,6 +46,8 @@ type state struct {
 	broughtBack []time.Time
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
+	// dropped is what the provider does not keep, so that it is not written again.
+	dropped dropped
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time

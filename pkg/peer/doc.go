@@ -7,8 +7,10 @@
 //   - New credentials need no restart: each change counts Epoch up and makes new clients; old ones end with their own calls.
 //   - Every call has a deadline, but watches and streams, which end with their context. Redirects are never followed.
 //     The bodies of ordinary answers are bounded.
+//   - A peer that answers 429 is left alone as long as it asks for, a minute at most, by all that use its clients: requests wait a few
+//     seconds, or are answered 429 at once. It counts as connected, with a reason that says so.
 //   - "Not connected" is a value, not a time-out: Config and Clients return ErrNotConnected only before the first usable
 //     credentials; afterwards State tells whether the peer answers. It is lost after several probes in a row without an
 //     answer and regained with the first answer, so that one lost packet changes nothing.
-//   - Subscribers are called, one after the other, on each change of Connected, Reason or Epoch; they must not block.
+//   - Subscribers are called, one after the other, on each change of Connected, Reason, Epoch or ServerVersion; they must not block.
 package peer

@@ -77,7 +77,7 @@ type State struct {
 // Lost tells whether the peer was asked and does not answer. Before the first answer or failure nothing is known of it: then it
 // is neither Connected nor Lost.
 func (s State) Lost() bool {
-	return !s.Connected && s.Reason != ReasonProbing && s.Reason != ReasonNoCredentials
+	return !s.Connected && s.Reason != ReasonProbing && s.Reason != ReasonNoCredentials && s.Reason != ReasonThrottled
 }
 
 // Clients of the peer. They are the same values until the credentials change.
@@ -94,8 +94,9 @@ type Clients struct {
 
 // Peer is one live connection to one peer. Make it with New; all methods may be called at any time from anywhere.
 type Peer struct {
-	options Options
-	wake    chan struct{}
+	options  Options
+	wake     chan struct{}
+	patience *patience
 
 	mu          sync.Mutex
 	state       State
@@ -126,6 +127,7 @@ func New(o Options) (*Peer, error) {
 	return &Peer{
 		options:     o,
 		wake:        make(chan struct{}, 1),
+		patience:    &patience{clock: o.Clock, told: make(chan struct{}, 1)},
 		subscribers: map[int]func(State){},
 		state:       State{Reason: ReasonNoCredentials, Message: ErrNotConnected.Error(), Since: o.Clock.Now()},
 	}, nil
@@ -166,7 +168,7 @@ func (p *Peer) State() State {
 	return p.state
 }
 
-// Subscribe has f called on each change of Connected, Reason or Epoch, not for the present state. Calls come one at a time
+// Subscribe has f called on each change of Connected, Reason, Epoch or ServerVersion, not for the present state. Calls come one at a time
 // and must not block. No call starts after cancel returned, except from within f itself.
 func (p *Peer) Subscribe(f func(State)) (cancel func()) {
 	p.mu.Lock()
@@ -193,7 +195,8 @@ func (p *Peer) change(update func(*State)) {
 	}
 	now := p.state
 	var calls []func(State)
-	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch {
+	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch ||
+		now.ServerVersion != before.ServerVersion {
 		for _, f := range p.subscribers {
 			calls = append(calls, f)
 		}

@@ -24,6 +24,8 @@ const (
 	ReasonProbing = "Probing"
 	// ReasonUnreachable: the peer did not answer several probes in a row.
 	ReasonUnreachable = "Unreachable"
+	// ReasonThrottled: the peer answers, and asked for fewer requests within the last minute.
+	ReasonThrottled = "RemoteThrottled"
 	// ReasonUnauthorized: the peer answers, but does not accept the credentials.
 	ReasonUnauthorized = "Unauthorized"
 )
@@ -41,16 +43,34 @@ const (
 func (p *Peer) probeLoop(ctx context.Context) error {
 	for {
 		p.probe(ctx)
-		timer := p.options.Clock.NewTimer(p.delay())
-		select {
-		case <-ctx.Done():
+		timer := p.options.Clock.NewTimer(max(p.delay(), p.patience.left()))
+		if !p.rest(ctx, timer.C()) {
 			timer.Stop()
 			return nil
+		}
+		timer.Stop()
+	}
+}
+
+// rest waits for the time of the next probe. It returns false if the context ended.
+func (p *Peer) rest(ctx context.Context, over <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-p.patience.told:
+			p.change(throttled)
 		case <-p.wake:
-			timer.Stop()
-		case <-timer.C():
+			return true
+		case <-over:
+			return true
 		}
 	}
+}
+
+// throttled says that the peer asks for patience. That it answers so is an answer: who was connected still is.
+func throttled(s *State) {
+	s.Reason, s.Message = ReasonThrottled, "the peer's API server asks for fewer requests (429 Too Many Requests); what changes takes longer to cross"
 }
 
 // delay is the time to the next probe: the interval while all is well, short after a first failure, then growing.
@@ -75,7 +95,7 @@ func BackOff(failures int, base, limit time.Duration, random float64) time.Durat
 
 func (p *Peer) probe(ctx context.Context) {
 	clients, err := p.Clients()
-	if err != nil {
+	if err != nil || p.patience.left() > 0 {
 		return
 	}
 	epoch := p.State().Epoch
@@ -91,6 +111,12 @@ func (p *Peer) probe(ctx context.Context) {
 			p.failures = 0
 			s.Connected, s.ServerVersion = true, serverVersion
 			s.Reason, s.Message = ReasonConnected, "the peer's API server answers"
+		}
+		if apierrors.IsTooManyRequests(err) || err == nil && p.patience.lately() {
+			p.failures = 0
+			throttled(s)
+		}
+		if err == nil || apierrors.IsTooManyRequests(err) {
 			return
 		}
 		p.failures++
@@ -110,7 +136,8 @@ func (p *Peer) probe(ctx context.Context) {
 func (p *Peer) ask(ctx context.Context, clients Clients) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.ProbeTimeout)
 	defer cancel()
-	body, err := clients.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	// No retries: waiting out a 429 would look like no answer at all.
+	body, err := clients.Kube.Discovery().RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Raw()
 	if err != nil {
 		return "", err
 	}
@@ -129,5 +156,5 @@ func cut(text string) string {
 }
 
 func (p *Peer) wrap(next http.RoundTripper) http.RoundTripper {
-	return &boundedTransport{next: next, timeout: p.options.RequestTimeout}
+	return &patientTransport{patience: p.patience, next: &boundedTransport{next: next, timeout: p.options.RequestTimeout}}
 }

@@ -11,6 +11,8 @@ func TestOnlyAPeerThatWasAskedIsLost(t *testing.T) {
 		"it answers, new credentials are bad": {State{Connected: true, Reason: ReasonInvalidKubeconfig}, false},
 		"there are no credentials yet":        {State{Reason: ReasonNoCredentials}, false},
 		"the first answer is awaited":         {State{Reason: ReasonProbing}, false},
+		"it asks for patience":                {State{Connected: true, Reason: ReasonThrottled}, false},
+		"all it ever said is 429":             {State{Reason: ReasonThrottled}, false},
 		"it does not answer":                  {State{Reason: ReasonUnreachable}, true},
 		"it does not accept us":               {State{Reason: ReasonUnauthorized}, true},
 		"the only credentials are not usable": {State{Reason: ReasonInvalidKubeconfig}, true},

@@ -19,6 +19,7 @@ type server struct {
 	*httptest.Server
 	mu      sync.Mutex
 	status  int
+	after   string
 	hang    chan struct{}
 	tokens  []string
 	arrived chan struct{}
@@ -34,7 +35,7 @@ func newServer(t *testing.T) *server {
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	status, hang := s.status, s.hang
+	status, hang, after := s.status, s.hang, s.after
 	s.tokens = append(s.tokens, r.Header.Get("Authorization"))
 	s.mu.Unlock()
 	s.arrived <- struct{}{}
@@ -48,6 +49,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	if status != http.StatusOK {
 		if status == http.StatusFound {
 			w.Header().Set("Location", s.URL+"/elsewhere")
+		}
+		if after != "" {
+			w.Header().Set("Retry-After", after)
 		}
 		w.WriteHeader(status)
 		return

@@ -46,6 +46,7 @@ func (t *translation) conditions() {
 		Reason: offloadingv1beta1.ReasonRemotePodExists, Message: remotePodMessage(t.remote, t.restarts),
 		LastTransitionTime: t.now,
 	})
+	t.change()
 	if t.in.NoAPIServer {
 		t.set(corev1.PodCondition{
 			Type: offloadingv1beta1.APIServerReachableCondition, Status: corev1.ConditionFalse,
@@ -54,6 +55,20 @@ func (t *translation) conditions() {
 		})
 	}
 	t.report()
+}
+
+// change shows which change the provider does not take. Until it was asked, which a restart begins with, what is shown stays.
+func (t *translation) change() {
+	switch {
+	case t.in.ChangeRefused != nil:
+		c := *t.in.ChangeRefused
+		c.LastTransitionTime = t.now
+		t.set(c)
+	case t.in.ChangesTaken:
+		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == offloadingv1beta1.ChangeRefusedCondition
+		})
+	}
 }
 
 // sized tells whether all containers are shown with what they have. Where that is not known, a size that can never be had must

@@ -28,6 +28,10 @@ type StatusInput struct {
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
 	// does, or was not asked. Then what the remote pod says of a resize is shown.
 	ResizePending *corev1.PodCondition
+	// ChangeRefused is the condition that says which change of the local pod the provider does not take; nil if that is not known.
+	ChangeRefused *corev1.PodCondition
+	// ChangesTaken says that it took them all.
+	ChangesTaken bool
 	// NoAPIServer says that the pod cannot use this cluster's API server although it was sent a token for it.
 	NoAPIServer bool
 	// Now bounds timestamps from the provider.

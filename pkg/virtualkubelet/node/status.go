@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/peer"
 )
 
 // Reasons of the node's conditions.
@@ -42,7 +43,7 @@ type Facts struct {
 	Version, Platform string
 	// NoFeatures says that this cluster's API server does not know what features a node declares (Kubernetes before 1.36).
 	NoFeatures bool
-	// Connected says that the provider answers; otherwise Reason and Message say why not.
+	// Connected says that the provider answers; otherwise Reason and Message say why not. If it asks for fewer requests they say so.
 	Connected       bool
 	Reason, Message string
 }
@@ -100,6 +101,9 @@ func wanted(f Facts) []corev1.NodeCondition {
 		pressure = corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: ReasonInsufficientResources,
 			Message: "the provider grants no CPU or no memory"}
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, pressure.Reason, pressure.Message
+	}
+	if f.Connected && sufficient && f.Reason == peer.ReasonThrottled {
+		ready.Reason, ready.Message = f.Reason, conditions.Bound(f.Message)
 	}
 	if !f.Connected {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, f.Reason, conditions.Bound(f.Message)

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/pkg/peer"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -82,9 +84,11 @@ func TestReadiness(t *testing.T) {
 		status corev1.ConditionStatus
 		reason string
 	}{
-		"all is well":            {facts(), corev1.ConditionTrue, ReasonReady},
-		"the provider is silent": {facts(func(f *Facts) { f.Connected, f.Reason = false, "Unreachable" }), corev1.ConditionFalse, "Unreachable"},
-		"nothing is granted":     {facts(func(f *Facts) { f.Capacity = nil }), corev1.ConditionFalse, ReasonInsufficientResources},
+		"all is well":             {facts(), corev1.ConditionTrue, ReasonReady},
+		"asked to slow down":      {facts(func(f *Facts) { f.Reason = peer.ReasonThrottled }), corev1.ConditionTrue, "RemoteThrottled"},
+		"new credentials are bad": {facts(func(f *Facts) { f.Reason = peer.ReasonInvalidKubeconfig }), corev1.ConditionTrue, ReasonReady},
+		"the provider is silent":  {facts(func(f *Facts) { f.Connected, f.Reason = false, "Unreachable" }), corev1.ConditionFalse, "Unreachable"},
+		"nothing is granted":      {facts(func(f *Facts) { f.Capacity = nil }), corev1.ConditionFalse, ReasonInsufficientResources},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := Status(&corev1.NodeStatus{}, tc.facts, noon)

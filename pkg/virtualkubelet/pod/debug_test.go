@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 func TestEphemeralContainersReachTheProvider(t *testing.T) {
@@ -109,4 +112,58 @@ func TestARefusedDebuggerHidesNoRefusedSize(t *testing.T) {
 	w.update(func(p *corev1.Pod) { request(p, "2") })
 	w.eventually("another size is taken", func() bool { return w.shadow("p").Spec.Pod.Containers[0].Resources.Requests.Cpu().Value() == 2 })
 	w.eventually("nothing is pending any more", func() bool { return !pending() })
+}
+
+// A refused debugger is told once: after a restart the pod's condition says that it was. It goes when the provider takes it.
+func TestARefusedDebuggerIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	var allowed atomic.Bool
+	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !allowed.Load() && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"mighty"`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+		}
+		return false, nil, nil
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.update(func(p *corev1.Pod) {
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "mighty", Image: "busybox"}}}
+	})
+	refused := func() string {
+		for _, c := range w.pod("p").Status.Conditions {
+			if c.Type == offloadingv1beta1.ChangeRefusedCondition && c.Status == corev1.ConditionTrue {
+				return c.Reason + ": " + c.Message
+			}
+		}
+		return ""
+	}
+	w.eventually("the condition is shown", func() bool { return strings.Contains(refused(), "no privileged containers") })
+	if told := w.events.all(); len(told) != 1 {
+		t.Errorf("events are %q", told)
+	}
+	w.calm()
+	w.stop()
+	before, tries := w.count(), len(w.dyn.Actions())
+	w.start()
+	w.offload()
+	w.eventually("it is tried again after a restart", func() bool {
+		return slices.ContainsFunc(w.dyn.Actions()[tries:], func(a clienttesting.Action) bool { return a.GetVerb() == "patch" })
+	})
+	w.calm()
+	if told := w.events.all(); len(told) != 1 {
+		t.Errorf("events after a restart are %q", told)
+	}
+	if writes := w.count() - before; writes > 0 {
+		t.Errorf("%d writes after a restart", writes)
+	}
+	if refused() == "" {
+		t.Error("the condition is gone after a restart")
+	}
+	allowed.Store(true)
+	w.update(func(p *corev1.Pod) { p.Labels["tier"] = "front" })
+	w.eventually("the debugger travelled", func() bool { return len(w.shadow("p").Spec.Pod.EphemeralContainers) == 1 })
+	w.eventually("the condition is gone", func() bool { return refused() == "" })
 }

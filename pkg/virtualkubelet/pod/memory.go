@@ -24,6 +24,8 @@ type memory struct {
 	starting map[types.UID]time.Time
 	// refused are the pods that the provider, or we, refuse to run.
 	refused map[types.UID]refusal
+	// taken are the pods that run and that the provider took all changes of.
+	taken map[types.UID]bool
 	// resizes are the pods that run and that the provider refuses another size.
 	resizes map[types.UID]refusal
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
@@ -67,8 +69,18 @@ func (r refusal) pending() *corev1.PodCondition {
 		Message: corev1beta1.BoundMessage(r.message)}
 }
 
+// condition is that of a pod that runs on without a change; nil if that is not what was refused.
+func (r refusal) condition() *corev1.PodCondition {
+	if r.resize || r == (refusal{}) {
+		return nil
+	}
+	return &corev1.PodCondition{Type: offloadingv1beta1.ChangeRefusedCondition, Status: corev1.ConditionTrue, Reason: r.reason,
+		Message: corev1beta1.BoundMessage(r.message)}
+}
+
 func newMemory() memory {
 	return memory{
+		taken:   map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
@@ -80,6 +92,7 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.gone, uid)
 	delete(m.starting, uid)
 	delete(m.refused, uid)
+	delete(m.taken, uid)
 	delete(m.resizes, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)
@@ -104,6 +117,8 @@ func (m *memory) refuse(uid types.UID, r refusal) bool {
 	refusals := m.refused
 	if r.resize {
 		refusals = m.resizes
+	} else {
+		delete(m.taken, uid)
 	}
 	if refusals[uid] == r {
 		return false

@@ -122,6 +122,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 		return &status, doubts
 	case remote != nil:
 		in.ResizePending = v.resize.pending()
+		in.ChangeRefused, in.ChangesTaken = v.refused.condition(), v.taken
 		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:

@@ -43,6 +43,8 @@ type view struct {
 	made    types.UID
 	gone    bool
 	refused refusal
+	// taken says that the provider took all changes of the pod.
+	taken bool
 	// resize is why the provider does not take another size.
 	resize refusal
 }
@@ -53,7 +55,7 @@ func (r *Reconciler) look(k key, uid types.UID) view {
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], resize: r.memory.resizes[uid], gone: r.memory.gone[uid], lost: state.Lost()}
+	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], gone: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {

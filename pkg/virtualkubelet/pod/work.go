@@ -302,12 +302,12 @@ func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
 
 // shows tells whether the pod shows a refusal already, from before a restart.
 func shows(local *corev1.Pod, why refusal) bool {
-	pending := why.pending()
-	if pending == nil {
-		return local.Status.Reason == why.reason
+	shown := why.pending()
+	if shown == nil {
+		shown = why.condition()
 	}
-	return slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == pending.Type && c.Message == pending.Message
+	return !why.resize && local.Status.Reason == why.reason || slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == shown.Type && c.Message == shown.Message
 	})
 }
 
@@ -315,7 +315,12 @@ func shows(local *corev1.Pod, why refusal) bool {
 func (r *Reconciler) accept(local *corev1.Pod) {
 	r.mu.Lock()
 	delete(r.memory.refused, local.UID)
+	news := !r.memory.taken[local.UID]
+	r.memory.taken[local.UID] = true
 	r.mu.Unlock()
+	if news && slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == offloadingv1beta1.ChangeRefusedCondition }) {
+		r.status.Add(keyOf(local))
+	}
 	r.acceptSize(local)
 }
 

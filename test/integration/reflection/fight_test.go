@@ -56,6 +56,14 @@ func fought(w *world, s specimen) {
 // rewrite makes the policy and waits until it is effective.
 func (w *world) rewrite(s specimen) client.Object {
 	w.Helper()
+	policy := w.policy(fmt.Sprintf("[JSONPatch{op: 'add', path: '%s', value: '%s'}]", s.fight.path, s.fight.value))
+	w.rewritten(s, true)
+	return policy
+}
+
+// policy lets the provider's admission change what is written to the twin, by an expression for a JSON patch.
+func (w *world) policy(expression string) client.Object {
+	w.Helper()
 	twin := w.kind.RemoteKind()
 	all := admissionregistrationv1.AllScopes
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -74,7 +82,7 @@ func (w *world) rewrite(s specimen) client.Object {
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "reflected", Expression: "object.metadata.name != '" + offloadingv1beta1.SecretLedger + "'"}},
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf("[JSONPatch{op: 'add', path: '%s', value: '%s'}]", s.fight.path, s.fight.value)},
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression},
 			}},
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 		},
@@ -93,7 +101,6 @@ func (w *world) rewrite(s specimen) client.Object {
 			}
 		})
 	}
-	w.rewritten(s, true)
 	return policy
 }
 

@@ -63,6 +63,8 @@ func (l *link) State() (connected bool, epoch int64) {
 	return !l.cut, 1
 }
 
+func (l *link) Version() string { return "v1.36.3" }
+
 func (l *link) Subscribe(f func()) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 var env fixture.Environment
 
-func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{Nodes: 3}) }
+func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{Nodes: 3, Linked: true}) }
 
 // peeringTimeout is long, because real certificates are issued and two processors may be shared with other tests.
 const peeringTimeout = 4 * time.Minute

@@ -99,6 +99,8 @@ const (
 	ReasonAPIServerReady = "APIServerReady"
 	// ReasonAPIServerUnreachable: the peer's API server did not answer in time.
 	ReasonAPIServerUnreachable = "APIServerUnreachable"
+	// ReasonRemoteThrottled: the peer's API server answers, and asked for fewer requests lately.
+	ReasonRemoteThrottled = "RemoteThrottled"
 	// ReasonAPIServerRefused: the peer's API server answered, but refused our credentials.
 	ReasonAPIServerRefused = "APIServerRefused"
 	// ReasonIdentityMissing: there is no control plane identity for the peer yet.

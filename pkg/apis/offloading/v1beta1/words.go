@@ -65,6 +65,9 @@ const (
 	// ReflectedKeysAnnotation on a reflected object records which of its labels and annotations were reflected, four
 	// characters each, so that they can be removed when they vanish at home.
 	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
+	// DroppedFieldsAnnotation on a reflected object names the fields that the provider's API server does not keep, so that its user
+	// is told once.
+	DroppedFieldsAnnotation = "offloading.liqo.io/dropped-fields"
 	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
 	// SkippedNamespacesAnnotation on a NamespaceMap of this cluster changes whenever one of its namespaces gets or loses
@@ -170,13 +173,17 @@ const (
 	RemotePodCondition = "offloading.liqo.io/RemotePod"
 	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
 	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
+	// ChangeRefusedCondition ("True") tells which change of a running pod, such as a container of kubectl debug, the provider does not
+	// take; the pod runs on without it.
+	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
 )
 
 // Reasons of conditions and Events in this group.
 const (
-	// ReasonPartiallyReflected: the provider refused a part of the object, which crossed without it; the message says which.
+	// ReasonPartiallyReflected: the provider refused a part of the object or does not keep it, and the object crossed without it; the
+	// message says which.
 	ReasonPartiallyReflected = "PartiallyReflected"
 	// ReasonRemotePodExists: the pod has its twin at the provider.
 	ReasonRemotePodExists = "RemotePodExists"

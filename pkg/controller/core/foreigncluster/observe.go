@@ -170,6 +170,8 @@ func (f *Facts) api(last []corev1beta1.Condition) observation {
 		o.status, o.reason, o.message = old.Status, old.Reason, old.Message
 	case !f.Probe.Known:
 		o.status, o.reason, o.message = corev1beta1.StatusNone, corev1beta1.ReasonIdentityMissing, "the peer's API server is not probed yet"
+	case f.Probe.Connected && f.Probe.Reason != "":
+		o.status, o.reason, o.message = corev1beta1.StatusEstablished, f.Probe.Reason, f.Probe.Message
 	case f.Probe.Connected:
 		o.status, o.reason, o.message = corev1beta1.StatusEstablished, corev1beta1.ReasonAPIServerReady, "the peer's API server answers"
 	default:
