@@ -159,10 +159,8 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			}
 			return nodefailure.Register(mgr, nodefailure.Options{})
 		},
-		"ingressstatus": func() error {
-			return ingressstatus.Register(mgr, ingressstatus.Options{Namespace: env.namespace})
-		},
-		"podlog": func() error { return podlog.Register(mgr, podlog.Options{}) },
+		"ingressstatus": func() error { return ingressstatus.Register(mgr, ingressstatus.Options{Namespace: env.namespace}) },
+		"podlog":        func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"shadowendpointslice": func() error {
 			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
 		},
