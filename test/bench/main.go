@@ -27,7 +27,7 @@ type options struct {
 	pods, objects, endpoints, namespaces, nodeCount []int
 	rounds, nodes, updates, bare, capped, restarted int
 	lone                                            int
-	idle, budget                                    time.Duration
+	idle, rest, budget                              time.Duration
 	folder, page                                    string
 	profile                                         bool
 }
@@ -68,6 +68,7 @@ func parse(args []string) (options, error) {
 	set.IntVar(&o.lone, "lone", 25, "how many lone pods are created in each round")
 	set.IntVar(&o.updates, "updates", 60, "how often a lone object is updated in each round")
 	set.DurationVar(&o.idle, "idle", 30*time.Second, "how long is listened to the idle system")
+	set.DurationVar(&o.rest, "rest", 150*time.Second, "how long a virtual kubelet rests, once without pods and once with them, before its memory is read again")
 	set.DurationVar(&o.budget, "budget", 14*time.Minute, "no scenario is begun after this time; everything takes about 40 minutes on two processors")
 	set.StringVar(&o.folder, "out", "dist/bench", "folder for the report")
 	set.StringVar(&o.page, "page", "", "page whose figures are replaced by the run's, such as docs/performance.md")
@@ -76,7 +77,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if *quick {
-		o.rounds, o.bare, o.capped, o.restarted, o.lone, o.updates, o.idle, o.nodes = 1, 20, 40, 20, 5, 10, 10*time.Second, 3
+		o.rounds, o.bare, o.capped, o.restarted, o.lone, o.updates, o.idle, o.rest, o.nodes = 1, 20, 40, 20, 5, 10, 10*time.Second, 5*time.Second, 3
 		for target, text := range map[*[]int]string{&o.pods: "20", &o.objects: "1,20", &o.endpoints: "10", &o.namespaces: "1,5", &o.nodeCount: "1,2"} {
 			*numbers[target] = text
 		}
