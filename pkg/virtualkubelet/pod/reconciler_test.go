@@ -112,7 +112,6 @@ func sweep(t *testing.T, n int, before, crash bool) {
 	if shadow := w.shadow("p"); shadow == nil || !standsFor(shadow, w.pod("p")) {
 		t.Error("the pod is ready without its ShadowPod")
 	}
-	// The fake's patches are not atomic: none may be under way while the test changes the pod.
 	w.calm()
 	restart()
 	w.terminate()

@@ -50,6 +50,9 @@ type world struct {
 	peer   *fakePeer
 	events *eventLog
 
+	// atomic is held by each write, the test's among them: a fake reads, changes and writes.
+	atomic sync.Mutex
+
 	mu     sync.Mutex
 	writes []string
 	// fail is asked before and after each write of the virtual kubelet.
@@ -139,7 +142,6 @@ func newWorld(t *testing.T) *world {
 
 // intercept makes a fake behave more like an API server (UIDs, preconditions), counts its writes and makes them fail.
 func (w *world) intercept(name string, f *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
-	real := clienttesting.ObjectReaction(tracker)
 	f.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		verb := action.GetVerb()
 		if verb != "create" && verb != "delete" && verb != "patch" && verb != "update" {
@@ -148,12 +150,28 @@ func (w *world) intercept(name string, f *clienttesting.Fake, tracker clienttest
 		if err := w.before(name, action, tracker); err != nil {
 			return true, nil, err
 		}
-		_, object, err := real(action)
+		object, err := w.write(action, tracker)
 		if err == nil && w.fails(false) {
 			return true, nil, errors.New("connection reset by peer")
 		}
 		return true, object, err
 	})
+}
+
+// write does what an action says, all at once, and counts changes of a specification as an API server does.
+func (w *world) write(action clienttesting.Action, tracker clienttesting.ObjectTracker) (runtime.Object, error) {
+	w.atomic.Lock()
+	defer w.atomic.Unlock()
+	_, object, err := clienttesting.ObjectReaction(tracker)(action)
+	if err != nil || action.GetVerb() != "patch" || action.GetSubresource() != "" {
+		return object, err
+	}
+	changed, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	changed.SetGeneration(changed.GetGeneration() + 1)
+	return object, tracker.Update(action.GetResource(), object, action.GetNamespace())
 }
 
 func (w *world) before(name string, action clienttesting.Action, tracker clienttesting.ObjectTracker) error {
@@ -303,6 +321,8 @@ func (w *world) add(pod *corev1.Pod) {
 
 func (w *world) update(change func(*corev1.Pod)) {
 	w.t.Helper()
+	w.atomic.Lock()
+	defer w.atomic.Unlock()
 	pod := w.pod("p").DeepCopy()
 	change(pod)
 	if err := w.local.Tracker().Update(podResource, pod, "shop"); err != nil {
@@ -312,6 +332,8 @@ func (w *world) update(change func(*corev1.Pod)) {
 
 func (w *world) updateRemote(change func(*corev1.Pod)) {
 	w.t.Helper()
+	w.atomic.Lock()
+	defer w.atomic.Unlock()
 	pod := w.remote("p").DeepCopy()
 	change(pod)
 	if err := w.kube.Tracker().Update(podResource, pod, twinNamespace); err != nil {
