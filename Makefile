@@ -119,7 +119,7 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 2s: about a minute in 
 
 .PHONY: integration
 integration: ## Run tests against real control planes with simulated nodes (no root needed).
-	@go test -timeout 20m $(TEST_FLAGS) ./test/integration/...
+	@go test -timeout 40m $(TEST_FLAGS) ./test/integration/...
 
 .PHONY: e2e
 e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=off leaves them out).
@@ -129,7 +129,7 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 		echo "End-to-end tests start real clusters and need root: run 'sudo make e2e', or set LIQO_E2E=off to leave them out." >&2; \
 		exit 1; \
 	else \
-		go test -count=1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...; \
+		go test -count=1 -timeout 60m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
 
 .PHONY: bench
