@@ -11,7 +11,7 @@ import (
 )
 
 // boundByUs are the ClusterRoles that our controllers bind cluster-wide themselves.
-var boundByUs = []string{"liqo-virtual-kubelet", "liqo-virtual-kubelet-account"}
+var boundByUs = []string{"liqo-virtual-kubelet", "liqo-virtual-kubelet-bootstrap", "liqo-virtual-kubelet-account"}
 
 // Whoever holds a ClusterRole of ours cluster-wide gets neither Secrets nor tokens by it, nor the right to take them.
 func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {

@@ -119,8 +119,10 @@ const (
 	TenantClusterRole = "liqo-remote-controlplane"
 	// VirtualKubeletTenantClusterRole is what a virtual kubelet may do in its tenant namespace.
 	VirtualKubeletTenantClusterRole = "liqo-virtual-kubelet-tenant"
-	// VirtualKubeletClusterRole is what a virtual kubelet may do cluster-wide: ask for its node certificate.
+	// VirtualKubeletClusterRole is what a virtual kubelet may do cluster-wide: read how it is run, write the volumes of its provider.
 	VirtualKubeletClusterRole = "liqo-virtual-kubelet"
+	// VirtualKubeletBootstrapClusterRole lets a virtual kubelet ask for the certificate by which it becomes a node.
+	VirtualKubeletBootstrapClusterRole = "liqo-virtual-kubelet-bootstrap"
 	// VirtualKubeletAccountClusterRole is what a virtual kubelet may do cluster-wide where it is no node but a ServiceAccount;
 	// the admission policy VirtualNodeAccountsPolicy confines it to its own node.
 	VirtualKubeletAccountClusterRole = "liqo-virtual-kubelet-account"

@@ -107,8 +107,11 @@ func TestAccountGetsTheRightsOfItsNode(t *testing.T) {
 	if diff := cmp.Diff(accountHas, w.rights()); diff != "" {
 		t.Error(diff)
 	}
-	if w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan") {
+	if w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-bootstrap:milan") {
 		t.Error("it may ask for a certificate, which it does not need")
+	}
+	if !w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan") {
+		t.Error("it cannot read how it is run")
 	}
 	before := w.Writes
 	w.pass()
@@ -146,8 +149,8 @@ func TestAccountBecomesANode(t *testing.T) {
 			want[name] = value
 		}
 	}
-	if diff := cmp.Diff(want, w.rights()); diff != "" || !w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan") {
-		t.Errorf("it may ask for a certificate: %v; %s", w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan"), diff)
+	if diff := cmp.Diff(want, w.rights()); diff != "" || !w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-bootstrap:milan") {
+		t.Errorf("it may ask for a certificate: %v; %s", w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-bootstrap:milan"), diff)
 	}
 }
 

@@ -102,6 +102,7 @@ func (w *world) all() map[string]bool {
 	return map[string]bool{
 		"Node": w.is(&corev1.Node{}, ""), "Deployment": w.is(&appsv1.Deployment{}, ""), "NamespaceMap": w.is(&offloadingv1beta1.NamespaceMap{}, ""),
 		"ServiceAccount": w.is(&corev1.ServiceAccount{}, ""), "ClusterRoleBinding": w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-kubelet-milan"),
+		"bootstrap":   w.is(&rbacv1.ClusterRoleBinding{}, "liqo-virtual-bootstrap:milan"),
 		"RoleBinding": w.is(&rbacv1.RoleBinding{}, "liqo-virtual-kubelet-milan"), "secret Role": w.is(&rbacv1.Role{}, "milan-kubeconfig"),
 		"secret RoleBinding": w.is(&rbacv1.RoleBinding{}, "milan-kubeconfig"), "VirtualNode": w.is(&offloadingv1beta1.VirtualNode{}, ""),
 	}

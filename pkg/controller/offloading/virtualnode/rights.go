@@ -21,6 +21,8 @@ import (
 const (
 	// rightsPrefix and a VirtualNode's name make the name of its virtual kubelet's bindings.
 	rightsPrefix = "liqo-virtual-kubelet-"
+	// bootstrapRights and a VirtualNode's name make the name of the binding by which its virtual kubelet asks for a certificate.
+	bootstrapRights = "liqo-virtual-bootstrap:"
 	// secretSuffix after a VirtualNode's name makes the name of the Role that lets its virtual kubelet read its kubeconfig.
 	secretSuffix = "-kubeconfig"
 )
@@ -30,6 +32,9 @@ const (
 func (r *reconciler) authorize(ctx context.Context, s *scope) error {
 	account := binding.ServiceAccount(s.vn.Namespace, s.vn.Name)
 	if err := r.account(ctx, s.vn); err != nil {
+		return err
+	}
+	if err := r.clusterBinding(ctx, newClusterBinding(s.vn, rightsPrefix+s.vn.Name, offloadingv1beta1.VirtualKubeletClusterRole)); err != nil {
 		return err
 	}
 	if err := r.bootstrap(ctx, s.vn); err != nil {
@@ -75,9 +80,9 @@ func owned(vn *offloadingv1beta1.VirtualNode, name string) metav1.ObjectMeta {
 // not need it.
 func (r *reconciler) bootstrap(ctx context.Context, vn *offloadingv1beta1.VirtualNode) error {
 	if r.NodeIdentity == v1alpha1.NodeIdentityServiceAccount {
-		return r.removeClusterBinding(ctx, rightsPrefix+vn.Name)
+		return r.removeClusterBinding(ctx, bootstrapRights+vn.Name)
 	}
-	return r.clusterBinding(ctx, newClusterBinding(vn, rightsPrefix+vn.Name, offloadingv1beta1.VirtualKubeletClusterRole))
+	return r.clusterBinding(ctx, newClusterBinding(vn, bootstrapRights+vn.Name, offloadingv1beta1.VirtualKubeletBootstrapClusterRole))
 }
 
 // newClusterBinding is the binding of a ClusterRole to the virtual kubelet's account.
@@ -152,6 +157,9 @@ func (r *reconciler) unauthorize(ctx context.Context, s *scope) error {
 	}
 	meta.Name += secretSuffix
 	if err := r.removeOwned(ctx, s.vn, &rbacv1.Role{ObjectMeta: meta}); err != nil {
+		return err
+	}
+	if err := r.removeClusterBinding(ctx, bootstrapRights+s.vn.Name); err != nil {
 		return err
 	}
 	return r.removeClusterBinding(ctx, rightsPrefix+s.vn.Name)
