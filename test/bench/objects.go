@@ -306,18 +306,22 @@ func (b *bench) service(count int) Endpoints {
 	arrived := func() (last time.Time, whole bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, came := range a.seen {
-			if at := came[0].at; at.After(last) {
+		whole = true
+		for _, slice := range made {
+			came := a.seen[slice.GetName()]
+			if len(came) == 0 {
+				whole = false
+			} else if at := came[0].at; at.After(last) {
 				last = at
 			}
 		}
-		return last, len(a.seen) >= n
+		return last, whole
 	}
 	deadline := time.Now().Add(objectTimeout)
 	last, whole := arrived()
 	for ; !whole; last, whole = arrived() {
 		if time.Now().After(deadline) {
-			b.w.Fatalf("waited %s for %d EndpointSlices at the provider: %d are there", objectTimeout, n, len(a.seen))
+			b.w.Fatalf("waited %s for %d EndpointSlices at the provider", objectTimeout, n)
 		}
 		b.w.pause(5 * time.Millisecond)
 	}
