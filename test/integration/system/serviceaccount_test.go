@@ -168,10 +168,11 @@ func tokens(t *testing.T, account *fixture.User, mine, elsewhere *corev1.Pod) {
 		namespace, want string
 		bound           *authenticationv1.BoundObjectReference
 	}{
-		"a token for its own pod":                      {mine.Namespace, "", reference(mine)},
-		"a token for no pod":                           {mine.Namespace, "UnboundToken", nil},
-		"a token bound to a Secret":                    {mine.Namespace, "UnboundToken", secret},
-		"a token for its own pod without UID":          {mine.Namespace, "UnboundToken", noUID},
+		"a token for its own pod":   {mine.Namespace, "", reference(mine)},
+		"a token for no pod":        {mine.Namespace, "UnboundToken", nil},
+		"a token bound to a Secret": {mine.Namespace, "UnboundToken", secret},
+		// Two policies refuse it; which of them answers is not said.
+		"a token for its own pod without UID":          {mine.Namespace, "denied request", noUID},
 		"a token for its own pod with another's UID":   {mine.Namespace, "NotYourPod", wrongUID},
 		"a token for a pod on another node":            {mine.Namespace, "NotYourPod", reference(elsewhere)},
 		"a token of a namespace that is not offloaded": {"kube-system", "cannot create", reference(mine)},
