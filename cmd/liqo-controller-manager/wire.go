@@ -138,12 +138,9 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				Rules: placement.TwinRules{
 					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
-				Labels: podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-					"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/persistentvolumeclaims": twinObjects,
-					"count/shadowendpointslices.offloading.liqo.io": twinObjects,
-				}},
-				Manager: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
+				Labels:        podSecurityLabels(twins.PodSecurity),
+				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: twinHard()},
+				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},
 		"virtualnode": func() error {
@@ -183,6 +180,14 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		}
 	}
 	return nil
+}
+
+// twinHard bounds how many objects of each kind a twin holds.
+func twinHard() corev1.ResourceList {
+	return corev1.ResourceList{
+		"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/persistentvolumeclaims": twinObjects,
+		"count/shadowendpointslices.offloading.liqo.io": twinObjects,
+	}
 }
 
 // podSecurityLabels are those by which Kubernetes enforces a Pod Security level in a namespace.
