@@ -36,7 +36,7 @@ var valueSets = map[string]string{
 	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
 }
 
-func load(t *testing.T) *chart.Chart {
+func load(t testing.TB) *chart.Chart {
 	t.Helper()
 	var files []*loader.BufferedFile
 	err := fs.WalkDir(charts.Liqo(), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -57,7 +57,12 @@ func load(t *testing.T) *chart.Chart {
 	return c
 }
 
-func render(t *testing.T, values string) (map[string]string, error) {
+func render(t testing.TB, values string) (map[string]string, error) {
+	t.Helper()
+	return renderFor(t, chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}, values)
+}
+
+func renderFor(t testing.TB, kubernetes chartutil.KubeVersion, values string) (map[string]string, error) {
 	t.Helper()
 	c := load(t)
 	given, err := chartutil.ReadValues([]byte(values))
@@ -68,7 +73,7 @@ func render(t *testing.T, values string) (map[string]string, error) {
 		t.Fatal(err)
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	capabilities.KubeVersion = kubernetes
 	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "liqo", Namespace: "liqo", IsInstall: true}, capabilities)
 	if err != nil {
 		return nil, err

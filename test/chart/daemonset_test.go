@@ -1,67 +1,15 @@
 package chart
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
-	"sigs.k8s.io/yaml"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
-
-// daemonSets applies the chart's policy about DaemonSets to one, as an API server does.
-func daemonSets(t *testing.T) func(*appsv1.DaemonSet) *appsv1.DaemonSet {
-	t.Helper()
-	rendered, err := render(t, valueSets["accounts"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var policy admissionregistrationv1.MutatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict([]byte(strings.Split(rendered["liqo/templates/daemonsets.yaml"], "\n---")[0]), &policy); err != nil {
-		t.Fatal(err)
-	}
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var variables []plugincel.NamedExpressionAccessor
-	for _, v := range policy.Spec.Variables {
-		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
-	}
-	compiler.CompileAndStoreVariables(variables, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-	patcher := patch.NewJSONPatcher(compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: policy.Spec.Mutations[0].JSONPatch.Expression},
-		plugincel.OptionalVariableDeclarations{HasAuthorizer: true, HasPatchTypes: true}, environment.StoredExpressions))
-	scheme := runtime.NewScheme()
-	if err := appsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	kind, resource := appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithResource("daemonsets")
-	return func(set *appsv1.DaemonSet) *appsv1.DaemonSet {
-		t.Helper()
-		attributes := admission.NewAttributesRecord(set, nil, kind, "default", "agent", resource, "", admission.Create, &metav1.CreateOptions{}, false, nil)
-		patched, err := patcher.Patch(compiler.CreateContext(t.Context()), patch.Request{
-			MatchedResource: resource, ObjectInterfaces: admission.NewObjectInterfacesFromScheme(scheme),
-			VersionedAttributes: &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind,
-				VersionedObject: admission.NewLazyObject(set), VersionedOldObject: admission.NewLazyObject(nil)},
-		}, celconfig.RuntimeCELCostBudget)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return patched.(*appsv1.DaemonSet)
-	}
-}
 
 // required is the node affinity with these terms.
 func required(terms ...corev1.NodeSelectorTerm) *corev1.NodeAffinity {
@@ -81,7 +29,10 @@ func matching(more []corev1.NodeSelectorRequirement, labels ...string) corev1.No
 // With virtualKubelet.virtualNode.keepDaemonSetsOff every way to a node leads past virtual ones, and what a DaemonSet wants of
 // its nodes besides stays as it is.
 func TestDaemonSetsAreKeptOffVirtualNodes(t *testing.T) {
-	apply := daemonSets(t)
+	policy := compiled(t, valueSets["accounts"], "daemonsets.yaml")
+	apply := func(set *appsv1.DaemonSet) *appsv1.DaemonSet {
+		return policy.apply(t, set, nil, appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithResource("daemonsets")).(*appsv1.DaemonSet)
+	}
 	apart := []corev1.NodeSelectorRequirement{{Key: corev1beta1.TypeLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{corev1beta1.VirtualNodeType}}}
 	byName := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}}
 	byNameApart := byName

@@ -32,9 +32,9 @@ func TestApplication(t *testing.T) {
 	t.Cleanup(func() {
 		the.liqoctl(t, 3*time.Minute, append([]string{"unpeer", "--skip-confirm"}, both...)...).succeeds(t)
 	})
-	the.recordFailure(t, naples)
 	const namespace = "bookshop"
 	twin := the.offloaded(t, namespace)
+	the.recordFailure(t, naples)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")
 	the.rome.applies(t, namespace, "bookshop.yaml")
 

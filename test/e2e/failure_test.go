@@ -20,13 +20,14 @@ const recording = time.Minute
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // recordFailure writes down the state of both clusters, and of more if the test has them, when the test fails: before what was
-// registered for cleaning up until now is cleaned up.
+// registered for cleaning up until now is cleaned up. Of several calls in a test the last one counts.
 func (s *suite) recordFailure(t *testing.T, more ...*side) {
 	t.Helper()
 	t.Cleanup(func() {
-		if !t.Failed() {
+		if !t.Failed() || s.recorded[t.Name()] {
 			return
 		}
+		s.recorded[t.Name()] = true
 		base := os.Getenv("LIQO_E2E_LOGS")
 		if base == "" {
 			base = os.TempDir()
@@ -39,7 +40,11 @@ func (s *suite) recordFailure(t *testing.T, more ...*side) {
 				t.Logf("recording the state of %s: %v", c.name, err)
 			}
 		}
-		t.Logf("the state of both clusters is in %s, the lab's own logs are in %s", folder, filepath.Join(s.lab.Dir(), "logs"))
+		// The lab's folder goes with the lab.
+		if err := os.CopyFS(filepath.Join(folder, "logs"), os.DirFS(filepath.Join(s.lab.Dir(), "logs"))); err != nil {
+			t.Logf("copying the lab's logs: %v", err)
+		}
+		t.Logf("the state of both clusters and the lab's own logs are in %s", folder)
 	})
 }
 
@@ -51,6 +56,7 @@ func (s *suite) record(ctx context.Context, c *side, folder string) error {
 		"pods.txt":   {"get", "pods,nodes", "-A", "-o", "wide"},
 		"pods.yaml":  {"get", "pods", "-A", "-o", "yaml"},
 		"nodes.yaml": {"get", "nodes", "-o", "yaml"},
+		"apps.yaml":  {"get", "deployments,replicasets,daemonsets", "-A", "-o", "yaml"},
 		"events.txt": {"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		"liqo.txt":   {"get", "liqo", "-A"},
 		"liqo.yaml":  {"get", "liqo", "-A", "-o", "yaml"},

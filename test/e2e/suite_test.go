@@ -39,6 +39,7 @@ type suite struct {
 	rome, milan      *side
 	before           map[string]inventory // by cluster: what there was before Liqo
 	installed, peers bool
+	recorded         map[string]bool // by test: whether the state of the clusters was written down
 }
 
 func declaration() spec.Lab {
@@ -64,7 +65,7 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
-	s := &suite{folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s := &suite{recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
 	if s.lab, err = cluster.Up(ctx, declaration(), steps); err != nil {
 		return s, fmt.Errorf("starting the clusters: %w", err)
 	}
@@ -203,4 +204,5 @@ func (s *suite) namespace(t *testing.T, name string) {
 			remove()
 		}
 	})
+	s.recordFailure(t)
 }
