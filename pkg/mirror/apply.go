@@ -43,7 +43,7 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 		return err
 	}
 	err = t.act(ctx, c, d, live, true)
-	if t.relax(err) {
+	if t.relax(err, live) {
 		return t.act(ctx, c, t.decide(live), live, true)
 	}
 	return err

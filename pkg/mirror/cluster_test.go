@@ -48,8 +48,9 @@ type cluster struct {
 	intercept, after func(verb, key string) error
 	// deleting is told what is deleted, once the preconditions hold.
 	deleting func(key string, live reflection.Object)
-	// admit changes what is created or patched, as an admission webhook does.
-	admit func(reflection.Object)
+	// admit changes what is created or patched, as an admission webhook does; refuse may refuse what came of that.
+	admit  func(reflection.Object)
+	refuse func(reflection.Object) error
 }
 
 type edition struct {
@@ -343,6 +344,11 @@ func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateO
 	if c.admit != nil {
 		c.admit(o)
 	}
+	if c.refuse != nil {
+		if err := c.refuse(o.(reflection.Object)); err != nil {
+			return err
+		}
+	}
 	into(c.store(key, o), o)
 	return c.done("create", key)
 }
@@ -382,6 +388,11 @@ func (c *cluster) Patch(_ context.Context, o client.Object, patch client.Patch, 
 	}
 	if c.admit != nil {
 		c.admit(now)
+	}
+	if c.refuse != nil {
+		if err := c.refuse(now); err != nil {
+			return err
+		}
 	}
 	if why := immutable(live, now); why != "" {
 		return invalid(o, why)

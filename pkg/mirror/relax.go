@@ -7,13 +7,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // refusal is what the provider refused lately, and why: it is not asked for again until the object or the settings change.
 type refusal struct{ fingerprint, words string }
 
-// relax gives up what the provider refused, if the kind works without it. It tells the user, once.
-func (t *task) relax(err error) bool {
+// relax gives up what the provider refused, if the kind works without it. It tells the user, once: the remote object carries a note
+// of that, which outlives this process.
+func (t *task) relax(err error, live reflection.Object) bool {
 	if err == nil || t.kind().Relax == nil || t.wanted == nil || !apierrors.IsInvalid(err) {
 		return false
 	}
@@ -21,10 +23,13 @@ func (t *task) relax(err error) bool {
 	if relaxed == nil {
 		return false
 	}
-	t.wanted = relaxed
+	t.wanted = reflection.WithoutPart(relaxed, given)
 	t.state.mu.Lock()
 	t.state.refused = refusal{t.fingerprint, err.Error()}
 	t.state.mu.Unlock()
+	if note := reflection.RefusedPartOf(t.wanted); live != nil && note != "" && note == reflection.RefusedPartOf(live) {
+		return true
+	}
 	t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonPartiallyReflected,
 		fmt.Sprintf("Reflected to cluster %q in part, %s: %s", t.options().Remote, given, err))
 	return true
@@ -41,7 +46,7 @@ func (t *task) recall() {
 	if before.words == "" || before.fingerprint != t.fingerprint {
 		return
 	}
-	if relaxed, _ := t.kind().Relax(t.wanted, before.words); relaxed != nil {
-		t.wanted = relaxed
+	if relaxed, given := t.kind().Relax(t.wanted, before.words); relaxed != nil {
+		t.wanted = reflection.WithoutPart(relaxed, given)
 	}
 }

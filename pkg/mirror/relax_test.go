@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,11 +49,64 @@ func TestWhatIsRefusedIsGivenUp(t *testing.T) {
 		w.wrote("another's change")
 		// The user's does.
 		w.local.put(forcedService(30081))
-		w.wrote("another port", "probe Service/"+there+"/a", "patch Service/"+there+"/a")
+		w.wrote("another port", "patch Service/"+there+"/a")
 		if remote := w.remote.find(at(forcedService(0))).(*corev1.Service); remote.Spec.Ports[0].NodePort != 30081 {
 			t.Errorf("node port %d", remote.Spec.Ports[0].NodePort)
 		}
 	})
+}
+
+// TestWhatIsRefusedIsToldOnce covers D6: whoever starts asks for the port again, because it may be free now. As long as it is not,
+// nothing is written and nothing is told; another port is told again, and one that is free takes the note away.
+func TestWhatIsRefusedIsToldOnce(t *testing.T) {
+	const key = "Service/" + there + "/a"
+	inBubble(t, func(w *world) {
+		taken := true
+		w.remote.admit = allocate
+		w.remote.refuse = func(o reflection.Object) error {
+			if s, is := o.(*corev1.Service); !is || !taken || s.Spec.Ports[0].NodePort >= 32000 {
+				return nil
+			}
+			return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), "a", field.ErrorList{
+				field.Invalid(field.NewPath("spec", "ports").Index(0).Child("nodePort"), 30080, "provided port is already allocated")})
+		}
+		only := func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service")} }
+		w.local.put(forcedService(30080))
+		w.start(only)
+		w.wrote("a refused port", "create "+key, "create "+key)
+		told := []string{"a Warning " + offloadingv1beta1.ReasonPartiallyReflected}
+		w.equal("Events", told, w.events.took())
+		version := w.remote.find(at(forcedService(0))).GetResourceVersion()
+		for range 2 {
+			w.stop()
+			w.start(only)
+			w.pass(time.Hour)
+			w.wrote("a restart asks in vain", "patch "+key)
+			w.equal("Events of a restart", 0, len(w.events.took()))
+			w.equal("version", version, w.remote.find(at(forcedService(0))).GetResourceVersion())
+		}
+		// Another change of the Service is no news of the port, but another port is.
+		edit(w.local, forcedService(0), func(s *corev1.Service) { s.Labels = map[string]string{"tier": "front"} })
+		w.rest()
+		w.equal("Events of a label", 0, len(w.events.took()))
+		edit(w.local, forcedService(0), func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30081 })
+		w.rest()
+		w.equal("Events of another port", told, w.events.took())
+		taken = false
+		w.stop()
+		w.start(only)
+		live := w.remote.find(at(forcedService(0))).(*corev1.Service)
+		w.equal("the free port", int32(30081), live.Spec.Ports[0].NodePort)
+		w.equal("the note", "", reflection.RefusedPartOf(live))
+		w.equal("labels", "front", live.Labels["tier"])
+	})
+}
+
+// allocate gives a Service a node port, as an API server does.
+func allocate(o reflection.Object) {
+	if s, is := o.(*corev1.Service); is && s.Spec.Ports[0].NodePort == 0 {
+		s.Spec.Ports[0].NodePort = 32000
+	}
 }
 
 func kindNamed(t *testing.T, name string) reflection.Kind {

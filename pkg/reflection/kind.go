@@ -65,7 +65,8 @@ type Kind struct {
 	// LocalName undoes RemoteName.
 	LocalName func(home, name string) string
 	// Relax gives up the part of a wanted object that the provider refused with these words, if it works without; a nil result
-	// means that it does not. What is given up is said for people. Nil means that every part is needed.
+	// means that it does not. What is given up is said for people, of the same part in the same words, which are noted on the remote object.
+	// Nil means that every part is needed.
 	Relax func(wanted Object, refusal string) (relaxed Object, given string)
 	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
 	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.

@@ -116,7 +116,16 @@ func fieldName(field reflect.StructField) string {
 
 // NoteOf is the note of missing fields that an object carries; empty if there is none, or none of ours.
 func NoteOf(object Object) string {
-	if note := object.GetAnnotations()[offloadingv1beta1.DroppedFieldsAnnotation]; len(note) <= maxNote {
+	return noteIn(object, offloadingv1beta1.DroppedFieldsAnnotation)
+}
+
+// RefusedPartOf is the note of a part that was given up, which an object carries; empty if there is none, or none of ours.
+func RefusedPartOf(object Object) string {
+	return noteIn(object, offloadingv1beta1.RefusedPartAnnotation)
+}
+
+func noteIn(object Object, annotation string) string {
+	if note := object.GetAnnotations()[annotation]; len(note) <= maxNote {
 		return note
 	}
 	return ""
@@ -136,6 +145,15 @@ func NoteFor(fields []string) string {
 
 // Noted is a wanted object with a note; an empty one adds none.
 func Noted(wanted Object, note string) Object {
+	return annotated(wanted, offloadingv1beta1.DroppedFieldsAnnotation, note)
+}
+
+// WithoutPart is what is wanted of an object after a part was given up, with a note of that.
+func WithoutPart(relaxed Object, given string) Object {
+	return annotated(relaxed, offloadingv1beta1.RefusedPartAnnotation, given)
+}
+
+func annotated(wanted Object, annotation, note string) Object {
 	if note == "" {
 		return wanted
 	}
@@ -145,7 +163,7 @@ func Noted(wanted Object, note string) Object {
 		annotations = map[string]string{}
 	}
 	delete(annotations, offloadingv1beta1.ReflectedKeysAnnotation)
-	annotations[offloadingv1beta1.DroppedFieldsAnnotation] = note
+	annotations[annotation] = note
 	noted.SetAnnotations(annotations)
 	recordKeys(noted)
 	return noted

@@ -103,6 +103,10 @@ func TestNotes(t *testing.T) {
 	if len(long) > maxNote || NoteOf(object) != long || !strings.HasSuffix(long, " and 22 more") {
 		t.Errorf("a long note is %q, read as %q", long, NoteOf(object))
 	}
+	both := WithoutPart(object, "its node ports")
+	if NoteOf(both) != long || RefusedPartOf(both) != "its node ports" || RefusedPartOf(object) != "" {
+		t.Errorf("two notes are read as %q and %q", NoteOf(both), RefusedPartOf(both))
+	}
 	object.GetAnnotations()[offloadingv1beta1.DroppedFieldsAnnotation] = strings.Repeat("x", maxNote+1)
 	if NoteOf(object) != "" {
 		t.Error("a note of any length is read")

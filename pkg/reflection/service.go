@@ -2,7 +2,6 @@ package reflection
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -145,13 +144,18 @@ func serviceMustRecreate(liveObject, wantedObject Object) string {
 // or outside of its range.
 func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
 	wanted := wantedObject.(*corev1.Service)
-	forced := slices.ContainsFunc(wanted.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
-	if !forced || !strings.Contains(refusal, ".nodePort: ") {
+	var forced []string
+	for i := range wanted.Spec.Ports {
+		if port := wanted.Spec.Ports[i].NodePort; port != 0 {
+			forced = append(forced, fmt.Sprint(port))
+		}
+	}
+	if len(forced) == 0 || !strings.Contains(refusal, ".nodePort: ") {
 		return nil, ""
 	}
 	without := wanted.DeepCopy()
 	for i := range without.Spec.Ports {
 		without.Spec.Ports[i].NodePort = 0
 	}
-	return without, "its node ports are not those of this cluster"
+	return without, fmt.Sprintf("its node ports are not those of this cluster (%s)", NoteFor(forced))
 }

@@ -350,6 +350,9 @@ func TestServiceRelax(t *testing.T) {
 				t.Errorf("the wanted object was changed: %s", diff)
 			}
 			if relaxed != nil {
+				if !strings.Contains(given, "(30080)") {
+					t.Errorf("the words %q do not name the port", given)
+				}
 				leftToProvider(t, relaxed.(*corev1.Service).Spec, false)
 			}
 		})

@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,16 @@ func TestForcedNodePort(t *testing.T) {
 		remote, there := w.remote(ctx, "taken").(*corev1.Service)
 		return there && remote.Spec.Ports[0].NodePort != 0 && remote.Spec.Ports[0].NodePort != taken.Spec.Ports[0].NodePort, w.events.all()
 	})
+	w.mark("before")
+	start := env.Milan.Recorder.Now(t)
+	w.restart()
+	w.mark("after")
+	if writes := w.writes(start, "taken"); len(writes) > 0 {
+		t.Errorf("writes after a restart: %v", writes)
+	}
+	if told := strings.Count(w.events.all(), offloadingv1beta1.ReasonPartiallyReflected); told != 1 {
+		t.Errorf("it is told %d times: %s", told, w.events.all())
+	}
 	fixture.Must(t, "freeing the node port", env.Milan.Client.Delete(t.Context(), other))
 	w.editLocal("taken", func(o reflection.Object) { o.GetLabels()["touched"] = "true" })
 	w.converged("taken")

@@ -68,6 +68,8 @@ const (
 	// DroppedFieldsAnnotation on a reflected object names the fields that the provider's API server does not keep, so that its user
 	// is told once.
 	DroppedFieldsAnnotation = "offloading.liqo.io/dropped-fields"
+	// RefusedPartAnnotation on a reflected object says which part of it the provider refused, so that its user is told once.
+	RefusedPartAnnotation = "offloading.liqo.io/refused-part"
 	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
 	// SkippedNamespacesAnnotation on a NamespaceMap of this cluster changes whenever one of its namespaces gets or loses
