@@ -197,6 +197,9 @@ func (r *Reporter) report(ctx context.Context, renew bool) error {
 	if !differs {
 		return nil
 	}
+	if r.dropsFeatures(ctx, node, status, facts) {
+		return nil
+	}
 	return r.patch(ctx, node, status)
 }
 
@@ -209,33 +212,58 @@ func (r *Reporter) node() *corev1.Node {
 	return node
 }
 
+// dropsFeatures tells, by a dry run, whether this cluster's API server would drop what the node declares, if its status lacks nothing
+// else: each start would write that in vain. What is dropped is not reported any more.
+func (r *Reporter) dropsFeatures(ctx context.Context, node *corev1.Node, status *corev1.NodeStatus, facts Facts) bool {
+	facts.NoFeatures = true
+	_, differs := Status(&node.Status, facts, r.options.Clock.Now())
+	if differs || len(status.DeclaredFeatures) <= len(node.Status.DeclaredFeatures) {
+		return false // the answer to the write itself will tell
+	}
+	// Admission may know no dry runs. If it fails for another reason, so does the write itself.
+	answer, err := r.send(ctx, node, status, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return err == nil && r.learn(status, answer)
+}
+
+// learn takes note of an answer that lacks what the node declares.
+func (r *Reporter) learn(sent *corev1.NodeStatus, answer *corev1.Node) (dropped bool) {
+	dropped = len(answer.Status.DeclaredFeatures) < len(sent.DeclaredFeatures)
+	if dropped {
+		r.update(func(f *Facts) { f.NoFeatures = true })
+	}
+	return dropped
+}
+
 func (r *Reporter) patch(ctx context.Context, node *corev1.Node, status *corev1.NodeStatus) error {
-	before, err := json.Marshal(corev1.Node{Status: node.Status})
-	if err != nil {
-		return fmt.Errorf("encoding the status of node %q: %w", node.Name, err)
-	}
-	after, err := json.Marshal(corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion}, Status: *status,
-	})
-	if err != nil {
-		return fmt.Errorf("encoding the status of node %q: %w", node.Name, err)
-	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
-	if err != nil {
-		return fmt.Errorf("comparing the status of node %q: %w", node.Name, err)
-	}
-	written, err := r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	written, err := r.send(ctx, node, status, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // what happened to it is an event
 	}
 	if err != nil {
 		return fmt.Errorf("updating the status of node %q: %w", node.Name, err)
 	}
-	if len(written.Status.DeclaredFeatures) < len(status.DeclaredFeatures) {
-		r.update(func(f *Facts) { f.NoFeatures = true })
-	}
+	r.learn(status, written)
 	if written.ResourceVersion == "" || written.ResourceVersion != node.ResourceVersion {
 		r.patched = node
 	}
 	return nil
+}
+
+// send patches the status of this version of the node.
+func (r *Reporter) send(ctx context.Context, node *corev1.Node, status *corev1.NodeStatus, options metav1.PatchOptions) (*corev1.Node, error) {
+	before, err := json.Marshal(corev1.Node{Status: node.Status})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	after, err := json.Marshal(corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion}, Status: *status,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
+	if err != nil {
+		return nil, fmt.Errorf("comparing the status: %w", err)
+	}
+	return r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, options, "status")
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,6 +26,9 @@ type bench struct {
 	client *fake.Clientset
 	clock  *clocktesting.FakeClock
 	r      *Reporter
+	stop   func()
+	// noDryRuns has the API server refuse dry runs.
+	noDryRuns bool
 }
 
 func newBench(t *testing.T, objects ...runtime.Object) *bench {
@@ -43,12 +48,13 @@ func (b *bench) start() *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.r.Run(ctx) }()
-	t.Cleanup(func() {
+	b.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(b.stop)
 	return b
 }
 
@@ -123,35 +129,94 @@ func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
 	}
 }
 
-// An API server that does not know what nodes declare drops it: it is not told again.
-func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
-	b := newBench(t, node())
+// answersPatches has the API server answer patches of the node: it does not keep what a dry run says, and before Kubernetes 1.36 it
+// drops what nodes declare.
+func (b *bench) answersPatches(old bool) {
 	b.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		a := action.(clienttesting.PatchActionImpl)
 		patch := map[string]map[string]any{}
 		if err := json.Unmarshal(a.Patch, &patch); err != nil {
 			return true, nil, err
 		}
-		delete(patch["status"], "declaredFeatures")
+		if dry := len(a.PatchOptions.DryRun) > 0; dry && b.noDryRuns {
+			return true, nil, apierrors.NewBadRequest("no dry runs")
+		} else if dry {
+			answer := node()
+			if !old {
+				answer.Status.DeclaredFeatures = []string{"InPlacePodLevelResourcesVerticalScaling"}
+			}
+			return true, answer, nil
+		}
+		if old {
+			delete(patch["status"], "declaredFeatures")
+			delete(patch["status"], "$setElementOrder/declaredFeatures")
+		}
 		var err error
 		if a.Patch, err = json.Marshal(patch); err != nil {
 			return true, nil, err
 		}
 		return clienttesting.ObjectReaction(b.client.Tracker())(a)
 	})
-	b.r.SetCapacity(facts().Capacity, nil)
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
-	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
-	patches := 0
-	for i := 1; i <= 5; i++ {
-		b.clock.Step(defaultInterval)
-		b.eventually("the lease is renewed", func() bool { return b.writes("update", "leases") == i })
-		if i == 1 {
-			patches = b.writes("patch", "nodes")
+}
+
+// patches counts the writes of the node's status, and the dry runs.
+func (b *bench) patches() (writes, tries int) {
+	for _, a := range b.client.Actions() {
+		patch, is := a.(clienttesting.PatchActionImpl)
+		switch {
+		case !is || a.GetResource().Resource != "nodes":
+		case len(patch.PatchOptions.DryRun) > 0:
+			tries++
+		default:
+			writes++
 		}
 	}
-	if n := b.writes("patch", "nodes"); n != patches || n > 2 {
-		t.Errorf("%d status writes, %d of them at rest", n, n-patches)
+	return writes, tries
+}
+
+// An API server that does not know what nodes declare drops it: it is not told again, over a restart neither.
+func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
+	b := newBench(t, node())
+	b.answersPatches(true)
+	settled := func(renewed int) (writes, tries int) {
+		b.r.SetCapacity(facts().Capacity, nil)
+		b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+		b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
+		for i := renewed + 1; i <= renewed+5; i++ {
+			b.clock.Step(defaultInterval)
+			b.eventually("the lease is renewed", func() bool { return b.writes("update", "leases") >= i })
+		}
+		return b.patches()
+	}
+	if writes, tries := settled(0); writes != 1 || tries != 0 {
+		t.Errorf("%d writes and %d dry runs", writes, tries)
+	}
+	b.stop()
+	b.client.ClearActions()
+	b.start()
+	if writes, tries := settled(0); writes != 0 || tries != 1 {
+		t.Errorf("%d writes and %d dry runs after a restart", writes, tries)
+	}
+}
+
+// An API server that knows it now, or that knows no dry runs, is told.
+func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
+	for name, noDryRuns := range map[string]bool{"after a dry run": false, "without dry runs": true} {
+		t.Run(name, func(t *testing.T) {
+			known, _ := Status(&corev1.NodeStatus{}, facts(func(f *Facts) { f.NoFeatures = true }), noon)
+			b := &bench{t: t, clock: clocktesting.NewFakeClock(noon), noDryRuns: noDryRuns}
+			before := node()
+			before.Status = *known
+			b.client = fake.NewClientset(before)
+			b.answersPatches(false)
+			b.start()
+			b.r.SetCapacity(facts().Capacity, nil)
+			b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+			b.eventually("the node declares it", func() bool {
+				got, err := b.client.CoreV1().Nodes().Get(context.Background(), "milan", metav1.GetOptions{})
+				return err == nil && len(got.Status.DeclaredFeatures) == 1
+			})
+		})
 	}
 }
 
