@@ -19,18 +19,22 @@ import (
 // keep the others waiting.
 const debugRefusals = 3
 
-// debug gives the Pod the ephemeral containers that the ShadowPod got since, one by one: what the provider's rules refuse is told
-// by an Event, is not tried again until something changes, and keeps no newer one away. The pod itself is in order.
+// debug gives the Pod the ephemeral containers that the ShadowPod got since, one by one: what the provider's rules refuse is told,
+// is not tried again until something changes, and keeps no newer one away. The pod itself is in order.
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	lacking := lacks(s.pod, s.shadow)
-	if len(lacking) == 0 || len(r.Check(&s.shadow.Spec.Pod)) > 0 {
+	if len(lacking) == 0 {
+		s.debugged(nil)
+		return nil
+	}
+	if len(r.Check(&s.shadow.Spec.Pod)) > 0 {
 		return nil // admission said so already
 	}
-	refused := 0
+	var refused []string
 	// The newest one is what somebody waits for; those before it had their turn when they were new.
 	for _, wanted := range slices.Backward(lacking) {
-		if refused == debugRefusals {
-			return nil
+		if len(refused) == debugRefusals {
+			break
 		}
 		changed := s.pod.DeepCopy()
 		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
@@ -39,14 +43,14 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		case err == nil:
 			s.pod = changed
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-			refused++
-			r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonDebugFailed, "AddEphemeralContainer", "%v", err)
+			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, err))
 		case apierrors.IsNotFound(err):
 			return nil
 		default:
 			return fmt.Errorf("adding ephemeral container %s to Pod %s/%s: %w", wanted.Name, s.pod.Namespace, s.pod.Name, err)
 		}
 	}
+	s.debugged(refused)
 	return nil
 }
 

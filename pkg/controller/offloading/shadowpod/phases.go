@@ -48,6 +48,8 @@ type scope struct {
 	pod *corev1.Pod
 	// decision taken over the two.
 	decision Decision
+	// verdicts on the changes of a Pod that runs, from debug and resize; what they did not look at has none.
+	verdicts []verdict
 }
 
 // act carries the decision out.

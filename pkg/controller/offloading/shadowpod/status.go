@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,10 +21,12 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	if Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record {
 		return nil
 	}
-	before := s.shadow.DeepCopy()
-	switch {
-	case problem != nil && reconcile.Classify(problem) == reconcile.Transient:
+	if problem != nil && reconcile.Classify(problem) == reconcile.Transient {
 		return nil
+	}
+	before := s.shadow.DeepCopy()
+	news := s.judge()
+	switch {
 	case problem != nil:
 		s.ready(metav1.ConditionFalse, reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
 	case s.decision.Action == Nothing && s.pod != nil:
@@ -37,6 +40,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	if err := r.Status().Patch(ctx, s.shadow, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ShadowPod %s/%s: %w", s.shadow.Namespace, s.shadow.Name, err)
 	}
+	r.tell(s, news)
 	if class := reconcile.Classify(problem); problem != nil && (class == reconcile.Refused || class == reconcile.Terminal) {
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, reconcile.ReasonOf(problem), "CreatePod", "%s", conditions.Bound(reconcile.MessageOf(problem)))
 	}
@@ -56,6 +60,9 @@ func (r *reconciler) observe(s *scope) {
 }
 
 func (s *scope) terminated() {
+	for _, change := range []string{offloadingv1beta1.ChangeRefusedCondition} {
+		meta.RemoveStatusCondition(&s.shadow.Status.Conditions, change)
+	}
 	s.ready(metav1.ConditionTrue, offloadingv1beta1.ReasonPodTerminated, s.decision.Message)
 }
 

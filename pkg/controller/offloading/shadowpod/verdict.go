@@ -1,0 +1,55 @@
+package shadowpod
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+)
+
+// verdict is what one pass found out about a change of a Pod that runs. While the change is refused a condition of the ShadowPod
+// says so: its consumer sees it, and whoever starts anew knows that it was told.
+type verdict struct {
+	// condition is the type of the condition.
+	condition string
+	// reason and message of the condition; without a message nothing is refused.
+	reason, message string
+	// event and action of the Event that tells it.
+	event, action string
+}
+
+// debugged is the verdict on ephemeral containers: those of them that were refused, in words.
+func (s *scope) debugged(refused []string) {
+	s.verdicts = append(s.verdicts, verdict{condition: offloadingv1beta1.ChangeRefusedCondition, reason: offloadingv1beta1.ReasonDebugFailed,
+		message: strings.Join(refused, "; "), event: offloadingv1beta1.ReasonDebugFailed, action: "AddEphemeralContainer"})
+}
+
+// judge brings the conditions in step with the verdicts of this pass, and returns those that are news. What was not looked at stays.
+func (s *scope) judge() []verdict {
+	var news []verdict
+	list := &s.shadow.Status.Conditions
+	for _, v := range s.verdicts {
+		if v.message == "" {
+			meta.RemoveStatusCondition(list, v.condition)
+			continue
+		}
+		old := meta.FindStatusCondition(*list, v.condition)
+		if old == nil || old.Reason != v.reason || old.Message != conditions.Bound(v.message) {
+			news = append(news, v)
+		}
+		conditions.SetStandard(list, metav1.Condition{Type: v.condition, Status: metav1.ConditionTrue,
+			Reason: v.reason, Message: v.message, ObservedGeneration: s.shadow.Generation})
+	}
+	return news
+}
+
+// tell tells the user of the ShadowPod what was refused.
+func (r *reconciler) tell(s *scope, news []verdict) {
+	for _, v := range news {
+		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, v.event, v.action, "%s", conditions.Bound(v.message))
+	}
+}
