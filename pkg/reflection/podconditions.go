@@ -15,8 +15,8 @@ import (
 func (t *translation) conditions() {
 	for _, conditionType := range remoteConditions {
 		remote := condition(t.remote.Status.Conditions, conditionType)
-		if conditionType == corev1.PodResizePending && t.in.ResizePending != nil {
-			remote = t.in.ResizePending
+		if conditionType == corev1.PodResizePending {
+			remote = t.pendingResize(remote)
 		}
 		if remote == nil {
 			t.dropResize(conditionType)
@@ -55,6 +55,17 @@ func (t *translation) conditions() {
 		})
 	}
 	t.report()
+}
+
+// pendingResize is what is to be shown of a size that is pending, given what the remote pod shows; nil if none is.
+func (t *translation) pendingResize(remote *corev1.PodCondition) *corev1.PodCondition {
+	if t.in.ResizePending != nil {
+		return t.in.ResizePending
+	}
+	if shown := condition(t.local.Status.Conditions, corev1.PodResizePending); shown != nil && t.in.SizeUnknown {
+		return shown
+	}
+	return remote
 }
 
 // change shows which change the provider does not take. Until it was asked, which a restart begins with, what is shown stays.

@@ -28,6 +28,9 @@ type StatusInput struct {
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
 	// does, or was not asked. Then what the remote pod says of a resize is shown.
 	ResizePending *corev1.PodCondition
+	// SizeUnknown says that the provider was not asked yet whether it takes that size: then what the local pod shows of one that is
+	// pending stays, unless ResizePending is given.
+	SizeUnknown bool
 	// ChangeRefused is the condition that says which change of the local pod the provider does not take; nil if that is not known.
 	ChangeRefused *corev1.PodCondition
 	// ChangesTaken says that it took them all.

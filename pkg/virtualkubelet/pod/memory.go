@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
@@ -28,6 +28,8 @@ type memory struct {
 	taken map[types.UID]bool
 	// resizes are the pods that run and that the provider refuses another size.
 	resizes map[types.UID]refusal
+	// sized are the pods that run and that the provider was asked about the size of.
+	sized map[types.UID]bool
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
 	patched map[types.UID]*corev1.Pod
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
@@ -61,12 +63,8 @@ func (r refusal) pending() *corev1.PodCondition {
 	if !r.resize {
 		return nil
 	}
-	reason := corev1.PodReasonInfeasible
-	if r.reason == offloadingv1beta1.ReasonQuotaExceeded || strings.Contains(r.message, offloadingv1beta1.ReasonCordoned+": ") {
-		reason = corev1.PodReasonDeferred // there may be room later, and a cordon ends
-	}
-	return &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason,
-		Message: corev1beta1.BoundMessage(r.message)}
+	return &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+		Reason: reflection.WhyResizePending(r.reason, r.message), Message: corev1beta1.BoundMessage(r.message)}
 }
 
 // condition is that of a pod that runs on without a change; nil if that is not what was refused.
@@ -80,7 +78,7 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		taken:   map[types.UID]bool{},
+		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
@@ -93,6 +91,7 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.starting, uid)
 	delete(m.refused, uid)
 	delete(m.taken, uid)
+	delete(m.sized, uid)
 	delete(m.resizes, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)
@@ -116,7 +115,7 @@ func (m *memory) pending(uid types.UID, now time.Time) (time.Duration, bool) {
 func (m *memory) refuse(uid types.UID, r refusal) bool {
 	refusals := m.refused
 	if r.resize {
-		refusals = m.resizes
+		refusals, m.sized[uid] = m.resizes, true
 	} else {
 		delete(m.taken, uid)
 	}

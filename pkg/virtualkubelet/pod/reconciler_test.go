@@ -449,10 +449,7 @@ func TestARefusedSizeIsPending(t *testing.T) {
 	})
 	w.eventually("the label travelled", func() bool { return w.shadow("p").Labels["tier"] == "front" })
 	w.calm()
-	w.stop()
-	w.start()
-	w.offload()
-	w.calm()
+	w.restartsSilently()
 	if told := w.events.all(); len(told) != 1 || !strings.Contains(told[0], "no more cpu") {
 		t.Errorf("events are %q", told)
 	}

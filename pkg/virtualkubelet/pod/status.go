@@ -121,8 +121,7 @@ func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.St
 		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
 		return &status, doubts
 	case remote != nil:
-		in.ResizePending = v.resize.pending()
-		in.ChangeRefused, in.ChangesTaken = v.refused.condition(), v.taken
+		r.refusals(local, v, &in)
 		status, doubts := reflection.LocalStatus(local, remote, in)
 		return &status, doubts
 	default:

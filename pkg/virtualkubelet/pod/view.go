@@ -47,6 +47,8 @@ type view struct {
 	taken bool
 	// resize is why the provider does not take another size.
 	resize refusal
+	// sized says that it was asked.
+	sized bool
 }
 
 // look takes a view; uid is that of the local pod, if there is one.
@@ -55,7 +57,7 @@ func (r *Reconciler) look(k key, uid types.UID) view {
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], gone: r.memory.gone[uid], lost: state.Lost()}
+	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {

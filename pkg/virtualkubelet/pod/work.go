@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -297,41 +296,6 @@ func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
 	r.status.Add(keyOf(local))
 	if r.options.Recorder != nil && !shows(local, why) {
 		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
-	}
-}
-
-// shows tells whether the pod shows a refusal already, from before a restart.
-func shows(local *corev1.Pod, why refusal) bool {
-	shown := why.pending()
-	if shown == nil {
-		shown = why.condition()
-	}
-	return !why.resize && local.Status.Reason == why.reason || slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == shown.Type && c.Message == shown.Message
-	})
-}
-
-// accept forgets every refusal.
-func (r *Reconciler) accept(local *corev1.Pod) {
-	r.mu.Lock()
-	delete(r.memory.refused, local.UID)
-	news := !r.memory.taken[local.UID]
-	r.memory.taken[local.UID] = true
-	r.mu.Unlock()
-	if news && slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == offloadingv1beta1.ChangeRefusedCondition }) {
-		r.status.Add(keyOf(local))
-	}
-	r.acceptSize(local)
-}
-
-// acceptSize forgets that another size was refused.
-func (r *Reconciler) acceptSize(local *corev1.Pod) {
-	r.mu.Lock()
-	_, was := r.memory.resizes[local.UID]
-	delete(r.memory.resizes, local.UID)
-	r.mu.Unlock()
-	if was {
-		r.status.Add(keyOf(local))
 	}
 }
 

@@ -198,6 +198,11 @@ func TestPodsAreResizedAsAWhole(t *testing.T) {
 		}
 		return false, fmt.Sprint(told.Items, err)
 	})
+	// Its container asks for nothing by itself: what it has is not shown, and no size is shown as one that can never be had.
+	awaitPod(t, local, "the refused size to be pending", func(p *corev1.Pod) bool {
+		c := resizing(p, corev1.PodResizePending)
+		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "InPlacePodLevelResourcesVerticalScaling")
+	})
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: twin.Spec.NodeName}}
 	fixture.Must(t, "letting the provider's node resize pods as a whole", env.Milan.Client.Status().Patch(t.Context(), host,
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"declaredFeatures":["InPlacePodLevelResourcesVerticalScaling"]}}`))))
@@ -206,4 +211,5 @@ func TestPodsAreResizedAsAWhole(t *testing.T) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
 		return err == nil && twin.Spec.Resources != nil && twin.Spec.Resources.Requests.Cpu().String() == "300m", fmt.Sprintf("%v, error %v", twin.Spec.Resources, err)
 	})
+	awaitPod(t, local, "nothing to be pending any more", func(p *corev1.Pod) bool { return resizing(p, corev1.PodResizePending) == nil })
 }

@@ -25,7 +25,8 @@ type ShadowPodStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ContainerStatuses []corev1.ContainerStatus `json:"containerStatuses,omitempty"`
-	// conditions: Ready, which tells whether the pod exists, and if not, why. None while nothing ever went wrong.
+	// conditions: Ready, which tells whether the pod exists, and if not, why; PodResizePending and offloading.liqo.io/ChangeRefused,
+	// which tell what of the changes of a pod that runs is refused, as long as it is. None while nothing ever went wrong.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

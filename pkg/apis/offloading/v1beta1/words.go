@@ -178,7 +178,7 @@ const (
 	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
 	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
 	// ChangeRefusedCondition ("True") tells which change of a running pod, such as a container of kubectl debug, the provider does not
-	// take; the pod runs on without it.
+	// take; the pod runs on without it. A provider's controller puts it on ShadowPods for what admission took and the pod did not get.
 	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"

@@ -24,7 +24,7 @@ const debugRefusals = 3
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	lacking := lacks(s.pod, s.shadow)
 	if len(lacking) == 0 {
-		s.debugged(nil)
+		s.debugVerdict(nil)
 		return nil
 	}
 	if len(r.Check(&s.shadow.Spec.Pod)) > 0 {
@@ -50,7 +50,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 			return fmt.Errorf("adding ephemeral container %s to Pod %s/%s: %w", wanted.Name, s.pod.Namespace, s.pod.Name, err)
 		}
 	}
-	s.debugged(refused)
+	s.debugVerdict(refused)
 	return nil
 }
 

@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // In twin namespaces, bound there: pods/resize patch.
 
 // resize gives the containers of the Pod what those of the ShadowPod ask for since that was changed, within its user's grant. What
-// the grant or the provider's rules refuse is told by an Event, and tried again when there may be room: the Pod runs on as it is.
+// the grant or the provider's rules refuse is told, and tried again when there may be room: the Pod runs on as it is.
 // What was asked for once is not asked for again, whatever the provider's admission or autoscaler made of it.
 func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	if s.shadow.Generation <= 1 || Terminal(s.pod.Status.Phase) {
@@ -36,6 +35,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 		together(&changed.Spec, s.shadow.Spec.Pod.Resources)
 	}
 	if equality.Semantic.DeepEqual(s.pod.Spec, changed.Spec) {
+		s.sizeVerdict(nil)
 		if err := r.settle(ctx, s, true); err != nil {
 			return err
 		}
@@ -53,10 +53,11 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	}
 	switch class := reconcile.Classify(err); {
 	case err == nil:
+		s.sizeVerdict(nil)
 		return r.remember(ctx, changed, now)
 	case class == reconcile.Refused || class == reconcile.Terminal:
 		s.decision.After = reconcile.RefusedRetry
-		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonResizeFailed, "Resize", "%s", conditions.Bound(err.Error()))
+		s.sizeVerdict(err)
 		return r.settle(ctx, s, false)
 	case client.IgnoreNotFound(err) == nil:
 		return nil

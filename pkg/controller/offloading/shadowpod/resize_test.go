@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -239,5 +241,64 @@ func TestWhatTheProviderGaveStays(t *testing.T) {
 	}
 	if requests := pod.Spec.Containers[0].Resources.Requests; requests.Cpu().String() != "2" || requests.Memory().String() != "1Gi" {
 		t.Errorf("requests are %v", requests)
+	}
+}
+
+// Another claim was faster than a size that the webhook admitted: the ShadowPod says that it is pending until there is room, or until
+// it is withdrawn. That is told once, over a restart as well, and ShadowPods that nothing is refused of are not written.
+func TestARefusedSizeIsPending(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuse error
+		reason string
+		end    func(*world)
+		has    string
+	}{
+		"until there is room": {nil, corev1.PodReasonDeferred, func(w *world) {
+			w.removeShadow("b")
+			w.run("b")
+		}, "3"},
+		"until it is withdrawn": {nil, corev1.PodReasonDeferred, func(w *world) { w.ask("a", "1") }, "1"},
+		"a quota of the provider's": {apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("exceeded quota: team")),
+			corev1.PodReasonDeferred, func(w *world) { w.refuse = nil }, "3"},
+		"a rule of the provider's": {apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("maximum cpu usage per Pod is 2")),
+			corev1.PodReasonInfeasible, func(w *world) { w.refuse = nil }, "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := enforcing(t, "3", asking("a", "1"), asking("b", "2"))
+			told := events.NewFakeRecorder(10)
+			w.reconciler.Events = told
+			w.run("a")
+			if w.refuse = tc.refuse; w.refuse == nil {
+				w.run("b")
+			}
+			pending := func() *metav1.Condition {
+				t.Helper()
+				var shadow offloadingv1beta1.ShadowPod
+				if err := w.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "a"}, &shadow); err != nil {
+					t.Fatal(err)
+				}
+				return meta.FindStatusCondition(shadow.Status.Conditions, string(corev1.PodResizePending))
+			}
+			w.ask("a", "3")
+			w.run("a")
+			if c := pending(); c == nil || c.Status != metav1.ConditionTrue || c.Reason != tc.reason || c.Message == "" {
+				t.Errorf("the condition is %v", c)
+			}
+			before := w.Writes
+			w.run("a")
+			newWorldFrom(w)
+			w.run("a", "a")
+			if w.Writes != before || len(told.Events) != 1 {
+				t.Errorf("%d writes at rest and after a restart, told %d times", w.Writes-before, len(told.Events))
+			}
+			tc.end(w)
+			w.run("a", "a")
+			if c := pending(); c != nil || w.has("a") != tc.has {
+				t.Errorf("in the end the condition is %v, and the Pod has %s", c, w.has("a"))
+			}
+			if len(told.Events) != 1 {
+				t.Errorf("in the end it was told %d times", len(told.Events))
+			}
+		})
 	}
 }

@@ -60,7 +60,7 @@ func (r *reconciler) observe(s *scope) {
 }
 
 func (s *scope) terminated() {
-	for _, change := range []string{offloadingv1beta1.ChangeRefusedCondition} {
+	for _, change := range []string{offloadingv1beta1.ChangeRefusedCondition, string(corev1.PodResizePending)} {
 		meta.RemoveStatusCondition(&s.shadow.Status.Conditions, change)
 	}
 	s.ready(metav1.ConditionTrue, offloadingv1beta1.ReasonPodTerminated, s.decision.Message)

@@ -9,6 +9,8 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // verdict is what one pass found out about a change of a Pod that runs. While the change is refused a condition of the ShadowPod
@@ -22,10 +24,20 @@ type verdict struct {
 	event, action string
 }
 
-// debugged is the verdict on ephemeral containers: those of them that were refused, in words.
-func (s *scope) debugged(refused []string) {
+// debugVerdict is the verdict on ephemeral containers: those of them that were refused, in words.
+func (s *scope) debugVerdict(refused []string) {
 	s.verdicts = append(s.verdicts, verdict{condition: offloadingv1beta1.ChangeRefusedCondition, reason: offloadingv1beta1.ReasonDebugFailed,
 		message: strings.Join(refused, "; "), event: offloadingv1beta1.ReasonDebugFailed, action: "AddEphemeralContainer"})
+}
+
+// sizeVerdict is the verdict on another size: why it was refused, nil if it was not.
+func (s *scope) sizeVerdict(refused error) {
+	v := verdict{condition: string(corev1.PodResizePending), event: offloadingv1beta1.ReasonResizeFailed, action: "Resize"}
+	if refused != nil {
+		v.message = refused.Error()
+		v.reason = reflection.WhyResizePending(reconcile.ReasonOf(refused), v.message)
+	}
+	s.verdicts = append(s.verdicts, v)
 }
 
 // judge brings the conditions in step with the verdicts of this pass, and returns those that are news. What was not looked at stays.
