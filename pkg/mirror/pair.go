@@ -34,9 +34,9 @@ type pair struct {
 	old  []*watched
 	// blocked keeps a view closed that showed too much, until the next survey.
 	blocked bool
-	// awake tells whether the local watch was started.
-	awake  bool
-	states map[string]*state
+	// awake tells whether the local watch was started; vacant that it does not have to be: a survey of the twin found nothing.
+	awake, vacant bool
+	states        map[string]*state
 	// uses is what the local objects use, by their name.
 	uses map[string][]reflection.Reference
 }
@@ -55,11 +55,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 		synced:    p.localSynced,
 		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
 	})
-	if r.kind.Parent == "" {
-		p.wake()
-	} else if parent, _ := p.parents(); parent != nil {
-		p.parentsSynced(parent)
-	}
+	p.rouse(r.config.StatusBack)
 	return p
 }
 
@@ -350,6 +346,7 @@ func (p *pair) survey(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKey{Namespace: p.twin, Name: ledger}, &corev1.ConfigMap{})
 		switch {
 		case apierrors.IsNotFound(err):
+			p.foundNothing()
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s/%s of cluster %q: %w", p.twin, ledger, p.options().Remote, err)
@@ -364,6 +361,8 @@ func (p *pair) survey(ctx context.Context) error {
 	}
 	if meta.LenList(list) > 0 {
 		p.found()
+	} else {
+		p.foundNothing()
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (t *task) usedHere(namespaceAnnotations map[string]string) (used, known boo
 			continue
 		}
 		users := runner.pair(t.namespace)
-		if users == nil || !users.objects.ready() {
+		if users == nil || !users.known() {
 			known = false
 			continue
 		}
