@@ -97,8 +97,8 @@ func (p *pair) parentChanged(parent string, gone bool) {
 	if !gone {
 		p.wake()
 	}
-	for _, o := range p.objects.store.List() {
-		if object := o.(reflection.Object); p.parentName(object) == parent {
+	for _, object := range p.objects.all() {
+		if p.parentName(object) == parent {
 			p.enqueue(object.GetName())
 		}
 	}
