@@ -46,7 +46,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", namespace, "twin", twin))
 	p := &pair{runner: r, namespace: namespace, twin: twin, ctx: ctx, cancel: cancel, states: map[string]*state{}}
 	local := r.engine.options.Local
-	p.objects = newWatched(ctx, scope{
+	p.objects = newWatched(scope{
 		client:    func() (client.WithWatch, error) { return local, nil },
 		newObject: r.kind.NewObject,
 		newList:   r.kind.NewList,
@@ -65,7 +65,7 @@ func (p *pair) wake() {
 	defer p.mu.Unlock()
 	if !p.awake && p.ctx.Err() == nil {
 		p.awake = true
-		p.objects.start()
+		p.objects.start(p.ctx)
 	}
 }
 
@@ -188,9 +188,9 @@ func (p *pair) open() {
 		s.labels = p.selector()
 		s.event = p.remoteEvent
 	}
-	view = newWatched(p.ctx, s)
+	view = newWatched(s)
 	p.view = view
-	view.start()
+	view.start(p.ctx)
 }
 
 // remoteFailed tells of a remote watch that fails although the peer answers.

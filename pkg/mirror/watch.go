@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/kube/replica"
@@ -47,48 +47,65 @@ type scope struct {
 type watched struct {
 	scope
 	replica *replica.Replica[reflection.Object]
-	ctx     context.Context
-	cancel  context.CancelFunc
-	// finished is closed when everything that the watch started has ended.
+	// ctx and cancel are there once the watch was started; finished is closed when everything that it started has ended.
+	ctx      context.Context
+	cancel   context.CancelFunc
 	finished chan struct{}
 	// failure is why the last list or watch failed.
 	failure atomic.Pointer[string]
 }
 
-// newWatched makes a cache whose watch has not started yet: its events may need the very value that is returned here.
-func newWatched(ctx context.Context, s scope) *watched {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &watched{scope: s, ctx: ctx, cancel: cancel, finished: make(chan struct{})}
+// newWatched makes a cache whose watch has not started yet: its events may need the very value that is returned here. Before it
+// starts it takes next to nothing, because many never do.
+func newWatched(s scope) *watched {
+	w := &watched{scope: s}
 	w.replica = replica.New(replica.Options[reflection.Object]{
-		Name: "reflection", Namespace: s.namespace, Source: w.listerWatcher(), Example: s.newObject(), Event: w.tell, Synced: s.synced, Slim: strip,
+		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: s.newObject, Event: w.tell, Synced: s.synced, Slim: strip,
 	})
 	return w
 }
 
-// start starts the watch; it ends with its context or with cancel.
-func (w *watched) start() {
+// start starts the watch, once; it ends with the context or with cancel.
+func (w *watched) start(ctx context.Context) {
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.finished = make(chan struct{})
 	go func() {
 		defer close(w.finished)
 		w.replica.Run(w.ctx)
 	}()
 }
 
-// unstreamed lists page by page instead of having the server stream the first list.
-type unstreamed struct{ *cache.ListWatch }
+// source is the watch's face towards client-go.
+type source watched
 
-// IsWatchListSemanticsUnSupported tells client-go so.
-func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (s *source) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return (*watched)(s).list(ctx, o)
+}
 
-func (w *watched) listerWatcher() cache.ListerWatcher {
-	lw := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch, DisableChunking: w.limit > 0}
-	if w.limit > 0 {
-		return unstreamed{lw}
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (s *source) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return (*watched)(s).watch(ctx, o)
+}
+
+// List implements cache.ListerWatcher.
+func (s *source) List(o metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(s.ctx, o)
+}
+
+// Watch implements cache.ListerWatcher.
+func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(s.ctx, o)
+}
+
+// IsWatchListSemanticsUnSupported tells client-go to list page by page instead of having the server stream the first list: from
+// peers, and from clients that cannot stream.
+func (s *source) IsWatchListSemanticsUnSupported() bool {
+	if s.limit > 0 {
+		return true
 	}
-	c, err := w.client()
-	if err != nil {
-		return unstreamed{lw}
-	}
-	return cache.ToListWatcherWithWatchListSemantics(lw, c)
+	c, err := s.client()
+	return err != nil || watchlist.DoesClientNotSupportWatchListSemantics(c)
 }
 
 func (w *watched) listOptions(raw metav1.ListOptions) *client.ListOptions {

@@ -27,8 +27,8 @@ type Options[T Object] struct {
 	Namespace string
 	// Source lists and watches.
 	Source cache.ListerWatcher
-	// Example is an object of the type that is watched.
-	Example T
+	// Example makes an object of the type that is watched.
+	Example func() T
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A
 	// list that is read anew shows all objects again. The replica holds what Event is told.
 	Event func(object T, deleted bool)
@@ -52,7 +52,7 @@ func New[T Object](o Options[T]) *Replica[T] { return &Replica[T]{options: o} }
 
 // Run lists and watches until the context ends. It runs once.
 func (r *Replica[T]) Run(ctx context.Context) {
-	reflector := cache.NewReflectorWithOptions(r.options.Source, r.options.Example, (*sink[T])(r), cache.ReflectorOptions{Name: r.options.Name})
+	reflector := cache.NewReflectorWithOptions(r.options.Source, r.options.Example(), (*sink[T])(r), cache.ReflectorOptions{Name: r.options.Name})
 	reflector.RunWithContext(ctx)
 }
 

@@ -145,7 +145,7 @@ func listen(t *testing.T, s *server, f func(*listener)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{T: t}
 		l.Replica = New(Options[*corev1.ConfigMap]{
-			Name: "test", Namespace: "here", Source: s.source(), Example: &corev1.ConfigMap{},
+			Name: "test", Namespace: "here", Source: s.source(), Example: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 			Synced: func() { l.note("synced") },
 			Slim:   func(c *corev1.ConfigMap) { c.ManagedFields = nil },
 			Event: func(c *corev1.ConfigMap, deleted bool) {

@@ -63,7 +63,8 @@ type claims = replica.Replica[*corev1.PersistentVolumeClaim]
 func newClaims(kube kubernetes.Interface, namespace string, selector labels.Selector, event func(*corev1.PersistentVolumeClaim), synced func()) *claims {
 	claims := kube.CoreV1().PersistentVolumeClaims(namespace)
 	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
-		Name: "storage", Namespace: namespace, Example: &corev1.PersistentVolumeClaim{}, Synced: synced,
+		Name: "storage", Namespace: namespace, Synced: synced,
+		Example: func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} },
 		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.LabelSelector = selector.String()
