@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -235,4 +236,32 @@ func TestARefusalRemovesNothing(t *testing.T) {
 			t.Error("synced is told once, and for good")
 		}
 	})
+}
+
+// A replica costs the goroutine that runs it and the one that client-go's Reflector has beside it: there are hundreds of replicas.
+func TestGoroutines(t *testing.T) {
+	const replicas = 10
+	for name, streams := range map[string]bool{"with lists": false, "with streamed lists": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{streams: streams}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				before := goruntime.NumGoroutine()
+				var running sync.WaitGroup
+				for range replicas {
+					r := New(Options[*corev1.ConfigMap]{
+						Name: "test", Namespace: "here", Source: s.source(), Example: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
+						Synced: func() {}, Event: func(*corev1.ConfigMap, bool) {},
+					})
+					running.Go(func() { r.Run(ctx) })
+				}
+				synctest.Wait()
+				if more := goruntime.NumGoroutine() - before; more > 2*replicas {
+					t.Errorf("%d goroutines for %d replicas", more, replicas)
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
 }
