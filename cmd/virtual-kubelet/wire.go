@@ -79,7 +79,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 		return err
 	}
 	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
-	if k.account, err = kubernetes.NewForConfig(k.home); err != nil {
+	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
 	scheme := newScheme()
@@ -101,6 +101,13 @@ func (k *kubelet) connect(ctx context.Context) error {
 		k.node = newNodeSide(k)
 	}
 	return nil
+}
+
+// compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
+func compact(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	return config
 }
 
 func homeConfig(kubeconfig string) (*rest.Config, error) {

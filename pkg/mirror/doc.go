@@ -6,8 +6,9 @@
 //     watch, limited to objects that came from here, opens only once something of the kind crosses or was found there. Kinds
 //     that may not be read at the provider are compared with the provider's ledger of them instead.
 //   - A kind with a parent, such as the EndpointSlices of Services, opens its local watch in a namespace once there is a parent
-//     object or something in the twin. Its objects are looked at again with each change of their parent. While the parent's
-//     kind is off nothing of the kind is made, and what is there stays.
+//     object or something in the twin; once open it stays so. Its objects are looked at again with each change of their parent.
+//     While the parent's kind is off nothing of the kind is made, and what is there stays. Where a parent decides about no object
+//     and only has to be there, as for Ingresses, neither holds, and while its kind is off the watch is open.
 //   - Nothing is written that is already there: a restart with everything in place makes no write.
 //   - Remote objects without our mark are never touched. Deletes carry the UID and version of what was seen, and writes to
 //     existing objects test the mark in the same request.

@@ -195,9 +195,11 @@ func (e *Engine) SetConfig(kind string, config offloadingv1beta1.ReflectorConfig
 	if r.configure(config) {
 		e.bump()
 		e.follow()
+		r.rouse()
 		r.reconsider("")
 		r.usesKnown("")
 		for _, child := range r.children {
+			child.rouse()
 			child.reconsider("")
 		}
 	}

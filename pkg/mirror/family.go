@@ -42,6 +42,46 @@ func (p *pair) parents() (parents *pair, off bool) {
 	return parents, false
 }
 
+// rouse starts the local watch if there is a reason to already. A kind that hangs on parents waits for one, unless nobody would
+// tell of it, or what came back to objects whose copies are gone may still be there.
+func (p *pair) rouse(statusBack bool) {
+	parents, off := p.parents()
+	switch {
+	case p.kind().Parent == "", p.kind().ParentName == nil && (off || statusBack):
+		p.wake()
+	case parents != nil:
+		p.parentsSynced(parents)
+	}
+}
+
+// rouse starts local watches for which a change of configuration is a reason.
+func (r *runner) rouse() {
+	for _, p := range r.all() {
+		if p.asleep() {
+			p.rouse(r.statusBack())
+		}
+	}
+}
+
+// foundNothing takes note that the twin holds nothing of the kind. While the local watch is closed as well nothing of it crosses:
+// then it is known what its objects use.
+func (p *pair) foundNothing() {
+	p.mu.Lock()
+	news := !p.awake && !p.vacant
+	p.vacant = true
+	p.mu.Unlock()
+	if news {
+		p.runner.usesKnown(p.namespace)
+	}
+}
+
+// known tells whether it is known which local objects there are that may cross.
+func (p *pair) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.objects.ready() || p.vacant && !p.awake
+}
+
 // parentsSynced looks at everything again, now that the parents are known. Without any of them the local watch stays
 // closed, unless the twin holds something from earlier.
 func (p *pair) parentsSynced(parents *pair) {
@@ -57,8 +97,8 @@ func (p *pair) parentChanged(parent string, gone bool) {
 	if !gone {
 		p.wake()
 	}
-	for _, o := range p.objects.store.List() {
-		if object := o.(reflection.Object); p.parentName(object) == parent {
+	for _, object := range p.objects.all() {
+		if p.parentName(object) == parent {
 			p.enqueue(object.GetName())
 		}
 	}

@@ -34,9 +34,9 @@ type pair struct {
 	old  []*watched
 	// blocked keeps a view closed that showed too much, until the next survey.
 	blocked bool
-	// awake tells whether the local watch was started.
-	awake  bool
-	states map[string]*state
+	// awake tells whether the local watch was started; vacant that it does not have to be: a survey of the twin found nothing.
+	awake, vacant bool
+	states        map[string]*state
 	// uses is what the local objects use, by their name.
 	uses map[string][]reflection.Reference
 }
@@ -46,7 +46,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", namespace, "twin", twin))
 	p := &pair{runner: r, namespace: namespace, twin: twin, ctx: ctx, cancel: cancel, states: map[string]*state{}}
 	local := r.engine.options.Local
-	p.objects = newWatched(ctx, scope{
+	p.objects = newWatched(scope{
 		client:    func() (client.WithWatch, error) { return local, nil },
 		newObject: r.kind.NewObject,
 		newList:   r.kind.NewList,
@@ -55,11 +55,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 		synced:    p.localSynced,
 		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
 	})
-	if r.kind.Parent == "" {
-		p.wake()
-	} else if parent, _ := p.parents(); parent != nil {
-		p.parentsSynced(parent)
-	}
+	p.rouse(r.config.StatusBack)
 	return p
 }
 
@@ -69,7 +65,7 @@ func (p *pair) wake() {
 	defer p.mu.Unlock()
 	if !p.awake && p.ctx.Err() == nil {
 		p.awake = true
-		p.objects.start()
+		p.objects.start(p.ctx)
 	}
 }
 
@@ -192,9 +188,9 @@ func (p *pair) open() {
 		s.labels = p.selector()
 		s.event = p.remoteEvent
 	}
-	view = newWatched(p.ctx, s)
+	view = newWatched(s)
 	p.view = view
-	view.start()
+	view.start(p.ctx)
 }
 
 // remoteFailed tells of a remote watch that fails although the peer answers.
@@ -350,6 +346,7 @@ func (p *pair) survey(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKey{Namespace: p.twin, Name: ledger}, &corev1.ConfigMap{})
 		switch {
 		case apierrors.IsNotFound(err):
+			p.foundNothing()
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s/%s of cluster %q: %w", p.twin, ledger, p.options().Remote, err)
@@ -364,6 +361,8 @@ func (p *pair) survey(ctx context.Context) error {
 	}
 	if meta.LenList(list) > 0 {
 		p.found()
+	} else {
+		p.foundNothing()
 	}
 	return nil
 }

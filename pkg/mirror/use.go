@@ -62,12 +62,11 @@ func (t *task) usedHere(namespaceAnnotations map[string]string) (used, known boo
 			continue
 		}
 		users := runner.pair(t.namespace)
-		if users == nil || !users.objects.ready() {
+		if users == nil || !users.known() {
 			known = false
 			continue
 		}
-		for _, o := range users.objects.store.List() {
-			object := o.(reflection.Object)
+		for _, object := range users.objects.all() {
 			if slices.Contains(runner.kind.Uses(object), wanted) && users.crosses(object, namespaceAnnotations) {
 				return true, true
 			}

@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	"k8s.io/client-go/util/watchlist"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -44,68 +43,69 @@ type scope struct {
 	failed func(err error)
 }
 
-// watched is a cache of objects kept by a watch.
+// watched holds the objects that a watch shows.
 type watched struct {
 	scope
-	store  cache.Store
-	ctrl   cache.Controller
-	ctx    context.Context
-	cancel context.CancelFunc
-	// finished is closed when everything that the watch started has ended.
+	replica *replica.Replica[reflection.Object]
+	// ctx and cancel are there once the watch was started; finished is closed when everything that it started has ended.
+	ctx      context.Context
+	cancel   context.CancelFunc
 	finished chan struct{}
 	// failure is why the last list or watch failed.
 	failure atomic.Pointer[string]
-	count   atomic.Int64
 }
 
-// newWatched makes a cache whose watch has not started yet: its events may need the very value that is returned here.
-func newWatched(ctx context.Context, s scope) *watched {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &watched{scope: s, ctx: ctx, cancel: cancel, finished: make(chan struct{})}
-	logger := klog.FromContext(ctx)
-	w.store, w.ctrl = cache.NewInformerWithOptions(cache.InformerOptions{
-		Logger:        &logger,
-		ListerWatcher: w.listerWatcher(),
-		ObjectType:    s.newObject(),
-		Transform:     strip,
-		Handler:       (*handler)(w),
+// newWatched makes a cache whose watch has not started yet: its events may need the very value that is returned here. Before it
+// starts it takes next to nothing, because many never do.
+func newWatched(s scope) *watched {
+	w := &watched{scope: s}
+	w.replica = replica.New(replica.Options[reflection.Object]{
+		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: s.newObject, Event: w.tell, Synced: s.synced, Slim: strip,
 	})
 	return w
 }
 
-// start starts the watch; it ends with its context or with cancel.
-func (w *watched) start() {
-	var group sync.WaitGroup
-	group.Go(func() { w.ctrl.RunWithContext(w.ctx) })
-	group.Go(func() {
-		select {
-		case <-w.ctx.Done():
-		case <-w.ctrl.HasSyncedChecker().Done():
-			w.synced()
-		}
-	})
+// start starts the watch, once; it ends with the context or with cancel.
+func (w *watched) start(ctx context.Context) {
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.finished = make(chan struct{})
 	go func() {
-		group.Wait()
-		close(w.finished)
+		defer close(w.finished)
+		w.replica.Run(w.ctx)
 	}()
 }
 
-// unstreamed lists page by page instead of having the server stream the first list.
-type unstreamed struct{ *cache.ListWatch }
+// source is the watch's face towards client-go.
+type source watched
 
-// IsWatchListSemanticsUnSupported tells client-go so.
-func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (s *source) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return (*watched)(s).list(ctx, o)
+}
 
-func (w *watched) listerWatcher() cache.ListerWatcher {
-	lw := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch, DisableChunking: w.limit > 0}
-	if w.limit > 0 {
-		return unstreamed{lw}
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (s *source) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return (*watched)(s).watch(ctx, o)
+}
+
+// List implements cache.ListerWatcher.
+func (s *source) List(o metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(s.ctx, o)
+}
+
+// Watch implements cache.ListerWatcher.
+func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(s.ctx, o)
+}
+
+// IsWatchListSemanticsUnSupported tells client-go to list page by page instead of having the server stream the first list: from
+// peers, and from clients that cannot stream.
+func (s *source) IsWatchListSemanticsUnSupported() bool {
+	if s.limit > 0 {
+		return true
 	}
-	c, err := w.client()
-	if err != nil {
-		return unstreamed{lw}
-	}
-	return cache.ToListWatcherWithWatchListSemantics(lw, c)
+	c, err := s.client()
+	return err != nil || watchlist.DoesClientNotSupportWatchListSemantics(c)
 }
 
 func (w *watched) listOptions(raw metav1.ListOptions) *client.ListOptions {
@@ -184,21 +184,24 @@ func (w *watched) note(err error) {
 }
 
 // ready tells whether the first list is in.
-func (w *watched) ready() bool { return w.ctrl.HasSynced() }
+func (w *watched) ready() bool { return w.replica.Synced() }
 
 // get returns a cached object, which must not be changed; nil if there is none.
 func (w *watched) get(name string) reflection.Object {
-	object, there, err := w.store.GetByKey(w.namespace + "/" + name)
-	if err != nil || !there {
+	object, there := w.replica.Get(name)
+	if !there {
 		return nil
 	}
-	return object.(reflection.Object)
+	return object
 }
+
+// all returns the cached objects, which must not be changed.
+func (w *watched) all() []reflection.Object { return w.replica.List() }
 
 func (w *watched) names() []string {
 	var names []string
-	for _, object := range w.store.List() {
-		names = append(names, object.(reflection.Object).GetName())
+	for _, object := range w.all() {
+		names = append(names, object.GetName())
 	}
 	return names
 }
@@ -215,39 +218,19 @@ func (w *watched) ended() bool {
 	}
 }
 
-// handler is the watch's face towards client-go.
-type handler watched
-
-// OnAdd implements cache.ResourceEventHandler.
-func (h *handler) OnAdd(object any, _ bool) {
-	h.event(object.(reflection.Object), false)
-	if count := h.count.Add(1); h.limit > 0 && count > int64(h.limit) {
-		h.overLimit()
-	}
-}
-
-// OnUpdate implements cache.ResourceEventHandler.
-func (h *handler) OnUpdate(_, object any) { h.event(object.(reflection.Object), false) }
-
-// OnDelete implements cache.ResourceEventHandler. A deletion that was missed comes as a tombstone.
-func (h *handler) OnDelete(object any) {
-	h.count.Add(-1)
-	if tombstone, missed := object.(cache.DeletedFinalStateUnknown); missed {
-		object = tombstone.Obj
-	}
-	if object, ok := object.(reflection.Object); ok {
-		h.event(object, true)
+// tell passes an event on. One that makes too many of them is the last.
+func (w *watched) tell(object reflection.Object, deleted bool) {
+	w.event(object, deleted)
+	if w.limit > 0 && !deleted && w.replica.Len() > w.limit {
+		w.overLimit()
 	}
 }
 
 // strip drops what is never compared nor reflected, to save memory.
-func strip(object any) (any, error) {
-	if o, ok := object.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-		if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-			delete(annotations, corev1.LastAppliedConfigAnnotation)
-			o.SetAnnotations(annotations)
-		}
+func strip(o reflection.Object) {
+	o.SetManagedFields(nil)
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		o.SetAnnotations(annotations)
 	}
-	return object, nil
 }

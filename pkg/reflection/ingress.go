@@ -27,6 +27,7 @@ func ingressKind() Kind {
 		DefaultWorkers: 3,
 		Uses:           ingressSecrets,
 		UsesKind:       "secret",
+		Parent:         "service", // What it leads to is one of its namespace.
 		NewObject:      func() Object { return &networkingv1.Ingress{} },
 		NewList:        func() ObjectList { return &networkingv1.IngressList{} },
 		Translate:      translateIngress,

@@ -75,10 +75,12 @@ type Kind struct {
 	BackField []string
 	// Twin is what the remote object is, where it is of another kind than the local one. Nil means the same kind.
 	Twin *Twin
-	// Parent names the kind whose object decides about objects of this one, such as the Service of an EndpointSlice; empty
-	// if there is none. Objects of the kind are looked at again whenever their parent changes.
+	// Parent names the kind without which objects of this one mean nothing, such as the Service of an EndpointSlice; empty if
+	// there is none. A namespace is watched for the kind once it holds a parent, or its twin holds something of the kind.
 	Parent string
-	// ParentName is the name of an object's parent, in the same namespace; empty if it has none.
+	// ParentName is the name of the object of kind Parent, in the same namespace, that decides about an object; empty if none
+	// does. Objects of the kind are looked at again whenever their parent changes. Nil means that no parent decides about any
+	// object: it only has to be there, and only if its kind is reflected.
 	ParentName func(Object) string
 	// Calm is how long an object that was just written is left alone while it changes at home, so that a burst of changes
 	// becomes few writes; the first one is made at once. Zero writes each change at once.
@@ -105,7 +107,7 @@ func (k Kind) RemoteKind() Twin {
 // or its parent.
 func (k Kind) Policies() []offloadingv1beta1.ReflectionType {
 	switch {
-	case k.Parent != "" || k.DefaultPolicy == "" || k.DefaultPolicy == offloadingv1beta1.CustomLiqo:
+	case k.ParentName != nil || k.DefaultPolicy == "" || k.DefaultPolicy == offloadingv1beta1.CustomLiqo:
 		return nil
 	case k.ByReference:
 		return []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList, offloadingv1beta1.Referenced}

@@ -18,8 +18,12 @@ type link struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   *sync.WaitGroup
-	// twins by local namespace.
+	// twins that are watched, by local namespace.
 	twins map[string]*twin
+	// surveyed are the twins that were looked at for ShadowPods, or are being looked at, by local namespace; held are those that
+	// had some.
+	surveyed map[string]string
+	held     map[string]bool
 }
 
 func (r *Reconciler) wakeLink() {
@@ -62,7 +66,8 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 			}
 			return
 		}
-		current = &link{epoch: state.Epoch, clients: clients, group: &sync.WaitGroup{}, twins: map[string]*twin{}}
+		current = &link{epoch: state.Epoch, clients: clients, group: &sync.WaitGroup{},
+			twins: map[string]*twin{}, surveyed: map[string]string{}, held: map[string]bool{}}
 		current.ctx, current.cancel = context.WithCancel(ctx)
 		r.mu.Lock()
 		r.link = current
@@ -85,7 +90,8 @@ func (r *Reconciler) closeLink() {
 	}
 }
 
-// alignTwins watches exactly the twins of the effective mapping.
+// alignTwins watches those twins of the effective mapping that pods were bound to the node for, or that hold ShadowPods from
+// before, and no others. One that is watched stays so.
 func (r *Reconciler) alignTwins(l *link) {
 	r.mu.Lock()
 	wanted := r.mapping.Effective
@@ -96,12 +102,23 @@ func (r *Reconciler) alignTwins(l *link) {
 			delete(l.twins, namespace)
 		}
 	}
+	for namespace, remote := range l.surveyed {
+		if wanted[namespace] != remote {
+			delete(l.surveyed, namespace)
+			delete(l.held, namespace)
+		}
+	}
 	var opened []*twin
 	for namespace, remote := range wanted {
-		if l.twins[namespace] == nil {
+		switch {
+		case l.twins[namespace] != nil:
+		case r.used[namespace] || l.held[namespace]:
 			t := newTwin(l, namespace, remote, r)
 			l.twins[namespace] = t
 			opened = append(opened, t)
+		case l.surveyed[namespace] != remote:
+			l.surveyed[namespace] = remote
+			l.group.Go(func() { r.survey(l, namespace, remote) })
 		}
 	}
 	r.mu.Unlock()

@@ -48,6 +48,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if pod, ok := object.(*corev1.Pod); ok {
+				r.demand(pod)
 				r.enqueue(keyOf(pod), false)
 				r.tellUses(pod)
 			}

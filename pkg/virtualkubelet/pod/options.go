@@ -109,6 +109,8 @@ const (
 	startCalm = 20 * time.Second
 	// localTimeout bounds each call to this cluster.
 	localTimeout = 30 * time.Second
+	// surveyTimeout bounds each look for what an earlier life left in a twin.
+	surveyTimeout = 30 * time.Second
 	// eventLife is how long an API server keeps an Event.
 	eventLife = time.Hour
 	// pulse is how often the queues show that they are alive.

@@ -44,6 +44,8 @@ type Reconciler struct {
 	link     *link
 	memory   memory
 	beats    map[string]time.Time
+	// used are the namespaces of all pods that were ever bound to the node in this life.
+	used map[string]bool
 	// idle says that there are no workers.
 	idle bool
 }
@@ -61,6 +63,7 @@ func New(o Options) (*Reconciler, error) {
 		reconnect: make(chan struct{}, 1),
 		memory:    newMemory(),
 		beats:     map[string]time.Time{},
+		used:      map[string]bool{},
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -34,9 +33,7 @@ type twin struct {
 func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t := &twin{local: local, remote: remote}
 	t.ctx, t.cancel = context.WithCancel(l.ctx)
-	selector := labels.Set{
-		offloadingv1beta1.OriginLabel: r.options.Home, offloadingv1beta1.NodeNameLabel: r.options.Node,
-	}.String()
+	selector := r.marks()
 	pods, shadows := l.clients.Kube.CoreV1().Pods(remote), l.clients.Dynamic.Resource(shadowPods).Namespace(remote)
 	t.pods = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -14,13 +14,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
 // area is one offloaded namespace: its claims, and, where there is a use for it, a view of those in its twin.
 type area struct {
 	namespace, twin string
-	locals          cache.SharedIndexInformer
+	locals          *claims
 	ctx             context.Context
 	cancel          context.CancelFunc
 	group           sync.WaitGroup
@@ -32,69 +33,51 @@ type area struct {
 type view struct {
 	epoch  int64
 	kube   kubernetes.Interface
-	claims cache.SharedIndexInformer
+	claims *claims
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func (v *view) ready() bool { return v.claims.HasSynced() && v.ctx.Err() == nil }
+func (v *view) ready() bool { return v.claims.Synced() && v.ctx.Err() == nil }
 
 // remotes lists the claims of the twin that came from here.
 func (v *view) remotes() []*corev1.PersistentVolumeClaim {
-	var claims []*corev1.PersistentVolumeClaim
-	for _, object := range v.claims.GetStore().List() {
-		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && len(claims) < maxClaims {
-			claims = append(claims, claim)
-		}
-	}
-	return claims
+	all := v.claims.List()
+	return all[:min(len(all), maxClaims)]
 }
 
-func (v *view) remote(namespace, name string) *corev1.PersistentVolumeClaim {
-	object, _, _ := v.claims.GetStore().GetByKey(namespace + "/" + name)
-	claim, _ := object.(*corev1.PersistentVolumeClaim)
+func (v *view) remote(name string) *corev1.PersistentVolumeClaim {
+	claim, _ := v.claims.Get(name)
 	return claim
 }
 
 func (a *area) local(name string) *corev1.PersistentVolumeClaim {
-	object, _, _ := a.locals.GetStore().GetByKey(a.namespace + "/" + name)
-	claim, _ := object.(*corev1.PersistentVolumeClaim)
+	claim, _ := a.locals.Get(name)
 	return claim
 }
 
-func newInformer(kube kubernetes.Interface, namespace string, selector labels.Selector) cache.SharedIndexInformer {
-	claims := kube.CoreV1().PersistentVolumeClaims(namespace)
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector.String()
-			return claims.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector.String()
-			return claims.Watch(ctx, o)
-		},
-	}, kube), &corev1.PersistentVolumeClaim{}, 0, nil)
-	// The transform cannot fail to be set before the informer runs.
-	_ = informer.SetTransform(func(object any) (any, error) {
-		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok {
-			claim.ManagedFields = nil
-		}
-		return object, nil
-	})
-	return informer
-}
+// claims are those of one namespace.
+type claims = replica.Replica[*corev1.PersistentVolumeClaim]
 
-// each calls f with the claim of every event.
-func each(f func(*corev1.PersistentVolumeClaim)) cache.ResourceEventHandler {
-	of := func(object any) {
-		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = last.Obj
-		}
-		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok {
-			f(claim)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: of, UpdateFunc: func(_, after any) { of(after) }, DeleteFunc: of}
+// newClaims calls event with each claim that comes, changes or goes, and synced once all are known.
+func newClaims(kube kubernetes.Interface, namespace string, selector labels.Selector, event func(*corev1.PersistentVolumeClaim), synced func()) *claims {
+	claims := kube.CoreV1().PersistentVolumeClaims(namespace)
+	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
+		Name: "storage", Namespace: namespace, Synced: synced,
+		Example: func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} },
+		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = selector.String()
+				return claims.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector.String()
+				return claims.Watch(ctx, o)
+			},
+		}, kube),
+		Event: func(claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
+		Slim:  func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
+	})
 }
 
 // align watches exactly the namespaces of the mapping, and their twins while the provider answers.
@@ -119,8 +102,7 @@ func (r *Reconciler) align(ctx context.Context) {
 	}
 	for namespace, twin := range r.mapping {
 		if r.areas[namespace] == nil {
-			a := &area{namespace: namespace, twin: twin, locals: newInformer(r.options.Local, namespace, labels.Everything())}
-			a.ctx, a.cancel = context.WithCancel(ctx)
+			a := r.newArea(ctx, namespace, twin)
 			r.areas[namespace] = a
 			opened = append(opened, a)
 		}
@@ -130,27 +112,26 @@ func (r *Reconciler) align(ctx context.Context) {
 		a.cancel()
 	}
 	for _, a := range opened {
-		r.follow(a)
+		a.group.Go(func() { a.locals.Run(a.ctx) })
 	}
 	for _, a := range reopened {
 		r.queue.Add(key{Namespace: a.namespace})
 	}
 }
 
-// follow watches the claims of a namespace.
-func (r *Reconciler) follow(a *area) {
-	_, _ = a.locals.AddEventHandler(each(func(claim *corev1.PersistentVolumeClaim) {
+// newArea prepares the watch of the claims of a namespace.
+func (r *Reconciler) newArea(ctx context.Context, namespace, twin string) *area {
+	a := &area{namespace: namespace, twin: twin}
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	a.locals = newClaims(r.options.Local, namespace, labels.Everything(), func(claim *corev1.PersistentVolumeClaim) {
 		if reflection.OwnClaim(claim) {
 			r.queue.Add(key{Namespace: claim.Namespace, Name: claim.Name})
 		}
-	}))
-	a.group.Go(func() { a.locals.RunWithContext(a.ctx) })
-	a.group.Go(func() {
-		if cache.WaitForCacheSync(a.ctx.Done(), a.locals.HasSynced) {
-			r.queue.Add(key{Namespace: a.namespace})
-			r.enqueueAll(a)
-		}
+	}, func() {
+		r.queue.Add(key{Namespace: namespace})
+		r.enqueueAll(a)
 	})
+	return a
 }
 
 // closeAll ends all watches.
@@ -181,7 +162,13 @@ func (r *Reconciler) open(a *area) {
 	selector := labels.SelectorFromSet(labels.Set{
 		offloadingv1beta1.OriginLabel: r.options.Home, offloadingv1beta1.DestinationLabel: r.options.Remote,
 	})
-	v := &view{epoch: state.Epoch, kube: clients.Kube, claims: newInformer(clients.Kube, a.twin, selector)}
+	v := &view{epoch: state.Epoch, kube: clients.Kube}
+	v.claims = newClaims(clients.Kube, a.twin, selector, func(claim *corev1.PersistentVolumeClaim) { r.queue.Add(localKey(a, claim)) }, func() {
+		r.enqueueAll(a)
+		for _, claim := range v.remotes() {
+			r.queue.Add(localKey(a, claim))
+		}
+	})
 	r.mu.Lock()
 	if a.view != nil || a.ctx.Err() != nil {
 		r.mu.Unlock()
@@ -190,16 +177,7 @@ func (r *Reconciler) open(a *area) {
 	v.ctx, v.cancel = context.WithCancel(a.ctx)
 	a.view = v
 	r.mu.Unlock()
-	_, _ = v.claims.AddEventHandler(each(func(claim *corev1.PersistentVolumeClaim) { r.queue.Add(localKey(a, claim)) }))
-	a.group.Go(func() { v.claims.RunWithContext(v.ctx) })
-	a.group.Go(func() {
-		if cache.WaitForCacheSync(v.ctx.Done(), v.claims.HasSynced) {
-			r.enqueueAll(a)
-			for _, claim := range v.remotes() {
-				r.queue.Add(localKey(a, claim))
-			}
-		}
-	})
+	a.group.Go(func() { v.claims.Run(v.ctx) })
 }
 
 // localKey names the claim that a claim at the provider stands for, as far as it says so.
@@ -211,8 +189,8 @@ func localKey(a *area, remote *corev1.PersistentVolumeClaim) key {
 }
 
 func (r *Reconciler) enqueueAll(a *area) {
-	for _, object := range a.locals.GetStore().List() {
-		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && reflection.OwnClaim(claim) {
+	for _, claim := range a.locals.List() {
+		if reflection.OwnClaim(claim) {
 			r.queue.Add(key{Namespace: claim.Namespace, Name: claim.Name})
 		}
 	}

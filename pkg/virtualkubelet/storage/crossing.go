@@ -13,7 +13,7 @@ func (r *Reconciler) Reflected(namespace, remoteName string) (*corev1.Persistent
 	if v == nil {
 		return nil, false
 	}
-	remote := v.remote(a.twin, remoteName)
+	remote := v.remote(remoteName)
 	if remote == nil || !reflection.IsOurs(remote, r.options.Home, r.options.Remote) {
 		return nil, false
 	}
@@ -32,7 +32,7 @@ func (r *Reconciler) both(namespace string) (*area, *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.areas[namespace]
-	if a == nil || !a.locals.HasSynced() || a.view == nil || !a.view.ready() {
+	if a == nil || !a.locals.Synced() || a.view == nil || !a.view.ready() {
 		return nil, nil
 	}
 	return a, a.view

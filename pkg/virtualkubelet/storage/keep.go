@@ -58,7 +58,7 @@ func (r *Reconciler) provision(ctx context.Context, p place, claim *corev1.Persi
 	in := reflection.ClaimInput{
 		Local: claim, Home: r.options.Home, Remote: r.options.Remote, Namespace: p.twin, Name: name,
 		Volume: reflection.VolumeName(claim.UID), Reclaim: reflection.ReclaimPolicy(class),
-		Offered: p.settings.Offered, NotReflected: p.settings.NotReflected, Live: p.view.remote(p.twin, name),
+		Offered: p.settings.Offered, NotReflected: p.settings.NotReflected, Live: p.view.remote(name),
 	}
 	remote, err := r.ensure(ctx, p, in)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *Reconciler) maintain(ctx context.Context, p place, claim *corev1.Persis
 	if err != nil || volume == nil || handle.Cluster != r.options.Remote || handle.Namespace != p.twin {
 		return err
 	}
-	live := p.view.remote(p.twin, handle.Name)
+	live := p.view.remote(handle.Name)
 	if live == nil || live.UID != handle.UID {
 		if live, err = r.confirm(ctx, p, handle); err != nil {
 			return err

@@ -145,7 +145,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	r.mu.Lock()
 	a, settings := r.areas[k.Namespace], r.settings
 	r.mu.Unlock()
-	if a == nil || !a.locals.HasSynced() {
+	if a == nil || !a.locals.Synced() {
 		return nil
 	}
 	claim := a.local(k.Name)

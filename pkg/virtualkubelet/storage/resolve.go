@@ -19,7 +19,7 @@ func (r *Reconciler) Resolve(ctx context.Context, namespace, name string) (remot
 	r.mu.Unlock()
 	waiting := reconcile.Wait(offloadingv1beta1.ReasonVolumePending,
 		fmt.Sprintf("waiting for PersistentVolumeClaim %s to be bound", name), poll/3)
-	if a == nil || !a.locals.HasSynced() {
+	if a == nil || !a.locals.Synced() {
 		return "", nil, waiting
 	}
 	claim := a.local(name)

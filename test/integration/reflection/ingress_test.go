@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,4 +119,25 @@ func TestIngressStatusBack(t *testing.T) {
 	})
 	w.gone("web")
 	w.served()
+}
+
+// TestIngressWithoutService: Ingresses cross once there is a Service, and what crossed goes with its Ingress though there is none
+// any more.
+func TestIngressWithoutService(t *testing.T) {
+	w := newWorld(t, "ingress")
+	w.put(specimens["ingress"].make("web"))
+	w.converged("web")
+	w.stop()
+	w.deleteFrom(env.Rome, w.namespace, "web")
+	parent := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: parentName, Namespace: w.namespace}}
+	fixture.Must(t, "deleting the last Service", env.Rome.Client.Delete(t.Context(), parent))
+	w.start()
+	w.gone("web")
+	w.restart()
+	w.put(specimens["ingress"].make("late"))
+	if w.remote(t.Context(), "late") != nil {
+		t.Error("an Ingress crossed although there is no Service")
+	}
+	w.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "back"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.converged("late")
 }

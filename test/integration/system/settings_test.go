@@ -35,10 +35,7 @@ func TestSettingsChangeAtRunTime(t *testing.T) {
 		{"policies, annotations and workers of Services", ofKind("service", func() client.Object {
 			return &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		})},
-		{"policies, annotations and workers of Ingresses", ofKind("ingress", func() client.Object {
-			return &networkingv1.Ingress{Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{
-				Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}
-		})},
+		{"policies, annotations and workers of Ingresses", ingresses},
 		{"EndpointSlices by annotation, Service and workers", endpointSlices},
 		{"Events by policy, annotation and workers", events},
 		{"the annotation of a namespace", theNamespace},
@@ -129,6 +126,16 @@ func ofKind(kind string, empty func() client.Object) func(*testing.T, *knobs) {
 		policy(offloadingv1beta1.DenyList)
 		k.there(t, "workers again", empty, map[string]bool{late.GetName(): true, allowed.GetName(): false})
 	}
+}
+
+// ingresses cross once there is a Service.
+func ingresses(t *testing.T, k *knobs) {
+	service := &corev1.Service{ObjectMeta: k.named("web"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	fixture.Must(t, "creating a Service", env.Rome.Client.Create(t.Context(), service))
+	ofKind("ingress", func() client.Object {
+		return &networkingv1.Ingress{Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: service.Name, Port: networkingv1.ServiceBackendPort{Number: 80}}}}}
+	})(t, k)
 }
 
 // endpointSlices follow their Service unless they are annotated themselves.
