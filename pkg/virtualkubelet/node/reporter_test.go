@@ -176,8 +176,9 @@ func (b *bench) patches() (writes, tries int) {
 
 // An API server that does not know what nodes declare drops it: it is not told again, over a restart neither.
 func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
-	b := newBench(t, node())
+	b := &bench{t: t, client: fake.NewClientset(node()), clock: clocktesting.NewFakeClock(noon)}
 	b.answersPatches(true)
+	b.start()
 	settled := func(renewed int) (writes, tries int) {
 		b.r.SetCapacity(facts().Capacity, nil)
 		b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
