@@ -321,7 +321,7 @@ func (b *bench) service(count int) Endpoints {
 	last, whole := arrived()
 	for ; !whole; last, whole = arrived() {
 		if time.Now().After(deadline) {
-			b.w.Fatalf("waited %s for %d EndpointSlices at the provider", objectTimeout, n)
+			b.w.Fatalf("waited %s for %d EndpointSlices at the provider; %d objects were seen there", objectTimeout, n, len(a.seen))
 		}
 		b.w.pause(5 * time.Millisecond)
 	}
