@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +45,7 @@ func holdLocal(object any) (any, error) {
 	pod.ManagedFields = nil
 	held, err := pack(pod)
 	if err != nil {
-		return nil, fmt.Errorf("encoding pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, err
 	}
 	held.uses = useKeys(pod)
 	return held, nil

@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,7 +22,7 @@ type packed struct {
 func pack(pod *corev1.Pod) (*packed, error) {
 	data, err := pod.Marshal()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encoding pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return &packed{namespace: pod.Namespace, name: pod.Name, version: pod.ResourceVersion, data: data}, nil
 }
