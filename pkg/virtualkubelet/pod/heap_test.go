@@ -58,6 +58,7 @@ func liveHeap(b *testing.B, pods int) int64 {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})

@@ -139,11 +139,6 @@ func (t *twin) shadow(name string) *offloadingv1beta1.ShadowPod {
 	return shadow.shadow()
 }
 
-func (t *twin) pod(name string) *corev1.Pod {
-	pod, _ := t.pods.Get(name)
-	return pod.pod()
-}
-
 // shadowEvent is called for each ShadowPod that comes, changes or goes.
 func (r *Reconciler) shadowEvent(t *twin, before, after *packed, deleted bool) {
 	shadow, k := after.shadow(), t.key(after)
