@@ -60,7 +60,7 @@ type watched struct {
 func newWatched(s scope) *watched {
 	w := &watched{scope: s}
 	w.replica = replica.New(replica.Options[reflection.Object]{
-		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: s.newObject, Event: w.tell, Synced: s.synced, Slim: strip,
+		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: func() runtime.Object { return s.newObject() }, Event: w.tell, Synced: s.synced, Slim: strip,
 	})
 	return w
 }
@@ -219,7 +219,7 @@ func (w *watched) ended() bool {
 }
 
 // tell passes an event on. One that makes too many of them is the last.
-func (w *watched) tell(object reflection.Object, deleted bool) {
+func (w *watched) tell(_, object reflection.Object, deleted bool) {
 	w.event(object, deleted)
 	if w.limit > 0 && !deleted && w.replica.Len() > w.limit {
 		w.overLimit()

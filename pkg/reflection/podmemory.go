@@ -34,7 +34,7 @@ func SlimShadowPod(shadow *offloadingv1beta1.ShadowPod) {
 	*spec = corev1.PodSpec{
 		Containers: slimContainers(spec.Containers), InitContainers: slimContainers(spec.InitContainers),
 		EphemeralContainers: slimDebuggers(spec.EphemeralContainers), ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds,
-		Tolerations: spec.Tolerations, Volumes: slimVolumes(spec.Volumes),
+		Tolerations: spec.Tolerations, Volumes: slimVolumes(spec.Volumes), Resources: spec.Resources,
 	}
 }
 
@@ -67,12 +67,21 @@ func slimDebuggers(list []corev1.EphemeralContainer) []corev1.EphemeralContainer
 	return slim
 }
 
-// slimVolumes keeps those that UsesTokenSecret looks at.
+// slimVolumes keeps what UsesTokenSecret looks at.
 func slimVolumes(list []corev1.Volume) []corev1.Volume {
 	var slim []corev1.Volume
 	for i := range list {
-		if list[i].Projected != nil {
-			slim = append(slim, list[i])
+		if list[i].Projected == nil {
+			continue
+		}
+		var sources []corev1.VolumeProjection
+		for _, source := range list[i].Projected.Sources {
+			if source.Secret != nil {
+				sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: source.Secret.LocalObjectReference}})
+			}
+		}
+		if len(sources) > 0 {
+			slim = append(slim, corev1.Volume{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}})
 		}
 	}
 	return slim

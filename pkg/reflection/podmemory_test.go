@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -69,5 +70,17 @@ func TestSlimShadowPodKnowsThatItHasNoAPIServer(t *testing.T) {
 		if got := LacksAPIServer(local, shadow); got != want {
 			t.Errorf("with address %q: lacks its API server: %t, want %t", value, got, want)
 		}
+	}
+}
+
+func TestSlimShadowPodKnowsTheSizeOfItsPod(t *testing.T) {
+	amounts := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	whole := &offloadingv1beta1.ShadowPod{Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{
+		Resources:  &corev1.ResourceRequirements{Requests: amounts},
+		Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Limits: amounts}}}}}}
+	slim := whole.DeepCopy()
+	SlimShadowPod(slim)
+	if changes := ShadowPodResize(slim, whole); len(changes) > 0 {
+		t.Errorf("changes of a size that is as wanted: %v", changes)
 	}
 }

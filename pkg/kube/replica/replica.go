@@ -8,18 +8,17 @@ import (
 	"sync"
 	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Object is what a replica holds.
+// Object is what a replica holds: the objects that are watched, or what Options.Hold makes of them.
 type Object interface {
-	metav1.Object
-	runtime.Object
+	GetName() string
+	GetNamespace() string
 }
 
-// Options of a Replica. All but Slim must be given.
+// Options of a Replica. All but Hold and Slim must be given.
 type Options[T Object] struct {
 	// Name for logs.
 	Name string
@@ -28,12 +27,15 @@ type Options[T Object] struct {
 	// Source lists and watches.
 	Source cache.ListerWatcher
 	// Example makes an object of the type that is watched.
-	Example func() T
+	Example func() runtime.Object
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A
-	// list that is read anew shows all objects again. The replica holds what Event is told.
-	Event func(object T, deleted bool)
+	// list that is read anew shows all objects again. The replica holds what Event is told; before is what it held of the object
+	// until then, the zero value if it did not.
+	Event func(before, object T, deleted bool)
 	// Synced is called once, when the first list is in and was told.
 	Synced func()
+	// Hold makes of an object that is watched what is held of it, unless it cannot; nil holds the object itself.
+	Hold func(watched any) (held T, ok bool)
 	// Slim drops of an object what nobody reads; nil keeps all.
 	Slim func(T)
 }
@@ -85,16 +87,21 @@ func (r *Replica[T]) Len() int {
 	return len(r.objects)
 }
 
-// accept tells whether an object belongs here, and drops what nobody reads of it.
+// accept tells whether an object belongs here, and makes what is held of it.
 func (r *Replica[T]) accept(item any) (object T, belongs bool) {
-	object, belongs = item.(T)
-	if !belongs || object.GetNamespace() != r.options.Namespace {
-		return object, false
+	object, belongs = r.held(item)
+	return object, belongs && object.GetNamespace() == r.options.Namespace
+}
+
+// held is what is held of an object, or of what was made so before.
+func (r *Replica[T]) held(item any) (object T, is bool) {
+	if object, is = item.(T); !is && r.options.Hold != nil {
+		object, is = r.options.Hold(item)
 	}
-	if r.options.Slim != nil {
+	if is && r.options.Slim != nil {
 		r.options.Slim(object)
 	}
-	return object, true
+	return object, is
 }
 
 // sink is the replica's face towards client-go.
@@ -110,9 +117,10 @@ func (s *sink[T]) Add(item any) error {
 	if s.objects == nil {
 		s.objects = map[string]T{}
 	}
+	before := s.objects[object.GetName()]
 	s.objects[object.GetName()] = object
 	s.mu.Unlock()
-	s.options.Event(object, false)
+	s.options.Event(before, object, false)
 	return nil
 }
 
@@ -126,9 +134,10 @@ func (s *sink[T]) Delete(item any) error {
 		return nil
 	}
 	s.mu.Lock()
+	before := s.objects[object.GetName()]
 	delete(s.objects, object.GetName())
 	s.mu.Unlock()
-	s.options.Event(object, true)
+	s.options.Event(before, object, true)
 	return nil
 }
 
@@ -151,11 +160,11 @@ func (s *sink[T]) Replace(items []any, _ string) error {
 	s.mu.Unlock()
 	for name, object := range before {
 		if _, stays := now[name]; !stays {
-			s.options.Event(object, true)
+			s.options.Event(object, object, true)
 		}
 	}
-	for _, object := range now {
-		s.options.Event(object, false)
+	for name, object := range now {
+		s.options.Event(before[name], object, false)
 	}
 	if !s.synced.Swap(true) {
 		s.options.Synced()
@@ -169,8 +178,8 @@ func (s *sink[T]) Resync() error { return nil }
 // Transformer implements cache.TransformingStore: what a server streams as its first list is made small as it comes.
 func (s *sink[T]) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
-		if object, is := item.(T); is && s.options.Slim != nil {
-			s.options.Slim(object)
+		if object, is := (*Replica[T])(s).held(item); is {
+			return object, nil
 		}
 		return item, nil
 	}

@@ -146,16 +146,20 @@ func listen(t *testing.T, s *server, f func(*listener)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{T: t}
 		l.Replica = New(Options[*corev1.ConfigMap]{
-			Name: "test", Namespace: "here", Source: s.source(), Example: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
+			Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
 			Synced: func() { l.note("synced") },
 			Slim:   func(c *corev1.ConfigMap) { c.ManagedFields = nil },
-			Event: func(c *corev1.ConfigMap, deleted bool) {
+			Event: func(before, c *corev1.ConfigMap, deleted bool) {
 				held, there := l.Get(c.Name)
+				was := ""
+				if before != nil {
+					was = " after " + before.Data[""]
+				}
 				switch {
 				case deleted && !there:
-					l.note("- " + c.Name)
+					l.note("- " + c.Name + was)
 				case !deleted && there && held == c:
-					l.note("+ " + c.Name + "=" + c.Data[""])
+					l.note("+ " + c.Name + "=" + c.Data[""] + was)
 				default:
 					t.Errorf("the replica does not hold what it tells of %s", c.Name)
 				}
@@ -192,7 +196,7 @@ func TestReplica(t *testing.T) {
 				s.newest().Delete(&gone)
 				s.newest().Add(&elsewhere)
 				s.newest().Delete(&elsewhere)
-				l.heard("changes", "+ a=2", "+ d=1", "- b")
+				l.heard("changes", "+ a=2 after 1", "+ d=1", "- b after 1")
 				l.holds("changes", "a=2", "d=1")
 				if _, there := l.Get("b"); there {
 					t.Error("what is gone is held")
@@ -203,8 +207,60 @@ func TestReplica(t *testing.T) {
 				s.newest().Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 				l.heard("at once") // The next try is not made at once.
 				time.Sleep(2 * time.Minute)
-				l.heard("what was missed", "+ b=2", "+ d=1", "- a")
+				l.heard("what was missed", "+ b=2", "+ d=1 after 1", "- a after 2")
 				l.holds("what was missed", "b=2", "d=1")
+			})
+		})
+	}
+}
+
+// note is what is held of an object instead of it.
+type note struct{ namespace, name, value string }
+
+func (n *note) GetName() string      { return n.name }
+func (n *note) GetNamespace() string { return n.namespace }
+
+func TestReplicaHoldsWhatIsMadeOfObjects(t *testing.T) {
+	elsewhere := object("c", "1")
+	elsewhere.Namespace = "elsewhere"
+	for name, streams := range map[string]bool{"with lists": false, "with streamed lists": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{streams: streams}
+			s.set(nil, object("a", "1"), object("odd", "1"), elsewhere)
+			synctest.Test(t, func(t *testing.T) {
+				r := New(Options[*note]{
+					Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
+					Synced: func() {}, Event: func(_, _ *note, _ bool) {},
+					Hold: func(watched any) (*note, bool) {
+						c, ok := watched.(*corev1.ConfigMap)
+						if !ok || c.Name == "odd" {
+							return nil, false
+						}
+						return &note{c.Namespace, c.Name, c.Data[""]}, true
+					},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { r.Run(ctx) })
+				holds := func(want ...note) {
+					t.Helper()
+					synctest.Wait()
+					var got []note
+					for _, n := range r.List() {
+						got = append(got, *n)
+					}
+					if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(note{})); diff != "" {
+						t.Errorf("holds (-want +got):\n%s", diff)
+					}
+				}
+				holds(note{"here", "a", "1"})
+				change := object("a", "2")
+				s.newest().Modify(&change)
+				holds(note{"here", "a", "2"})
+				s.newest().Delete(&change)
+				holds()
+				cancel()
+				running.Wait()
 			})
 		})
 	}
@@ -230,7 +286,7 @@ func TestARefusalRemovesNothing(t *testing.T) {
 		l.holds("refused again", "a=1")
 		s.set(nil)
 		time.Sleep(2 * time.Minute)
-		l.heard("everything is gone", "- a")
+		l.heard("everything is gone", "- a after 1")
 		l.holds("everything is gone")
 		if strings.Count(strings.Join(l.told, " "), "synced") > 0 || !l.Synced() {
 			t.Error("synced is told once, and for good")
@@ -250,8 +306,8 @@ func TestGoroutines(t *testing.T) {
 				var running sync.WaitGroup
 				for range replicas {
 					r := New(Options[*corev1.ConfigMap]{
-						Name: "test", Namespace: "here", Source: s.source(), Example: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
-						Synced: func() {}, Event: func(*corev1.ConfigMap, bool) {},
+						Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
+						Synced: func() {}, Event: func(_, _ *corev1.ConfigMap, _ bool) {},
 					})
 					running.Go(func() { r.Run(ctx) })
 				}

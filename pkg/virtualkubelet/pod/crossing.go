@@ -8,7 +8,7 @@ import (
 )
 
 // Reflected returns the local pod that is known to stand behind the ShadowPod of the name, or, if shadow is false, behind the
-// remote pod; it must not be changed.
+// remote pod.
 func (r *Reconciler) Reflected(namespace, name string, shadow bool) (*corev1.Pod, bool) {
 	k := key{Namespace: namespace, Name: name}
 	local := r.local(k)
@@ -25,7 +25,7 @@ func (r *Reconciler) Reflected(namespace, name string, shadow bool) (*corev1.Pod
 // Occupied tells whether a pod of a namespace is bound to the node.
 func (r *Reconciler) Occupied(namespace string) bool {
 	for _, object := range r.locals.GetStore().List() {
-		if pod, ok := object.(*corev1.Pod); ok && pod.Namespace == namespace {
+		if pod, ok := object.(*packed); ok && pod.namespace == namespace {
 			return true
 		}
 	}
@@ -35,8 +35,8 @@ func (r *Reconciler) Occupied(namespace string) bool {
 // Bound has f called with the namespace of each pod that is bound to the node, those of the past included. f does not block.
 func (r *Reconciler) Bound(f func(namespace string)) error {
 	_, err := r.locals.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
-		if pod, ok := object.(*corev1.Pod); ok {
-			f(pod.Namespace)
+		if pod, ok := object.(*packed); ok {
+			f(pod.namespace)
 		}
 	}})
 	if err != nil {

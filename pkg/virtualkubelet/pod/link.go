@@ -126,6 +126,6 @@ func (r *Reconciler) alignTwins(l *link) {
 		t.cancel()
 	}
 	for _, t := range opened {
-		l.group.Go(func() { t.run(r) })
+		l.group.Go(func() { t.run() })
 	}
 }

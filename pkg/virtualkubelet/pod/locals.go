@@ -32,29 +32,48 @@ func newLocalInformer(client kubernetes.Interface, node string) cache.SharedInde
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, 0,
 		cache.Indexers{usesIndex: indexUses})
 	// The transform cannot fail to be set before the informer runs.
-	_ = informer.SetTransform(slim)
+	_ = informer.SetTransform(holdLocal)
 	return informer
 }
 
-// slim drops what nobody here reads.
-func slim(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		pod.ManagedFields = nil
+// holdLocal keeps of a pod what somebody here reads.
+func holdLocal(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	pod.ManagedFields = nil
+	held, err := pack(pod)
+	if err != nil {
+		return nil, err
+	}
+	held.uses = useKeys(pod)
+	return held, nil
+}
+
+// localOf is the pod that an informer tells of; nil if there is none.
+func localOf(object any) *corev1.Pod {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	pod, _ := object.(*packed)
+	return pod.pod()
 }
 
 func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
-			if pod, ok := object.(*corev1.Pod); ok {
+			if pod := localOf(object); pod != nil {
 				r.demand(pod)
 				r.enqueue(keyOf(pod), false)
 				r.tellUses(pod)
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, new := before.(*corev1.Pod), after.(*corev1.Pod)
+			old, new := localOf(before), localOf(after)
+			if old == nil || new == nil {
+				return
+			}
 			if old.UID != new.UID {
 				r.forget(old)
 				r.tellUses(old)
@@ -68,10 +87,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			r.status.Add(keyOf(new))
 		},
 		DeleteFunc: func(object any) {
-			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			if pod, ok := object.(*corev1.Pod); ok {
+			if pod := localOf(object); pod != nil {
 				r.forget(pod)
 				r.work.Add(keyOf(pod))
 				r.tellUses(pod)
@@ -86,12 +102,11 @@ func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.memory.forget(pod.UID)
 }
 
-// local returns the pod of the cache, or nil.
+// local returns a copy of the pod of the cache, or nil.
 func (r *Reconciler) local(k key) *corev1.Pod {
 	object, ok, err := r.locals.GetStore().GetByKey(k.String())
 	if err != nil || !ok {
 		return nil
 	}
-	pod, _ := object.(*corev1.Pod)
-	return pod
+	return localOf(object)
 }

@@ -31,7 +31,7 @@ type memory struct {
 	// sized are the pods that run and that the provider was asked about the size of.
 	sized map[types.UID]bool
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
-	patched map[types.UID]*corev1.Pod
+	patched map[types.UID]string
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
 	ended map[types.UID]removal
 	// hastened is the grace period that the remote pod was last asked to end in.
@@ -81,7 +81,7 @@ func newMemory() memory {
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
-		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
+		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 // Place is where a local pod runs, for those who bring it what else it needs there.
 type Place struct {
-	// Local is the local pod, which must not be changed.
+	// Local is the local pod.
 	Local *corev1.Pod
 	// Lost says that the provider was asked and does not answer.
 	Lost bool
 	// UID of the pod's ShadowPod; empty while none is known for certain. The fields below are set with it.
 	UID types.UID
-	// Shadow is the ShadowPod, which must not be changed; nil as long as the cache does not show it.
+	// Shadow is the ShadowPod; nil as long as the cache does not show it.
 	Shadow *offloadingv1beta1.ShadowPod
 	// Namespace is the twin namespace.
 	Namespace string

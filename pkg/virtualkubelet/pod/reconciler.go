@@ -147,12 +147,12 @@ func (r *Reconciler) Alive(since time.Time) bool {
 	return r.idle || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
-// Pods lists the node's pods, which must not be changed.
+// Pods lists the node's pods.
 func (r *Reconciler) Pods() []*corev1.Pod {
 	list := r.locals.GetStore().List()
 	pods := make([]*corev1.Pod, 0, len(list))
 	for _, object := range list {
-		if pod, ok := object.(*corev1.Pod); ok {
+		if pod := localOf(object); pod != nil {
 			pods = append(pods, pod)
 		}
 	}
@@ -162,9 +162,9 @@ func (r *Reconciler) Pods() []*corev1.Pod {
 // enqueueLocals has all local pods of a namespace looked at (of all namespaces if it is empty). Fresh starts their back-off
 // anew, because whatever failed before may work now.
 func (r *Reconciler) enqueueLocals(namespace string, fresh bool) {
-	for _, pod := range r.Pods() {
-		if namespace == "" || pod.Namespace == namespace {
-			r.enqueue(keyOf(pod), fresh)
+	for _, object := range r.locals.GetStore().List() {
+		if pod, ok := object.(*packed); ok && (namespace == "" || pod.namespace == namespace) {
+			r.enqueue(key{Namespace: pod.namespace, Name: pod.name}, fresh)
 		}
 	}
 }

@@ -50,11 +50,7 @@ func getShadow(ctx context.Context, c peer.Clients, namespace, name string) (*of
 	if err != nil {
 		return nil, fmt.Errorf("reading ShadowPod %s/%s: %w", namespace, name, err)
 	}
-	typed, err := typedShadow(raw)
-	if err != nil {
-		return nil, err
-	}
-	return typed.(*offloadingv1beta1.ShadowPod), nil
+	return typedShadow(raw), nil
 }
 
 // deleteShadow removes exactly this ShadowPod, and asks once only. One that is gone or was replaced is no error.

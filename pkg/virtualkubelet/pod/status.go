@@ -209,14 +209,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, local *corev1.Pod, wanted 
 func (r *Reconciler) notePatch(local *corev1.Pod, differs bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.memory.patched[local.UID] == local {
+	if version, noted := r.memory.patched[local.UID]; noted && version == local.ResourceVersion {
 		return false
 	}
 	if !differs {
 		delete(r.memory.patched, local.UID)
 		return false
 	}
-	r.memory.patched[local.UID] = local
+	r.memory.patched[local.UID] = local.ResourceVersion
 	return true
 }
 

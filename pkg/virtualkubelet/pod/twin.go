@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -24,9 +25,10 @@ var shadowPods = offloadingv1beta1.GroupVersion.WithResource("shadowpods")
 // twin watches one twin namespace: the ShadowPods of this virtual node there, and their pods.
 type twin struct {
 	local, remote string
-	shadows, pods cache.SharedIndexInformer
+	shadows, pods *replica.Replica[*packed]
 	ctx           context.Context
 	cancel        context.CancelFunc
+	filled        sync.Once
 }
 
 // newTwin prepares the two watches; run starts them.
@@ -35,171 +37,147 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t.ctx, t.cancel = context.WithCancel(l.ctx)
 	selector := r.marks()
 	pods, shadows := l.clients.Kube.CoreV1().Pods(remote), l.clients.Dynamic.Resource(shadowPods).Namespace(remote)
-	t.pods = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return pods.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return pods.Watch(ctx, o)
-		},
-	}, l.clients.Kube), &corev1.Pod{}, 0, nil)
-	t.shadows = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return shadows.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return shadows.Watch(ctx, o)
-		},
-	}, l.clients.Dynamic), &unstructured.Unstructured{}, 0, nil)
-	_ = t.pods.SetTransform(slimRemote)
-	_ = t.shadows.SetTransform(slimShadow)
-	_, _ = t.pods.AddEventHandler(r.remotePodHandler(t))
-	_, _ = t.shadows.AddEventHandler(r.shadowHandler(t))
+	t.pods = replica.New(replica.Options[*packed]{
+		Name: "pods", Namespace: remote, Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
+		Event:  func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
+		Synced: func() { t.fill(r) },
+		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = selector
+				return pods.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector
+				return pods.Watch(ctx, o)
+			},
+		}, l.clients.Kube),
+	})
+	t.shadows = replica.New(replica.Options[*packed]{
+		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return &unstructured.Unstructured{} }, Hold: holdShadow,
+		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
+		Synced: func() { t.fill(r) },
+		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = selector
+				return shadows.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector
+				return shadows.Watch(ctx, o)
+			},
+		}, l.clients.Dynamic),
+	})
 	return t
 }
 
-// slimRemote drops of a remote pod what nobody here reads.
-func slimRemote(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		reflection.SlimRemotePod(pod)
+// holdRemote keeps of a remote pod what somebody here reads.
+func holdRemote(object any) (*packed, bool) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil, false
 	}
-	return object, nil
+	reflection.SlimRemotePod(pod)
+	held, err := pack(pod)
+	return held, err == nil
 }
 
-// slimShadow makes a ShadowPod of what the dynamic client read, without what nobody here reads.
-func slimShadow(object any) (any, error) {
-	typed, err := typedShadow(object)
-	if shadow, ok := typed.(*offloadingv1beta1.ShadowPod); ok {
-		reflection.SlimShadowPod(shadow)
+// holdShadow keeps of what the dynamic client read what somebody here reads of a ShadowPod.
+func holdShadow(object any) (*packed, bool) {
+	raw, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
 	}
-	return typed, err
+	shadow := typedShadow(raw)
+	reflection.SlimShadowPod(shadow)
+	held, err := packShadow(shadow)
+	return held, err == nil
 }
 
 // typedShadow turns what the dynamic client read into a ShadowPod. What does not fit becomes an empty one of that name,
 // which is never taken for ours.
-func typedShadow(object any) (any, error) {
-	raw, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
+func typedShadow(raw *unstructured.Unstructured) *offloadingv1beta1.ShadowPod {
 	shadow := &offloadingv1beta1.ShadowPod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, shadow); err != nil {
 		return &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{
 			Name: raw.GetName(), Namespace: raw.GetNamespace(), UID: raw.GetUID(), ResourceVersion: raw.GetResourceVersion(),
-		}}, nil
+		}}
 	}
 	shadow.ManagedFields = nil
-	return shadow, nil
-}
-
-// run watches until the twin's context ends; once both caches are filled everything in the namespace is looked at.
-func (t *twin) run(r *Reconciler) {
-	var group sync.WaitGroup
-	defer group.Wait()
-	group.Go(func() { t.shadows.RunWithContext(t.ctx) })
-	group.Go(func() { t.pods.RunWithContext(t.ctx) })
-	if !cache.WaitForCacheSync(t.ctx.Done(), t.shadows.HasSynced, t.pods.HasSynced) {
-		return
-	}
-	for _, name := range t.shadows.GetStore().ListKeys() {
-		if _, shadow, err := cache.SplitMetaNamespaceKey(name); err == nil {
-			r.enqueue(key{Namespace: t.local, Name: shadow}, true)
-		}
-	}
-	r.enqueueLocals(t.local, true)
-	<-t.ctx.Done()
-}
-
-func (t *twin) synced() bool {
-	return t.shadows.HasSynced() && t.pods.HasSynced() && t.ctx.Err() == nil
-}
-
-func (t *twin) shadow(name string) *offloadingv1beta1.ShadowPod {
-	object, ok, err := t.shadows.GetStore().GetByKey(t.remote + "/" + name)
-	if err != nil || !ok {
-		return nil
-	}
-	shadow, _ := object.(*offloadingv1beta1.ShadowPod)
 	return shadow
 }
 
-func (t *twin) pod(name string) *corev1.Pod {
-	object, ok, err := t.pods.GetStore().GetByKey(t.remote + "/" + name)
-	if err != nil || !ok {
-		return nil
-	}
-	pod, _ := object.(*corev1.Pod)
-	return pod
+// run watches until the twin's context ends.
+func (t *twin) run() {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { t.shadows.Run(t.ctx) })
+	t.pods.Run(t.ctx)
 }
 
-func (r *Reconciler) shadowHandler(t *twin) cache.ResourceEventHandler {
-	seen := func(object any) (*offloadingv1beta1.ShadowPod, bool) {
-		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = last.Obj
-		}
-		shadow, ok := object.(*offloadingv1beta1.ShadowPod)
-		if ok {
-			r.showedUp(shadow)
-		}
-		return shadow, ok
+// fill has everything in the namespace looked at once both caches are filled.
+func (t *twin) fill(r *Reconciler) {
+	if !t.synced() {
+		return
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			if shadow, ok := seen(object); ok && t.synced() {
-				r.enqueue(key{Namespace: t.local, Name: shadow.Name}, false)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			shadow, ok := seen(after)
-			if !ok {
-				return
-			}
-			k := key{Namespace: t.local, Name: shadow.Name}
-			r.status.Add(k)
-			if old, ok := before.(*offloadingv1beta1.ShadowPod); !ok || old.UID != shadow.UID || old.Generation != shadow.Generation ||
-				!sameMeta(old, shadow) {
-				r.work.Add(k)
-			}
-		},
-		DeleteFunc: func(object any) {
-			if shadow, ok := seen(object); ok {
-				r.removed(shadow)
-				r.enqueue(key{Namespace: t.local, Name: shadow.Name}, false)
-			}
-		},
+	t.filled.Do(func() {
+		for _, shadow := range t.shadows.List() {
+			r.enqueue(t.key(shadow), true)
+		}
+		r.enqueueLocals(t.local, true)
+	})
+}
+
+func (t *twin) synced() bool {
+	return t.shadows.Synced() && t.pods.Synced() && t.ctx.Err() == nil
+}
+
+// key names the local pod of a remote object.
+func (t *twin) key(remote *packed) key { return key{Namespace: t.local, Name: remote.name} }
+
+func (t *twin) shadow(name string) *offloadingv1beta1.ShadowPod {
+	shadow, _ := t.shadows.Get(name)
+	return shadow.shadow()
+}
+
+// shadowEvent is called for each ShadowPod that comes, changes or goes.
+func (r *Reconciler) shadowEvent(t *twin, before, after *packed, deleted bool) {
+	shadow, k := after.shadow(), t.key(after)
+	if shadow == nil {
+		return
+	}
+	r.showedUp(shadow)
+	switch {
+	case deleted:
+		r.removed(shadow)
+		r.enqueue(k, false)
+	case before == nil:
+		if t.synced() {
+			r.enqueue(k, false)
+		}
+	default:
+		r.status.Add(k)
+		if old := before.shadow(); old == nil || old.UID != shadow.UID || old.Generation != shadow.Generation || !sameMeta(old, shadow) {
+			r.work.Add(k)
+		}
 	}
 }
 
-func (r *Reconciler) remotePodHandler(t *twin) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			if pod, ok := object.(*corev1.Pod); ok {
-				r.remoteSeen(t, pod, false)
-				r.status.AddAfter(key{Namespace: t.local, Name: pod.Name}, calm(pod))
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			if pod, ok := after.(*corev1.Pod); ok {
-				k := key{Namespace: t.local, Name: pod.Name}
-				if old, ok := before.(*corev1.Pod); ok && (old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil) {
-					r.work.Add(k)
-				}
-				r.status.AddAfter(k, calm(pod))
-			}
-		},
-		DeleteFunc: func(object any) {
-			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			if pod, ok := object.(*corev1.Pod); ok {
-				r.remoteSeen(t, pod, true)
-				r.enqueue(key{Namespace: t.local, Name: pod.Name}, false)
-			}
-		},
+// remotePodEvent is called for each remote pod that comes, changes or goes.
+func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool) {
+	pod, k := after.pod(), t.key(after)
+	switch {
+	case pod == nil:
+	case deleted:
+		r.remoteSeen(t, pod, true)
+		r.enqueue(k, false)
+	case before == nil:
+		r.remoteSeen(t, pod, false)
+		r.status.AddAfter(k, calm(pod))
+	default:
+		if old := before.pod(); old != nil && (old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil) {
+			r.work.Add(k)
+		}
+		r.status.AddAfter(k, calm(pod))
 	}
 }
 

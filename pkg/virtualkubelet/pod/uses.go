@@ -12,15 +12,20 @@ const usesIndex = "uses"
 func useKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }
 
 func indexUses(object any) ([]string, error) {
-	pod, ok := object.(*corev1.Pod)
+	pod, ok := object.(*packed)
 	if !ok {
 		return nil, nil
 	}
-	var keys []string
-	for _, reference := range reflection.References(&pod.Spec) {
-		keys = append(keys, useKey(pod.Namespace, reference.Kind, reference.Name))
+	return pod.uses, nil
+}
+
+func useKeys(pod *corev1.Pod) []string {
+	references := reflection.References(&pod.Spec)
+	keys := make([]string, len(references))
+	for i, reference := range references {
+		keys[i] = useKey(pod.Namespace, reference.Kind, reference.Name)
 	}
-	return keys, nil
+	return keys
 }
 
 // Uses tells whether a pod of the node uses an object: a ConfigMap or a Secret of the pod's namespace. Until the node's pods

@@ -53,34 +53,44 @@ type view struct {
 
 // look takes a view; uid is that of the local pod, if there is one.
 func (r *Reconciler) look(k key, uid types.UID) view {
-	state := r.options.Peer.State()
-	connected := state.Connected
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
-	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
-	v.made = r.memory.created[uid].shadow
-	if v.offload != offloaded {
-		return v
-	}
-	v.namespace = r.mapping.Effective[k.Namespace]
-	if r.link == nil || !connected {
-		return v
-	}
-	t := r.link.twins[k.Namespace]
-	if t == nil || t.remote != v.namespace || !t.synced() {
-		return v
-	}
-	v.ready, v.clients, v.epoch, v.shadow, v.remote = true, r.link.clients, r.link.epoch, t.shadow(k.Name), t.pod(k.Name)
+	v, shadow, remote := r.glance(k, uid)
+	// They are decoded here because all workers wait for whoever holds the lock.
+	v.shadow, v.remote = shadow.shadow(), remote.pod()
 	if v.shadow != nil && !r.owned(v.shadow) {
 		// The selector keeps what is not ours out; a provider that sends it nevertheless does not make it ours.
 		v.shadow = nil
 	}
-	if v.shadow != nil && v.waiting && v.shadow.UID == r.memory.created[uid].shadow {
-		delete(r.memory.created, uid)
+	if v.shadow != nil && v.waiting && v.shadow.UID == v.made {
+		r.showedUp(v.shadow)
 		v.waiting = false
 	}
 	return v
+}
+
+// glance takes a view, and what the caches hold of the ShadowPod and the remote pod.
+func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packed) {
+	state := r.options.Peer.State()
+	connected := state.Connected
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v = view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
+	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
+	v.made = r.memory.created[uid].shadow
+	if v.offload != offloaded {
+		return v, nil, nil
+	}
+	v.namespace = r.mapping.Effective[k.Namespace]
+	if r.link == nil || !connected {
+		return v, nil, nil
+	}
+	t := r.link.twins[k.Namespace]
+	if t == nil || t.remote != v.namespace || !t.synced() {
+		return v, nil, nil
+	}
+	v.ready, v.clients, v.epoch = true, r.link.clients, r.link.epoch
+	shadow, _ = t.shadows.Get(k.Name)
+	remote, _ = t.pods.Get(k.Name)
+	return v, shadow, remote
 }
 
 func (r *Reconciler) offload(namespace string) offload {

@@ -135,7 +135,7 @@ func newWorld(t *testing.T) *world {
 	fakeapi.NoGaps(&w.local.Fake, w.local.Tracker())
 	fakeapi.NoGaps(&w.kube.Fake, w.kube.Tracker())
 	fakeapi.NoGaps(&w.dyn.Fake, w.dyn.Tracker())
-	w.intercept("local", &w.local.Fake, w.local.Tracker())
+	w.intercept("local", &w.local.Fake, versions{w.local.Tracker(), w})
 	w.intercept("remote", &w.dyn.Fake, w.dyn.Tracker())
 	return w
 }
@@ -156,6 +156,32 @@ func (w *world) intercept(name string, f *clienttesting.Fake, tracker clienttest
 		}
 		return true, object, err
 	})
+}
+
+// versions counts those of objects, as an API server does.
+type versions struct {
+	clienttesting.ObjectTracker
+	w *world
+}
+
+func (v versions) Update(gvr schema.GroupVersionResource, object runtime.Object, ns string, o ...metav1.UpdateOptions) error {
+	v.w.renew(object)
+	return v.ObjectTracker.Update(gvr, object, ns, o...)
+}
+
+func (v versions) Patch(gvr schema.GroupVersionResource, object runtime.Object, ns string, o ...metav1.PatchOptions) error {
+	v.w.renew(object)
+	return v.ObjectTracker.Patch(gvr, object, ns, o...)
+}
+
+// renew gives an object another version.
+func (w *world) renew(object runtime.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.uids++
+	if object, err := meta.Accessor(object); err == nil {
+		object.SetResourceVersion(fmt.Sprint(w.uids))
+	}
 }
 
 // write does what an action says, all at once, and counts changes of a specification as an API server does.
@@ -280,11 +306,7 @@ func (w *world) provider() {
 }
 
 func (w *world) runRemote(raw runtime.Object) {
-	typed, err := typedShadow(raw)
-	if err != nil {
-		return
-	}
-	shadow := typed.(*offloadingv1beta1.ShadowPod)
+	shadow := typedShadow(raw.(*unstructured.Unstructured))
 	w.mu.Lock()
 	w.uids++
 	w.ran++
@@ -314,6 +336,7 @@ func newPod(name string, uid types.UID, change ...func(*corev1.Pod)) *corev1.Pod
 
 func (w *world) add(pod *corev1.Pod) {
 	w.t.Helper()
+	w.renew(pod)
 	if err := w.local.Tracker().Add(pod); err != nil {
 		w.t.Fatal(err)
 	}
@@ -325,6 +348,7 @@ func (w *world) update(change func(*corev1.Pod)) {
 	defer w.atomic.Unlock()
 	pod := w.pod("p").DeepCopy()
 	change(pod)
+	w.renew(pod)
 	if err := w.local.Tracker().Update(podResource, pod, "shop"); err != nil {
 		w.t.Fatal(err)
 	}
@@ -377,11 +401,7 @@ func (w *world) shadow(name string) *offloadingv1beta1.ShadowPod {
 	if err != nil {
 		return nil
 	}
-	typed, err := typedShadow(object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return typed.(*offloadingv1beta1.ShadowPod)
+	return typedShadow(object.(*unstructured.Unstructured))
 }
 
 // addShadow puts a ShadowPod of this node at the provider that stands for the local pod with that UID.

@@ -64,7 +64,7 @@ func newClaims(kube kubernetes.Interface, namespace string, selector labels.Sele
 	claims := kube.CoreV1().PersistentVolumeClaims(namespace)
 	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
 		Name: "storage", Namespace: namespace, Synced: synced,
-		Example: func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} },
+		Example: func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
 		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.LabelSelector = selector.String()
@@ -75,7 +75,7 @@ func newClaims(kube kubernetes.Interface, namespace string, selector labels.Sele
 				return claims.Watch(ctx, o)
 			},
 		}, kube),
-		Event: func(claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
+		Event: func(_, claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
 		Slim:  func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
 	})
 }
