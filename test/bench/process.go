@@ -79,6 +79,12 @@ func memory(pid int, field string) float64 {
 	return 0
 }
 
+// available is the machine's memory that can be had, in MB.
+func available() float64 {
+	kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(field("/proc/meminfo", "MemAvailable"), " kB"), 64)
+	return round(kilobytes / 1000)
+}
+
 // resident is the memory of each of our own processes, in MB.
 func (b *bench) resident(field string) map[string]float64 {
 	held := map[string]float64{}
