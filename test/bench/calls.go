@@ -76,7 +76,8 @@ func countedIn(rounds [][]Request, of func(kind) bool) float64 {
 
 func (k kind) home() bool     { return k.Cluster == "rome" }
 func (k kind) provider() bool { return k.Cluster == "milan" }
-func (k kind) read() bool     { return k.Verb == "get" || k.Verb == "list" }
+func (k kind) read() bool     { return (k.Verb == "get" || k.Verb == "list") && !k.path() }
+func (k kind) path() bool     { return strings.HasPrefix(k.Resource, "/") }
 func (k kind) event() bool    { return k.Resource == "events" }
 func (k kind) does(verb, resource string) bool {
 	return k.Verb == verb && k.Resource == resource
@@ -145,7 +146,6 @@ func (r *Report) comparePods() {
 	r.call(event, atProvider, "Pod deleted, by Liqo or for its ShadowPod's sake (the node's own calls left out)", 1,
 		countedIn(removed, func(k kind) bool { return k.provider() && deletePod(k) && k.Agent != "kwok" }))
 	r.call(event, atProvider, "other writes", 0, countedIn(removed, ownWrites(kind.provider, deleteShadow, deletePod)))
-	r.call(event, atBoth, "get and list", 0, countedIn(removed, ownReads))
 }
 
 func (r *Report) compareObjects() {
@@ -209,14 +209,14 @@ func (r *Report) compareRest() {
 		minutes = append(minutes, append([]Request{}, r.Idle.PerMinute...))
 	}
 	lease := func(k kind) bool { return k.ofLiqo() && k.home() && k.does("update", "leases.coordination.k8s.io") }
-	probe := func(k kind) bool { return k.Agent == kubeletAway && strings.HasPrefix(k.Resource, "/") }
+	probe := func(k kind) bool { return k.Agent == kubeletAway && k.path() }
 	other := func(where func(kind) bool) func(kind) bool {
 		return func(k kind) bool { return k.ofLiqo() && where(k) && !lease(k) && !probe(k) && k.Verb != "watch" }
 	}
 	r.call(event, atHome, "writes of the lease", 6, countedIn(minutes, lease))
 	r.call(event, atHome, "other requests (watches that begin anew left out)", 0, countedIn(minutes, other(kind.home)))
 	r.call(event, atProvider, "readiness probes", 6, countedIn(minutes, probe))
-	r.call(event, atProvider, "other requests (watches that begin anew left out)", 0, countedIn(minutes, other(kind.provider)))
+	r.call(event, atProvider, "other requests, also the controller manager's own probes of its peer (watches that begin anew left out)", 0, countedIn(minutes, other(kind.provider)))
 }
 
 // perNamespace is what an empty offloaded namespace takes: the virtual kubelet's memory in MB, and watches at home and away;
