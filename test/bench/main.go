@@ -181,7 +181,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	b.before, b.begun = b.readLoad(), time.Now()
-	failed := b.all(ctx)
+	failed := b.all(ctx, scenarios)
 	if err := b.keep(); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -193,9 +193,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // all runs the scenarios one after the other; one that fails does not keep the others from running.
-func (b *bench) all(ctx context.Context) error {
+func (b *bench) all(ctx context.Context, list []scenario) error {
 	var errs []error
-	for _, s := range scenarios {
+	for _, s := range list {
 		switch {
 		case !b.options.only.MatchString(s.name):
 			continue

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -62,6 +68,64 @@ func TestAScenarioEndsAlone(t *testing.T) {
 			}
 			if len(finished) != 1 {
 				t.Error("what was measured was not kept")
+			}
+		})
+	}
+}
+
+// kept is the report that stands in a folder.
+func kept(t *testing.T, folder string) Report {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Report{}
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFinishedRoundsOutliveTheirScenario(t *testing.T) {
+	half := func(b *bench) {
+		b.report.Bursts = append(b.report.Bursts, Burst{System: liqo, Pods: 100, Ready: 2})
+		b.measure(&Objects{Kind: "service", System: liqo, Count: 5, Operations: map[string]Operation{"create": {Rate: 7}}}, func() { b.w.pause(time.Hour) })
+	}
+	whole := func(b *bench) { b.report.Idle = &Idle{Seconds: 1} }
+	for sentence, tc := range map[string]struct {
+		end  func(stop context.CancelFunc, b *bench)
+		want []Scenario
+	}{
+		"that fails": {func(_ context.CancelFunc, b *bench) { b.w.Fatalf("no pods") },
+			[]Scenario{{Name: "first", Unfinished: true}, {Name: "second"}}},
+		"in a run that is told to stop": {func(stop context.CancelFunc, b *bench) { stop(); half(b) },
+			[]Scenario{{Name: "first", Unfinished: true}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			b := &bench{out: io.Discard, w: &witness{ctx: ctx, out: io.Discard}, begun: time.Now(), options: options{only: regexp.MustCompile("."), budget: time.Hour, folder: t.TempDir()}}
+			err := b.all(ctx, []scenario{{"first", func(b *bench) {
+				b.report.Trickles = append(b.report.Trickles, Trickle{System: liqo})
+				tc.end(stop, b)
+			}}, {"second", whole}})
+			if err == nil {
+				t.Error("the failure was not told")
+			}
+			report := kept(t, b.options.folder)
+			var got []Scenario
+			for _, s := range report.Scenarios {
+				got = append(got, Scenario{Name: s.Name, Unfinished: s.Unfinished})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("scenarios differ (-want +got):\n%s", diff)
+			}
+			if len(report.Trickles) != 1 || len(report.Skipped) == 0 {
+				t.Errorf("the report lacks what was measured, or why there is no more: %v, %v", report.Trickles, report.Skipped)
+			}
+			if ctx.Err() != nil && (len(report.Bursts) != 1 || len(report.Objects) != 1) {
+				t.Errorf("%d bursts and %d objects were kept, want those before the end", len(report.Bursts), len(report.Objects))
 			}
 		})
 	}

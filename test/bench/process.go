@@ -15,9 +15,11 @@ const ticks = 100
 // processes are the ids of everything that runs, by name.
 func (b *bench) processes() map[string]int {
 	ids := map[string]int{}
-	for _, name := range b.env.Lab.Components() {
-		if pid := b.env.Lab.PID(name); pid != 0 {
-			ids[name] = pid
+	if b.env.Lab != nil {
+		for _, name := range b.env.Lab.Components() {
+			if pid := b.env.Lab.PID(name); pid != 0 {
+				ids[name] = pid
+			}
 		}
 	}
 	for name, p := range b.own {
