@@ -41,7 +41,11 @@ func (b *bench) startFloor() {
 	fixture.Must(b.w, "finding this program", err)
 	// The fixture takes a program that is there for one that it has built.
 	fixture.Must(b.w, "placing the floor", os.Symlink(self, filepath.Join(b.env.Dir, "bin", "floor")))
-	b.own["floor"] = b.env.Start(b.w, "floor", "floor", nil, "floor", b.env.Rome.Kubeconfig, b.env.Milan.Kubeconfig)
+	b.runFloor()
+}
+
+func (b *bench) runFloor() {
+	b.own[floorName] = b.env.Start(b.w, floorName, floorName, nil, "floor", b.env.Rome.Kubeconfig, b.env.Milan.Kubeconfig)
 }
 
 // profiled is compiled into our binaries for a run with profiles: they then answer on a socket in their temporary folder.

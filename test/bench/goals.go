@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Goal is one line of the table of goals.
 type Goal struct {
@@ -24,6 +27,7 @@ func (r *Report) judge() {
 	r.judgeRequests()
 	r.judgeObjects()
 	r.judgeMemory()
+	r.compare()
 }
 
 // add makes a line; of no value nothing is said.
@@ -36,23 +40,39 @@ func (r *Report) add(figure, vanilla, floor, known string, value float64, format
 	r.Goals = append(r.Goals, g)
 }
 
-// largest is the greatest number of pods that bursts of a sort had.
+// judged is the number of pods that goals are judged by, where there are bursts of it.
+const judged = 1000
+
+// largest is the number of pods of bursts of a sort that is judged: the greatest, if there is none of the goals' size.
 func (r *Report) largest(bare, limited bool) int {
-	n := 0
+	var sizes []int
 	for i := range r.Bursts {
 		if b := &r.Bursts[i]; b.Bare == bare && b.Limited == limited {
-			n = max(n, b.Pods)
+			sizes = append(sizes, b.Pods)
 		}
 	}
-	return n
+	return size(sizes)
+}
+
+func size(sizes []int) int {
+	switch {
+	case len(sizes) == 0:
+		return 0
+	case slices.Contains(sizes, judged):
+		return judged
+	default:
+		return slices.Max(sizes)
+	}
 }
 
 // burst is the median over the rounds of a sort of bursts; below 0 if there were none.
 func (r *Report) burst(system string, n int, bare, limited bool, of func(*Burst) float64) float64 {
 	var values []float64
 	for i := range r.Bursts {
-		if b := &r.Bursts[i]; b.System == system && b.Pods == n && b.Bare == bare && b.Limited == limited {
-			values = append(values, of(b))
+		if b := &r.Bursts[i]; b.System == system && b.sort() == (sort{n, bare, limited}) {
+			if value := of(b); value >= 0 {
+				values = append(values, value)
+			}
 		}
 	}
 	if len(values) == 0 {
@@ -164,8 +184,9 @@ func (r *Report) judgeRequests() {
 func (r *Report) operation(kind, system string, count int, name string, of func(Operation) float64) float64 {
 	var values []float64
 	for _, o := range r.Objects {
-		if o.Kind == kind && o.System == system && o.Count == count {
-			values = append(values, of(o.Operations[name]))
+		operation, finished := o.Operations[name]
+		if finished && o.Kind == kind && o.System == system && o.Count == count {
+			values = append(values, of(operation))
 		}
 	}
 	if len(values) == 0 {
@@ -175,10 +196,7 @@ func (r *Report) operation(kind, system string, count int, name string, of func(
 }
 
 func (r *Report) judgeObjects() {
-	most := 0
-	for _, o := range r.Objects {
-		most = max(most, o.Count)
-	}
+	most := r.mostObjects()
 	rate := func(o Operation) float64 { return o.Rate }
 	for _, k := range []struct {
 		kind, name, known string
@@ -199,20 +217,7 @@ func (r *Report) judgeObjects() {
 }
 
 func (r *Report) judgeMemory() {
-	var few, many *Scale
-	for i := range r.Scales {
-		if s := &r.Scales[i]; s.What == namespacesName {
-			if few == nil {
-				few = s
-			}
-			many = s
-		}
-	}
-	memory, watches := -1.0, -1.0
-	if few != nil && many.Count > few.Count {
-		memory = round(max(0, many.Own[kubeletName]-few.Own[kubeletName]) / float64(many.Count-few.Count))
-		watches = round(float64(many.HomeWatches-few.HomeWatches) / float64(many.Count-few.Count))
-	}
+	memory, watches, _ := r.perNamespace()
 	r.add("an empty offloaded namespace: memory of the virtual kubelet", unknown, unknown, "1.75 MB", memory, "%.3f MB", memory <= 0.1, "≤ 0.1 MB")
 	r.add("an empty offloaded namespace: watches at home", unknown, unknown, "12", watches, "%.1f", watches <= 4, "≤ 4")
 

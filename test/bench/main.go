@@ -54,22 +54,22 @@ func parse(args []string) (options, error) {
 	quick := set.Bool("quick", false, "a smoke run with few pods and one round, whose figures mean nothing")
 	only := set.String("only", ".", "run only the scenarios whose names match: "+strings.Join(names(), ", "))
 	numbers := map[*[]int]*string{
-		&o.pods:       set.String("pods", "100,500,1000", "how many pods a Deployment has: scenario burst takes the largest number, sizes the others"),
+		&o.pods:       set.String("pods", "100,500,1000,2000", "how many pods a Deployment has: scenario burst takes 1000, or the largest number if that is not among them, sizes the others; 2000 and more once"),
 		&o.objects:    set.String("objects", "1,100,1000", "how many objects of a kind are reflected, in turn"),
 		&o.endpoints:  set.String("endpoints", "10,100,1000", "how many endpoints a Service has, in turn"),
 		&o.namespaces: set.String("namespaces", "1,20,100", "how many namespaces are offloaded, in turn"),
-		&o.nodeCount:  set.String("virtual-nodes", "1,10", "how many virtual nodes there are, in turn"),
+		&o.nodeCount:  set.String("virtual-nodes", "1,10,50", "how many virtual nodes there are, in turn"),
 	}
 	set.IntVar(&o.rounds, "rounds", 3, "how often each scenario is repeated; figures are medians")
 	set.IntVar(&o.nodes, "nodes", 20, "how many simulated nodes each cluster has")
 	set.IntVar(&o.bare, "bare", 500, "how many pods are created without a Deployment")
-	set.IntVar(&o.capped, "limited", 300, "how many pods a Deployment has while Kubernetes' controllers have their default limits")
+	set.IntVar(&o.capped, "limited", 1000, "how many pods a Deployment has while Kubernetes' controllers have their default limits; 1000 and more once")
 	set.IntVar(&o.restarted, "restarted", 500, "how many pods are in place when the virtual kubelet is restarted")
 	set.IntVar(&o.lone, "lone", 25, "how many lone pods are created in each round")
 	set.IntVar(&o.updates, "updates", 60, "how often a lone object is updated in each round")
 	set.DurationVar(&o.idle, "idle", 30*time.Second, "how long is listened to the idle system")
 	set.DurationVar(&o.rest, "rest", 150*time.Second, "how long a virtual kubelet rests, once without pods and once with them, before its memory is read again")
-	set.DurationVar(&o.budget, "budget", 14*time.Minute, "no scenario is begun after this time; everything takes about 40 minutes on two processors")
+	set.DurationVar(&o.budget, "budget", 14*time.Minute, "no scenario is begun after this time; everything takes about 45 minutes on two processors")
 	set.StringVar(&o.folder, "out", "dist/bench", "folder for the report")
 	set.StringVar(&o.page, "page", "", "page whose figures are replaced by the run's, such as docs/performance.md")
 	set.BoolVar(&o.profile, "profile", false, "write profiles of our processes; figures suffer")
@@ -78,7 +78,7 @@ func parse(args []string) (options, error) {
 	}
 	if *quick {
 		o.rounds, o.bare, o.capped, o.restarted, o.lone, o.updates, o.idle, o.rest, o.nodes = 1, 20, 40, 20, 5, 10, 10*time.Second, 5*time.Second, 3
-		for target, text := range map[*[]int]string{&o.pods: "20", &o.objects: "1,20", &o.endpoints: "10", &o.namespaces: "1,5", &o.nodeCount: "1,2"} {
+		for target, text := range map[*[]int]string{&o.pods: "10,20", &o.objects: "1,20", &o.endpoints: "10", &o.namespaces: "1,5", &o.nodeCount: "1,2"} {
 			*numbers[target] = text
 		}
 	}
@@ -101,6 +101,14 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
+// turns is how often a burst is repeated: those that take minutes are not.
+func (o *options) turns(pods int, limited bool) int {
+	if pods >= 2000 || limited && pods >= 1000 {
+		return 1
+	}
+	return o.rounds
+}
+
 // scenario is one thing that is measured.
 type scenario struct {
 	name string
@@ -112,7 +120,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"idle", func(b *bench) { b.idle(b.options.idle) }},
 	{"lone", func(b *bench) { b.trickle(b.options.lone) }},
-	{"burst", func(b *bench) { b.bursts(b.systems, slices.Max(b.options.pods), false) }},
+	{"burst", func(b *bench) { b.bursts(b.systems, size(b.options.pods), false) }},
 	{"restart", func(b *bench) { b.restarts(b.options.restarted) }},
 	{"objects", func(b *bench) { b.objects(b.options.objects) }},
 	{"bare", func(b *bench) { b.bursts(b.systems, b.options.bare, true) }},
@@ -124,7 +132,11 @@ var scenarios = []scenario{
 	{"endpoints", func(b *bench) { b.endpoints(b.options.endpoints) }},
 	{"sizes", func(b *bench) {
 		for _, n := range b.options.pods {
-			if n < slices.Max(b.options.pods) {
+			switch {
+			case n == size(b.options.pods):
+			case b.late():
+				b.report.skip(fmt.Sprintf("sizes, %d pods", n), b.usedUp())
+			default:
 				b.bursts(b.systems, n, false)
 			}
 		}
@@ -168,12 +180,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := b.try(ctx, b.build); err != nil {
 		return err
 	}
-	before, begun := b.readLoad(), time.Now()
-	failed := b.all(ctx)
-	b.report.Load, b.report.Seconds = b.readLoad().since(before), round(time.Since(begun).Seconds())
-	b.report.judge()
-	if err := b.report.write(o.folder); err != nil {
-		return err
+	b.before, b.begun = b.readLoad(), time.Now()
+	failed := b.all(ctx, scenarios)
+	if err := b.keep(); err != nil {
+		return errors.Join(failed, err)
 	}
 	fmt.Fprintf(out, "\n%s\nThe report is in %s.\n", b.report.markdown(), o.folder)
 	if o.page != "" {
@@ -183,26 +193,56 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // all runs the scenarios one after the other; one that fails does not keep the others from running.
-func (b *bench) all(ctx context.Context) error {
-	begun := time.Now()
+func (b *bench) all(ctx context.Context, list []scenario) error {
 	var errs []error
-	for _, s := range scenarios {
+	for _, s := range list {
 		switch {
 		case !b.options.only.MatchString(s.name):
 			continue
 		case ctx.Err() != nil:
 			return errors.Join(append(errs, ctx.Err())...)
-		case time.Since(begun) > b.options.budget:
-			b.report.skip(s.name, fmt.Sprintf("the run's budget of %s was used up", b.options.budget))
+		case b.late():
+			b.report.skip(s.name, b.usedUp())
 			continue
 		}
 		b.w.Logf("--- %s", s.name)
-		if err := b.try(ctx, func() { s.run(b) }); err != nil {
-			b.report.skip(s.name, "it failed: "+err.Error())
+		b.startMeter()
+		err := b.try(ctx, func() { s.run(b) })
+		b.report.Scenarios = append(b.report.Scenarios, b.stopMeter(s.name, err != nil))
+		if err != nil {
+			b.report.skip(s.name, "it did not come to its end, and what is shown of it is of the rounds before: "+err.Error())
 			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
+		}
+		b.save()
+		if err != nil && ctx.Err() == nil {
+			if err := b.try(ctx, b.mend); err != nil {
+				b.report.skip("clearing away after "+s.name, "figures of later scenarios may have suffered: "+err.Error())
+				errs = append(errs, fmt.Errorf("clearing away after scenario %s: %w", s.name, err))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// late tells whether the time for the run is over.
+func (b *bench) late() bool { return time.Since(b.begun) > b.options.budget }
+
+func (b *bench) usedUp() string {
+	return fmt.Sprintf("the run's budget of %s was used up", b.options.budget)
+}
+
+// keep writes the report as far as it is known.
+func (b *bench) keep() error {
+	b.report.Load, b.report.Seconds = b.readLoad().since(b.before), round(time.Since(b.begun).Seconds())
+	b.report.judge()
+	return b.report.write(b.options.folder)
+}
+
+// save keeps the report while the run goes on: one that is killed loses what it was about to measure, and nothing else.
+func (b *bench) save() {
+	if err := b.keep(); err != nil {
+		b.w.Logf("The report could not be written meanwhile: %v", err)
+	}
 }
 
 // try runs a part of the bench with a witness of its own.

@@ -24,7 +24,7 @@ func (p *page) row(cells ...string) { p.say("| %s |", strings.Join(cells, " | ")
 // markdown is the report for readers.
 func (r *Report) markdown() string {
 	p := &page{}
-	p.say("Measured on %s in %.0f minutes with `%s`, medians of %d rounds.", r.Started.Format("2 January 2006, 15:04 UTC"), r.Seconds/60, r.Command, r.Rounds)
+	p.say("Measured on %s in %.0f minutes with `%s`, medians of %d rounds where nothing else is said.", r.Started.Format("2 January 2006, 15:04 UTC"), r.Seconds/60, r.Command, r.Rounds)
 	p.say("Machine: %s, %s memory, Linux %s. Versions: Liqo %s, Kubernetes %s, %s.", r.Machine["processors"], r.Machine["memory"], r.Machine["kernel"],
 		r.Versions["liqo"], r.Versions["kubernetes"], r.Versions["go"])
 	p.say("Load: the processors were %.0f %% busy, %.0f %% with programs that have nothing to do with the run; the machine's host took %.0f %%; load average at the end %s.",
@@ -34,6 +34,7 @@ func (r *Report) markdown() string {
 	for _, g := range r.Goals {
 		p.row(g.Figure, g.Vanilla, g.Floor, g.Known, "**"+g.Liqo+"**", g.Wanted, g.Met)
 	}
+	r.callsMarkdown(p)
 	r.podsMarkdown(p)
 	r.objectsMarkdown(p)
 	r.requestsMarkdown(p)
@@ -53,6 +54,8 @@ type sort struct {
 	bare, limited bool
 }
 
+func (b *Burst) sort() sort { return sort{b.Pods, b.Bare, b.Limited} }
+
 func (s sort) String() string {
 	name := fmt.Sprintf("%d", s.pods)
 	if s.bare {
@@ -67,7 +70,7 @@ func (s sort) String() string {
 func (r *Report) sorts() []sort {
 	var sorts []sort
 	for _, b := range r.Bursts {
-		if s := (sort{b.Pods, b.Bare, b.Limited}); !slices.Contains(sorts, s) {
+		if s := b.sort(); !slices.Contains(sorts, s) {
 			sorts = append(sorts, s)
 		}
 	}
@@ -77,7 +80,7 @@ func (r *Report) sorts() []sort {
 func (r *Report) podsMarkdown(p *page) {
 	p.say("\n### Pods")
 	p.say("Seconds from the request to the last pod ready, and from the request for deletion until all are gone from both clusters.")
-	p.table("pods", "system", "ready (s)", "÷ vanilla", "gone (s)", "÷ vanilla", "writes, create", "writes, delete", "conflicts per 100", "CPU per pod (ms)", "others on the machine")
+	p.table("pods", "system", "rounds", "ready (s)", "÷ vanilla", "gone (s)", "÷ vanilla", "writes, create", "writes, delete", "conflicts per 100", "CPU per pod (ms)", "others on the machine")
 	value := func(s sort, system string, of func(*Burst) float64) float64 {
 		return r.burst(system, s.pods, s.bare, s.limited, of)
 	}
@@ -87,7 +90,7 @@ func (r *Report) podsMarkdown(p *page) {
 			if value(s, system, readyOf) < 0 {
 				continue
 			}
-			p.row(s.String(), system, text(value(s, system, readyOf), "%.1f"), text(over(value(s, system, readyOf), value(s, vanilla, readyOf)), "%.2f"),
+			p.row(s.String(), system, fmt.Sprint(r.turns(s, system)), text(value(s, system, readyOf), "%.1f"), text(over(value(s, system, readyOf), value(s, vanilla, readyOf)), "%.2f"),
 				text(value(s, system, goneOf), "%.1f"), text(over(value(s, system, goneOf), value(s, vanilla, goneOf)), "%.2f"),
 				text(value(s, system, func(b *Burst) float64 { return b.CreateWrites }), "%.2f"), text(value(s, system, func(b *Burst) float64 { return b.DeleteWrites }), "%.2f"),
 				text(value(s, system, func(b *Burst) float64 { return b.Conflicts }), "%.1f"), text(value(s, system, func(b *Burst) float64 { return b.CPUPerPod }), "%.0f"),
@@ -115,6 +118,17 @@ func (r *Report) podsMarkdown(p *page) {
 			p.row(t.System, fmt.Sprint(t.Ready.P50), fmt.Sprint(t.Ready.P90), fmt.Sprint(t.Ready.P99), fmt.Sprint(t.Ready.N))
 		}
 	}
+}
+
+// turns is how many rounds a system had.
+func (r *Report) turns(s sort, system string) int {
+	n := 0
+	for i := range r.Bursts {
+		if b := &r.Bursts[i]; b.System == system && b.sort() == s {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Report) stage(s sort, system, stage string) string {
@@ -146,6 +160,9 @@ func (r *Report) objectsMarkdown(p *page) {
 				seen[key] = true
 			}
 			for _, name := range []string{"create", "update", "delete"} {
+				if r.operation(o.Kind, o.System, o.Count, name, func(Operation) float64 { return 0 }) < 0 {
+					continue // no round came to that
+				}
 				at := func(of func(Operation) float64, format string) string {
 					return text(r.operation(o.Kind, o.System, o.Count, name, of), format)
 				}
@@ -163,7 +180,7 @@ func (r *Report) objectsMarkdown(p *page) {
 	}
 }
 
-// requestsMarkdown lists who writes what for a pod, in the largest burst.
+// requestsMarkdown lists who asks what for a pod, for an object, at a restart, and while nothing happens.
 func (r *Report) requestsMarkdown(p *page) {
 	n := r.largest(false, false)
 	p.say("\n### Requests")
@@ -172,13 +189,14 @@ func (r *Report) requestsMarkdown(p *page) {
 		of   func(*Burst) []Request
 	}{{"created", func(b *Burst) []Request { return b.CreateRows }}, {"deleted", func(b *Burst) []Request { return b.DeleteRows }}} {
 		for i := len(r.Bursts) - 1; i >= 0; i-- {
-			if b := &r.Bursts[i]; b.System == liqo && b.Pods == n && !b.Bare && !b.Limited {
-				p.say("\nWrites per pod %s, of %d at once (0.01 and more):", phase.name, n)
+			if b := &r.Bursts[i]; b.System == liqo && b.sort() == (sort{pods: n}) && phase.of(b) != nil {
+				p.say("\nRequests per pod %s, of %d at once, in the last round: the writes of everybody, and all requests of Liqo (0.01 and more):", phase.name, n)
 				p.requests(phase.of(b), 0.01)
 				break
 			}
 		}
 	}
+	r.objectRequestsMarkdown(p)
 	if len(r.Restarts) > 0 {
 		last := r.Restarts[len(r.Restarts)-1]
 		p.say("\nRequests of Liqo in the %.0f seconds after its virtual kubelet was killed and started with %d pods in place, the other components running on (%d of them count as writes):", calm.Seconds(), last.Pods, last.Writes)
@@ -194,6 +212,27 @@ func (r *Report) requestsMarkdown(p *page) {
 	}
 }
 
+// objectRequestsMarkdown lists who asks what for a reflected object, when most of them are created at once.
+func (r *Report) objectRequestsMarkdown(p *page) {
+	for _, kind := range kindNames {
+		for i := len(r.Objects) - 1; i >= 0; i-- {
+			o := &r.Objects[i]
+			created, finished := o.Operations["create"]
+			if !finished || o.Kind != kind.name || o.System != liqo || o.Count != r.mostObjects() {
+				continue
+			}
+			p.say("\nRequests per %s created, of %d at once, in the last round: the writes of everybody, and all requests of Liqo (0.01 and more):", kind.one, o.Count)
+			p.requests(created.Requests, 0.01)
+			break
+		}
+	}
+	if len(r.Endpoints) > 0 {
+		e := &r.Endpoints[len(r.Endpoints)-1]
+		p.say("\nRequests for one Service with %d endpoints, in the last round: the writes of everybody, and all requests of Liqo:", e.Endpoints)
+		p.requests(e.Requests, 0)
+	}
+}
+
 func (p *page) requests(rows []Request, least float64) {
 	p.table("count", "verb", "resource", "by", "at")
 	for _, request := range rows {
@@ -203,6 +242,9 @@ func (p *page) requests(rows []Request, least float64) {
 		verb := request.Verb
 		if request.Conflict {
 			verb += " (conflict)"
+		}
+		if request.Try {
+			verb += " (dry run)"
 		}
 		p.row(fmt.Sprintf("%.2f", request.Count), verb, request.Resource, request.Agent, request.Cluster)
 	}
@@ -214,7 +256,7 @@ func (r *Report) resourcesMarkdown(p *page) {
 	used := map[string]map[string]float64{}
 	peaks := map[string]float64{}
 	for i := range r.Bursts {
-		if b := &r.Bursts[i]; b.Pods == n && !b.Bare && !b.Limited {
+		if b := &r.Bursts[i]; b.sort() == (sort{pods: n}) {
 			used[b.System] = b.CreateCPU
 			if b.System == liqo {
 				peaks = b.Peak
@@ -232,13 +274,14 @@ func (r *Report) resourcesMarkdown(p *page) {
 			p.row(name, fmt.Sprint(used[vanilla][name]), fmt.Sprint(used[floorName][name]), fmt.Sprint(used[liqo][name]), peak)
 		}
 	}
+	r.scenariosMarkdown(p)
 	if len(r.Scales) == 0 {
 		return
 	}
-	p.say("\nSize (all virtual kubelets together; watches of all clients):")
-	p.table("what", "count", "virtual kubelets (MB)", "of that not the program file (MB)", "consumer's controller manager (MB)", "provider's controller manager (MB)", "watches at home", "watches away", "seconds to get there")
+	p.say("\nSize, once (all virtual kubelets together; watches of all clients; each namespace is offloaded to every virtual node):")
+	p.table("what", "count", "offloaded namespaces", "virtual kubelets (MB)", "of that not the program file (MB)", "consumer's controller manager (MB)", "provider's controller manager (MB)", "watches at home", "watches away", "seconds to get there")
 	for _, s := range r.Scales {
-		p.row(s.What, fmt.Sprint(s.Count), fmt.Sprintf("%.0f", s.Memory[kubeletName]), fmt.Sprintf("%.1f", s.Own[kubeletName]), fmt.Sprintf("%.0f", s.Memory["rome liqo-controller-manager"]),
+		p.row(s.What, fmt.Sprint(s.Count), fmt.Sprint(s.Namespaces), fmt.Sprintf("%.0f", s.Memory[kubeletName]), fmt.Sprintf("%.1f", s.Own[kubeletName]), fmt.Sprintf("%.0f", s.Memory["rome liqo-controller-manager"]),
 			fmt.Sprintf("%.0f", s.Memory["milan liqo-controller-manager"]), fmt.Sprint(s.HomeWatches), fmt.Sprint(s.AwayWatches), fmt.Sprint(s.Seconds))
 	}
 }

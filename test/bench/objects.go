@@ -185,7 +185,7 @@ func (b *bench) operate(a *arrivals, n int, result func(i int) (string, int), pa
 	write := func(cluster string) float64 {
 		return round(float64(requests.sum(func(k kind) bool { return k.write() && k.ofLiqo() && k.Cluster == cluster })) / float64(n))
 	}
-	op.HomeWrites, op.AwayWrites, op.Requests = write("rome"), write("milan"), requests.rows(n, func(k kind) bool { return k.write() || k.ofLiqo() })
+	op.HomeWrites, op.AwayWrites, op.Requests = write("rome"), write("milan"), requests.rows(n, counts)
 	return op
 }
 
@@ -206,11 +206,8 @@ func (b *bench) objects(counts []int) {
 					system, namespace string
 					written           []*fixture.Cluster
 				}{{floorName, plain, []*fixture.Cluster{b.env.Rome, b.env.Milan}}, {liqo, b.systems[2].namespace, []*fixture.Cluster{b.env.Rome}}} {
-					result := Objects{Kind: k.name, Count: count, System: side.system}
-					before := b.readLoad()
-					result.Operations = b.crud(known.GVR, side.written, side.namespace, count, k.make)
-					result.Load = b.readLoad().since(before)
-					b.report.Objects = append(b.report.Objects, result)
+					result := Objects{Kind: k.name, Count: count, System: side.system, Operations: map[string]Operation{}}
+					b.measure(&result, func() { b.crud(result.Operations, known.GVR, side.written, side.namespace, count, k.make) })
 					c := result.Operations["create"]
 					b.w.Logf("%s: %d %s created, %.0f/s, p50 %.1f ms, %.2f writes at the provider each", side.system, count, k.resource, c.Rate, c.Latency.P50, c.AwayWrites)
 				}
@@ -219,9 +216,22 @@ func (b *bench) objects(counts []int) {
 	}
 }
 
+// measure has the operations that were finished in the report, also if one after them fails.
+func (b *bench) measure(result *Objects, operate func()) {
+	before := b.readLoad()
+	defer func() {
+		if len(result.Operations) > 0 {
+			result.Load = b.readLoad().since(before)
+			b.report.Objects = append(b.report.Objects, *result)
+			b.save()
+		}
+	}()
+	operate()
+}
+
 // crud creates, updates and deletes objects, in one cluster after the other. A lone one is updated many times at a slow pace
 // instead of once.
-func (b *bench) crud(gvr schema.GroupVersionResource, written []*fixture.Cluster, namespace string, count int, build func(metav1.ObjectMeta, int) client.Object) map[string]Operation {
+func (b *bench) crud(out map[string]Operation, gvr schema.GroupVersionResource, written []*fixture.Cluster, namespace string, count int, build func(metav1.ObjectMeta, int) client.Object) {
 	a := b.watchArrivals(gvr, namespace)
 	defer close(a.stop)
 	prefix := fixture.Unique("object")
@@ -240,7 +250,6 @@ func (b *bench) crud(gvr schema.GroupVersionResource, written []*fixture.Cluster
 			return c.Patch(b.w.ctx, object(i), client.RawPatch(types.MergePatchType, []byte(change)))
 		})
 	}
-	out := map[string]Operation{}
 	out["create"] = b.operate(a, count, func(i int) (string, int) { return name(i), 0 }, 0, func(i int) {
 		each("creating an object", func(c client.Client) error { return c.Create(b.w.ctx, object(i)) })
 	})
@@ -252,7 +261,6 @@ func (b *bench) crud(gvr schema.GroupVersionResource, written []*fixture.Cluster
 	out["delete"] = b.operate(a, count, func(i int) (string, int) { return name(i), deleted }, 0, func(i int) {
 		each("deleting an object", func(c client.Client) error { return c.Delete(b.w.ctx, object(i)) })
 	})
-	return out
 }
 
 // Endpoints is how long a Service with endpoints takes to be whole at the provider.
@@ -262,6 +270,8 @@ type Endpoints struct {
 	// Writes of Liqo in both clusters.
 	HomeWrites int `json:"homeWrites"`
 	AwayWrites int `json:"awayWrites"`
+	// Requests of everybody for the Service and all its endpoints.
+	Requests []Request `json:"requests"`
 }
 
 // endpoints reflects a Service whose EndpointSlices are made by hand, so that their own controller is not measured.
@@ -276,7 +286,6 @@ func (b *bench) endpoints(counts []int) {
 		for range b.options.rounds {
 			result := b.service(count)
 			b.w.Logf("a Service with %d endpoints is whole at the provider after %.3f s; %d + %d writes", count, result.Seconds, result.HomeWrites, result.AwayWrites)
-			b.report.Endpoints = append(b.report.Endpoints, result)
 		}
 	}
 }
@@ -321,7 +330,7 @@ func (b *bench) service(count int) Endpoints {
 	last, whole := arrived()
 	for ; !whole; last, whole = arrived() {
 		if time.Now().After(deadline) {
-			b.w.Fatalf("waited %s for %d EndpointSlices at the provider; %d objects were seen there", objectTimeout, n, len(a.seen))
+			b.w.Fatalf("waited %s for %d EndpointSlices at the provider: they are not all there", objectTimeout, n)
 		}
 		b.w.pause(5 * time.Millisecond)
 	}
@@ -330,7 +339,9 @@ func (b *bench) service(count int) Endpoints {
 	writes := func(cluster string) int {
 		return requests.sum(func(k kind) bool { return k.write() && k.ofLiqo() && k.Cluster == cluster })
 	}
-	result := Endpoints{Endpoints: count, Seconds: round(last.Sub(start).Seconds()), HomeWrites: writes("rome"), AwayWrites: writes("milan")}
+	result := Endpoints{Endpoints: count, Seconds: round(last.Sub(start).Seconds()), HomeWrites: writes("rome"), AwayWrites: writes("milan"), Requests: requests.rows(1, counts)}
+	b.report.Endpoints = append(b.report.Endpoints, result)
+	b.save()
 	fixture.Must(b.w, "deleting the Service", b.env.Rome.Client.Delete(b.w.ctx, service))
 	for _, slice := range made {
 		fixture.Must(b.w, "deleting an EndpointSlice", client.IgnoreNotFound(b.env.Rome.Client.Delete(b.w.ctx, slice)))

@@ -28,6 +28,7 @@ type Burst struct {
 	Bare    bool   `json:"bare,omitempty"`
 	Limited bool   `json:"limited,omitempty"`
 	// Ready is from the request to the last pod ready, Gone from the request for deletion to the last pod gone everywhere; seconds.
+	// What was not measured, because the round was not finished, is below 0: Gone and DeleteWrites.
 	Ready float64 `json:"readySeconds"`
 	Gone  float64 `json:"goneSeconds"`
 	// Stages of a pod's way, in milliseconds.
@@ -75,9 +76,10 @@ func barePod(s *system, name string) *corev1.Pod {
 
 // round has n pods come and go again.
 func (b *bench) round(s *system, n int, bare bool) Burst {
-	result := Burst{System: s.name, Pods: n, Bare: bare, Limited: !b.lifted}
+	result := Burst{System: s.name, Pods: n, Bare: bare, Limited: !b.lifted, Gone: -1, DeleteWrites: -1}
 	t := b.watchPods(s)
 	defer t.close()
+	b.gauge()
 	b.resetPeaks()
 	before, from, cpu := b.readLoad(), b.mark(), b.cpuSeconds()
 	if s.name == liqo {
@@ -89,6 +91,11 @@ func (b *bench) round(s *system, n int, bare bool) Burst {
 	result.CreateCPU, result.Peak = difference(cpu, used), b.resident("VmHWM")
 	result.CPUPerPod = round(1000 * total(result.CreateCPU) / float64(n))
 	result.count(requests, n)
+	defer func() {
+		if result.Gone < 0 || result.DeleteWrites < 0 {
+			b.report.Bursts = append(b.report.Bursts, result) // the scenario ends here, but the creation was measured
+		}
+	}()
 
 	from, cpu = b.mark(), b.cpuSeconds()
 	start := time.Now()
@@ -101,7 +108,7 @@ func (b *bench) round(s *system, n int, bare bool) Burst {
 	b.settle(15)
 	requests = b.since(from)
 	result.DeleteCPU = difference(cpu, b.cpuSeconds())
-	result.DeleteWrites, result.DeleteRows = round(float64(requests.sum(kind.write))/float64(n)), requests.rows(n, kind.write)
+	result.DeleteWrites, result.DeleteRows = round(float64(requests.sum(kind.write))/float64(n)), requests.rows(n, counts)
 	result.Load = b.readLoad().since(before)
 	return result
 }
@@ -156,8 +163,11 @@ func stages(s *system, t *timeline) map[string]Quantiles {
 	return out
 }
 
+// counts tells which requests are listed: writes of everybody, and all requests of Liqo.
+func counts(k kind) bool { return k.write() || k.ofLiqo() }
+
 func (r *Burst) count(requests tally, n int) {
-	r.CreateWrites, r.CreateRows = round(float64(requests.sum(kind.write))/float64(n)), requests.rows(n, kind.write)
+	r.CreateWrites, r.CreateRows = round(float64(requests.sum(kind.write))/float64(n)), requests.rows(n, counts)
 	r.Conflicts = round(100 * float64(requests.sum(func(k kind) bool { return k.Conflict })) / float64(n))
 	r.OwnConflicts = round(100 * float64(requests.sum(func(k kind) bool { return k.Conflict && k.ofLiqo() })) / float64(n))
 	home := "rome"
@@ -174,6 +184,7 @@ func (b *bench) parallel(n int, f func(i int)) {
 	var group sync.WaitGroup
 	for writer := range writers {
 		group.Go(func() {
+			defer b.w.survive()
 			for i := writer; i < n; i += writers {
 				f(i)
 			}
@@ -181,13 +192,13 @@ func (b *bench) parallel(n int, f func(i int)) {
 	}
 	group.Wait()
 	if b.w.Failed() {
-		b.w.Fatalf("%s", b.w.problem)
+		b.w.Fatalf("%s", b.w.reason())
 	}
 }
 
 // bursts runs all systems in turn, forwards and backwards, so that none always comes after the same other.
 func (b *bench) bursts(systems []*system, n int, bare bool) {
-	for r := range b.options.rounds {
+	for r := range b.options.turns(n, !b.lifted) {
 		order := slices.Clone(systems)
 		if r%2 == 1 {
 			slices.Reverse(order)
@@ -197,6 +208,7 @@ func (b *bench) bursts(systems []*system, n int, bare bool) {
 			b.w.Logf("%s: %d pods ready in %.1f s, gone in %.1f s; %.1f + %.1f writes and %.0f ms CPU per pod", s.name, n,
 				result.Ready, result.Gone, result.CreateWrites, result.DeleteWrites, result.CPUPerPod)
 			b.report.Bursts = append(b.report.Bursts, result)
+			b.save()
 		}
 	}
 }
@@ -217,12 +229,24 @@ func (b *bench) trickle(perRound int) {
 		}
 		for _, s := range order {
 			took[s.name] = append(took[s.name], b.drip(s, perRound)...)
+			b.report.Trickles = trickles(b.systems, took)
+			b.save()
 		}
 	}
 	for _, s := range b.systems {
-		b.report.Trickles = append(b.report.Trickles, Trickle{s.name, quantiles(took[s.name])})
 		b.w.Logf("%s: lone pod ready after %.0f ms (p50), %.0f ms (p99)", s.name, quantiles(took[s.name]).P50, quantiles(took[s.name]).P99)
 	}
+}
+
+// trickles are those of the rounds so far.
+func trickles(systems []*system, took map[string][]float64) []Trickle {
+	var list []Trickle
+	for _, s := range systems {
+		if len(took[s.name]) > 0 {
+			list = append(list, Trickle{s.name, quantiles(took[s.name])})
+		}
+	}
+	return list
 }
 
 func (b *bench) drip(s *system, n int) []float64 {

@@ -15,9 +15,11 @@ const ticks = 100
 // processes are the ids of everything that runs, by name.
 func (b *bench) processes() map[string]int {
 	ids := map[string]int{}
-	for _, name := range b.env.Lab.Components() {
-		if pid := b.env.Lab.PID(name); pid != 0 {
-			ids[name] = pid
+	if b.env.Lab != nil {
+		for _, name := range b.env.Lab.Components() {
+			if pid := b.env.Lab.PID(name); pid != 0 {
+				ids[name] = pid
+			}
 		}
 	}
 	for name, p := range b.own {
@@ -77,6 +79,12 @@ func memory(pid int, field string) float64 {
 		}
 	}
 	return 0
+}
+
+// available is the machine's memory that can be had, in MB.
+func available() float64 {
+	kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(field("/proc/meminfo", "MemAvailable"), " kB"), 64)
+	return round(kilobytes / 1000)
 }
 
 // resident is the memory of each of our own processes, in MB.

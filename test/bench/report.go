@@ -30,9 +30,12 @@ type Report struct {
 	Restarts  []Restart   `json:"restarts,omitempty"`
 	Idle      *Idle       `json:"idle,omitempty"`
 	Scales    []Scale     `json:"scales,omitempty"`
+	// Scenarios in the order in which they were run.
+	Scenarios []Scenario `json:"scenarios,omitempty"`
 	// Skipped names what was not measured, and why.
 	Skipped []Skip `json:"skipped,omitempty"`
 	Goals   []Goal `json:"goals"`
+	Calls   []Call `json:"calls"`
 }
 
 // Skip is a scenario that was not run to its end.
@@ -58,6 +61,7 @@ type Request struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Conflict bool    `json:"conflict,omitempty"`
+	Try      bool    `json:"dryRun,omitempty"`
 	Count    float64 `json:"count"`
 }
 
@@ -107,11 +111,15 @@ func (r *Report) write(folder string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the report: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "report.json"), append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "report.md"), []byte(r.markdown()), 0o600); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+	for name, content := range map[string][]byte{"report.json": append(data, '\n'), "report.md": []byte(r.markdown())} {
+		// A run that is killed meanwhile leaves the former report whole.
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
 	}
 	return nil
 }

@@ -19,8 +19,13 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+  # Of what is asked beside resources only Liqo's share is counted.
   - level: None
     nonResourceURLs: ["*"]
+    users: [kubernetes-admin, "system:anonymous", "system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+  - level: None
+    nonResourceURLs: ["*"]
+    userGroups: ["system:serviceaccounts:kube-system"]
   # The heartbeat of the simulated nodes.
   - level: None
     users: [kubernetes-admin]
@@ -31,13 +36,14 @@ rules:
 `
 
 // auditFlags make the log complete about a second after an answer, without making the answer wait for it.
-var auditFlags = map[string]string{"audit-log-mode": "batch", "audit-log-batch-max-wait": "500ms", "audit-log-batch-max-size": "400"}
+// It is one file for the whole run: marks are positions in it.
+var auditFlags = map[string]string{"audit-log-mode": "batch", "audit-log-batch-max-wait": "500ms", "audit-log-batch-max-size": "400", "audit-log-maxsize": "20000"}
 
 // kind is what requests are counted by.
 type kind struct {
 	// Cluster that was asked, and the Agent who asked.
 	Cluster, Agent string
-	// Verb and Resource with its group and sub-resource.
+	// Verb and Resource with its group and sub-resource; a path that is no resource begins with a slash.
 	Verb, Resource string
 	// Conflict says that the API server refused the write for its old version.
 	Conflict bool
@@ -116,7 +122,14 @@ func (b *bench) since(m mark) tally {
 
 func (t tally) add(cluster string, line []byte) {
 	var e entry
-	if json.Unmarshal(line, &e) != nil || e.ObjectRef == nil || e.ResponseStatus == nil {
+	if json.Unmarshal(line, &e) != nil || e.ResponseStatus == nil {
+		return
+	}
+	if e.ObjectRef == nil {
+		path, _, _ := strings.Cut(e.URI, "?")
+		if k := (kind{Cluster: cluster, Agent: agent(&e), Verb: e.Verb, Resource: path}); k.ofLiqo() && strings.HasPrefix(path, "/") {
+			t[k]++
+		}
 		return
 	}
 	// A watch counts when it starts, everything else when it is answered.
@@ -200,7 +213,7 @@ func (t tally) rows(n int, of func(kind) bool) []Request {
 	merged := map[Request]int{}
 	for k, count := range t {
 		if of(k) {
-			merged[Request{Cluster: k.Cluster, Agent: k.Agent, Verb: k.Verb, Resource: k.Resource, Conflict: k.Conflict}] += count
+			merged[Request{Cluster: k.Cluster, Agent: k.Agent, Verb: k.Verb, Resource: k.Resource, Conflict: k.Conflict, Try: k.Try}] += count
 		}
 	}
 	var rows []Request

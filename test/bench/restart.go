@@ -77,6 +77,7 @@ func (b *bench) restarts(n int) {
 		b.w.Logf("restart with %d pods: %d writes; a new pod is ready after %.1f s, a status is home after %.1f s; %.0f → %.0f MB",
 			n, result.Writes, result.NewPod, result.StatusHome, result.Idle, result.Loaded)
 		b.report.Restarts = append(b.report.Restarts, result)
+		b.save()
 
 		remove()
 		fixture.Must(b.w, "deleting a pod", s.home.Client.Delete(b.w.ctx, barePod(s, "fresh")))
@@ -95,6 +96,7 @@ func (b *bench) held(k *kubelet) (all, own float64) {
 
 // renew kills a virtual kubelet and starts it again.
 func (b *bench) renew(k *kubelet) {
+	b.gauge()
 	fixture.Must(b.w, "killing the virtual kubelet", b.own[k.process()].Kill())
 	b.launch(k)
 }

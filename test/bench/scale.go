@@ -16,6 +16,8 @@ type Scale struct {
 	// What is counted, and how many there are.
 	What  string `json:"what"`
 	Count int    `json:"count"`
+	// Namespaces that are offloaded, to each virtual node.
+	Namespaces int `json:"namespaces"`
 	// Memory of our processes in MB; virtual kubelets are added up.
 	Memory map[string]float64 `json:"memoryMB"`
 	// Own is the part that is not the program file's.
@@ -53,7 +55,7 @@ func (b *bench) watches(c *fixture.Cluster) int {
 
 func (b *bench) size(what string, count int, took time.Duration) {
 	b.settle(15)
-	s := Scale{What: what, Count: count, Memory: map[string]float64{}, Own: map[string]float64{}, HomeWatches: b.watches(b.env.Rome), AwayWatches: b.watches(b.env.Milan), Seconds: round(took.Seconds())}
+	s := Scale{What: what, Count: count, Namespaces: b.offloaded, Memory: map[string]float64{}, Own: map[string]float64{}, HomeWatches: b.watches(b.env.Rome), AwayWatches: b.watches(b.env.Milan), Seconds: round(took.Seconds())}
 	for field, into := range map[string]map[string]float64{"VmRSS": s.Memory, "RssAnon": s.Own} {
 		for name, megabytes := range b.resident(field) {
 			if strings.HasPrefix(name, kubeletName+" ") {
@@ -63,6 +65,7 @@ func (b *bench) size(what string, count int, took time.Duration) {
 		}
 	}
 	b.report.Scales = append(b.report.Scales, s)
+	b.save()
 	b.w.Logf("%d %s: %d watches at home, %d away; memory %v", count, what, s.HomeWatches, s.AwayWatches, s.Memory)
 }
 
@@ -82,10 +85,13 @@ func (b *bench) namespaces(counts []int) {
 		b.parallel(len(names), func(i int) { b.createNamespace(b.env.Rome, names[i]) })
 		start := time.Now()
 		b.parallel(len(names), func(i int) { b.offload(names[i]) })
-		made = count
+		made, b.offloaded = count, count
 		b.size(namespacesName, count, time.Since(start))
 	}
 }
+
+// spareMegabytes of memory are left to others: a machine without any kills what it likes.
+const spareMegabytes = 1500
 
 // virtualNodes adds virtual nodes of the same provider, each with its process.
 func (b *bench) virtualNodes(counts []int) {
@@ -94,6 +100,9 @@ func (b *bench) virtualNodes(counts []int) {
 	for _, count := range counts {
 		start := time.Now()
 		for ; made < count; made++ {
+			if free := available(); free < spareMegabytes {
+				b.w.Fatalf("with %d virtual nodes there are only %.0f MB of memory left", made, free)
+			}
 			b.addNode(fmt.Sprintf("%s-%d", mainNode, made))
 		}
 		if count > 1 {

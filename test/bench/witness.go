@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func attempt(ctx context.Context, out io.Writer, f func(*witness)) error {
 	done, ended := make(chan struct{}), false
 	go func() {
 		defer close(done)
+		defer w.survive()
 		f(w)
 		ended = true
 	}()
@@ -39,6 +41,13 @@ func attempt(ctx context.Context, out io.Writer, f func(*witness)) error {
 		return fmt.Errorf("it ended early without a word")
 	default:
 		return nil
+	}
+}
+
+// survive has a defect of one scenario end that scenario, and not the whole run with what it measured.
+func (w *witness) survive() {
+	if defect := recover(); defect != nil {
+		w.Errorf("a defect of the benchmark: %v\n%s", defect, debug.Stack())
 	}
 }
 
@@ -77,6 +86,13 @@ func (w *witness) Failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.problem != ""
+}
+
+// reason is what failed.
+func (w *witness) reason() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.problem
 }
 
 // pause waits, or ends the scenario when the program is told to stop.

@@ -45,6 +45,12 @@ type bench struct {
 	systems  []*system
 	// lifted says whether the clusters' own controllers are without limits.
 	lifted bool
+	// offloaded is how many namespaces are.
+	offloaded int
+	meter     meter
+	// begun and before are when the scenarios began, and the machine's load then.
+	begun  time.Time
+	before load
 }
 
 // system is one way of running pods.
@@ -105,6 +111,7 @@ func (b *bench) build() {
 		}
 	}
 	b.offload(b.systems[2].namespace)
+	b.offloaded = 1
 	b.settle(20)
 }
 
@@ -126,6 +133,8 @@ func (b *bench) removeProbes(c *fixture.Cluster) {
 
 // limits restarts the clusters' own controllers with other limits, and returns when they work.
 func (b *bench) limits(lift bool) {
+	b.gauge()
+	b.lifted = false
 	manager, scheduler := cappedManager, cappedScheduler
 	if lift {
 		manager, scheduler = liftedManager, liftedScheduler
