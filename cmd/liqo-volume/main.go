@@ -50,7 +50,7 @@ func newCommand(in io.Reader, out io.Writer) *cobra.Command {
 			return buffered.Flush()
 		}),
 		on("receive", "Make the volume hold exactly the files of the tar archive on standard input", func(folder *os.Root) error {
-			return receive(folder, bufio.NewReaderSize(in, buffer))
+			return receive(folder, bufio.NewReaderSize(in, buffer), toDisk)
 		}),
 		on("manifest", "Identify the volume's files by a checksum, their number and their size", func(folder *os.Root) error {
 			m, err := identify(folder)

@@ -17,9 +17,14 @@ import (
 const volumeLong = `Move a volume to another node.
 
 The data is copied to a new volume on the target node, physical or virtual, and both are
-compared by checksums. Only then the claim gets the new volume and the old one is given
-up as its reclaim policy says. No pod may use the volume meanwhile. Interrupted, the claim
-is as it was; once both volumes are proved equal, the same command goes on instead.`
+compared by checksums. Then the claim is taken away, so that nobody can write to the old
+volume, and that is compared once more. If nothing was written since, the claim is made
+again with the new volume and the old one is given up as its reclaim policy says, else the
+claim gets the old one back. No pod may use the volume meanwhile.
+
+Interrupted before the last comparison, the claim gets its old volume back, at once or when
+the same command is run again, which then copies anew. Interrupted after it, the same
+command ends the move.`
 
 const volumeExample = `  # Move the volume of a database to the provider milan
   {{ .Executable }} move volume data-db-0 --namespace shop --target-node milan

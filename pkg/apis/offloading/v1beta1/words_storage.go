@@ -45,8 +45,11 @@ const (
 	VolumeAnnotation = "storage.liqo.io/volume"
 	// ReclaimPolicyAnnotation on a claim behind a volume is the policy that the volume has.
 	ReclaimPolicyAnnotation = "storage.liqo.io/reclaim-policy"
-	// MovedClaimAnnotation on a volume that a claim's data was moved to is that claim, as JSON, until it is bound: whoever runs
-	// the move again finds in it how to end it.
+	// MovingAnnotation on a claim names the run of 'liqoctl move volume' that is about to give it another volume. Another run
+	// takes it off before it undoes anything, which keeps the first one from going on.
+	MovingAnnotation = "storage.liqo.io/moving"
+	// MovedClaimAnnotation on a volume that a claim's data was copied to is that claim, as JSON, until it has one of the two
+	// volumes for good: whoever runs the move again finds in it how to end it, or how to go back.
 	MovedClaimAnnotation = "storage.liqo.io/moved-claim"
 	// DeleteVolumesAnnotation ("true") on a NamespaceOffloading or VirtualNode lets it go although volumes at the provider
 	// hold data, which is lost with them.

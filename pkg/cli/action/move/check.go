@@ -18,8 +18,8 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// check finds the claim, its volume and the node, and refuses what cannot work before anything is made.
-func (j *job) check(ctx context.Context, task progress.Task) error {
+// load finds the claim.
+func (j *job) load(ctx context.Context, _ progress.Task) error {
 	installation, err := j.Cluster.RequireInstalled(ctx)
 	if err != nil {
 		return err
@@ -37,6 +37,12 @@ func (j *job) check(ctx context.Context, task progress.Task) error {
 	case j.claim.Status.Phase != corev1.ClaimBound || !j.claim.DeletionTimestamp.IsZero():
 		return failure.Unmet("wait until it is bound", "PersistentVolumeClaim %s/%s has no volume", j.Namespace, j.Claim)
 	}
+	j.uid = j.claim.UID
+	return nil
+}
+
+// check refuses what cannot work before anything is made.
+func (j *job) check(ctx context.Context, task progress.Task) error {
 	j.volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: j.claim.Spec.VolumeName}}
 	if found, err := j.Cluster.Get(ctx, j.volume); err != nil {
 		return err
@@ -48,7 +54,7 @@ func (j *job) check(ctx context.Context, task progress.Task) error {
 		return failure.Unmet("copy it with a program that knows what is in it", "the volume is a block device without a file system")
 	}
 	j.report.From = j.volume.Name
-	if err := j.idle(ctx, task); err != nil {
+	if err := j.idle(ctx); err != nil {
 		return err
 	}
 	return j.checkNode(ctx)
@@ -117,22 +123,45 @@ func (j *job) checkOffloaded(ctx context.Context, cluster string) error {
 	return failure.Unmet("liqoctl offload namespace "+j.Namespace, "namespace %s is not offloaded to cluster %s", j.Namespace, cluster)
 }
 
-// idle refuses while a pod uses the claim: what it writes during the copy would be lost.
-func (j *job) idle(ctx context.Context, _ progress.Task) error {
-	pods := &corev1.PodList{}
-	if err := j.Cluster.List(ctx, pods, client.InNamespace(j.Namespace)); err != nil {
+// idle refuses while a pod uses the claim, or keeps it from being deleted although it has ended.
+func (j *job) idle(ctx context.Context) error {
+	active, ended, err := j.users(ctx)
+	switch {
+	case err != nil:
 		return err
-	}
-	var users []string
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !ended && pod.Labels[offloadingv1beta1.MoveLabel] != string(j.claim.UID) && slices.Contains(reflection.PodClaims(&pod.Spec), j.Claim) {
-			users = append(users, pod.Name)
-		}
-	}
-	if len(users) > 0 {
-		return failure.Unmet("stop them, for example with 'kubectl scale --replicas 0'", "pods use the volume: %s", strings.Join(users[:min(len(users), 5)], ", "))
+	case len(active) > 0:
+		return failure.Unmet("stop them, for example with 'kubectl scale --replicas 0', and run the same command again", "pods use the volume: %s", firsts(active))
+	case len(ended) > 0:
+		return failure.Unmet("delete them, and run the same command again", "pods that have ended still hold the claim: %s", firsts(ended))
 	}
 	return nil
 }
+
+// users names the pods that use the claim, but for the helpers, and those on a node that have ended: Kubernetes keeps a claim
+// for these, too.
+func (j *job) users(ctx context.Context) (active, ended []string, err error) {
+	pods := &corev1.PodList{}
+	if err := j.Cluster.List(ctx, pods, client.InNamespace(j.Namespace)); err != nil {
+		return nil, nil, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		switch {
+		case pod.Labels[offloadingv1beta1.MoveLabel] == string(j.uid) || !uses(pod, j.Claim):
+		case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+			active = append(active, pod.Name)
+		case pod.Spec.NodeName != "":
+			ended = append(ended, pod.Name)
+		}
+	}
+	return active, ended, nil
+}
+
+// uses tells whether a pod uses a claim, by its name or as the claim of a generic ephemeral volume.
+func uses(pod *corev1.Pod, claim string) bool {
+	return slices.Contains(reflection.PodClaims(&pod.Spec), claim) || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	})
+}
+
+func firsts(names []string) string { return strings.Join(names[:min(len(names), 5)], ", ") }

@@ -45,8 +45,17 @@ func (j *job) prepare(ctx context.Context, task progress.Task) error {
 			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{j.TargetNode},
 		}}}},
 	}}}
+	return j.start(ctx, task, j.sender(j.Claim), j.helper(receiver, j.temporary.Name, onTarget, clusterOf(j.node) != ""))
+}
+
+// sender is the helper pod that reads the source through one of its claims.
+func (j *job) sender(claim string) *corev1.Pod {
 	_, away := reflection.HandleOf(j.volume)
-	pods := []*corev1.Pod{j.helper(sender, j.Claim, nil, away), j.helper(receiver, j.temporary.Name, onTarget, clusterOf(j.node) != "")}
+	return j.helper(sender, claim, nil, away)
+}
+
+// start makes helper pods and waits until they run.
+func (j *job) start(ctx context.Context, task progress.Task, pods ...*corev1.Pod) error {
 	for _, pod := range pods {
 		if err := j.Cluster.Client.Create(ctx, pod); err != nil {
 			return fmt.Errorf("creating %s: %w", j.Cluster.Describe(pod), err)
@@ -102,6 +111,7 @@ func carried(all map[string]string) map[string]string {
 		}
 	}
 	delete(kept, offloadingv1beta1.RemoteClaimNameAnnotation)
+	delete(kept, offloadingv1beta1.MovingAnnotation)
 	return kept
 }
 

@@ -7,11 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 const (
@@ -63,6 +67,10 @@ type Report struct {
 // job is one move.
 type job struct {
 	Options
+	// run tells this run from others.
+	run string
+	// uid of the claim that moves.
+	uid types.UID
 	// claim, volume and node as they are.
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
@@ -84,30 +92,37 @@ func Volume(ctx context.Context, o Options) (*Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	j := &job{Options: o, report: &Report{Claim: o.Namespace + "/" + o.Claim}}
+	j := &job{Options: o, run: string(uuid.NewUUID()), report: &Report{Claim: o.Namespace + "/" + o.Claim}}
 	if j.Streams == nil {
 		j.Streams = apiStreams{o.Cluster}
 	}
-	resumed, err := j.resume(ctx)
-	if err != nil || resumed {
-		return j.report, err
+	ended, err := j.resume(ctx)
+	if err != nil {
+		return nil, again(err)
 	}
-	if err := j.step(ctx, "Checking preconditions", "Preconditions hold", j.check); err != nil {
-		return nil, err
+	if ended {
+		return j.report, nil
 	}
-	if err := j.step(ctx, "Removing what an earlier try left", "", j.clean); err != nil {
-		return nil, err
-	}
-	if err := j.transfer(ctx); err != nil {
-		// What was made on the way goes, also after an interruption; the claim is as it was.
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-		defer cancel()
-		if cleaned := j.step(late, "Removing the unfinished copy; the source is intact", "", j.clean); cleaned != nil {
-			o.Observer.Note(progress.Warning, o.Cluster.Name, "Run the same command again to have it removed")
+	for _, s := range []struct {
+		title, done string
+		run         func(context.Context, progress.Task) error
+	}{
+		{"Looking at the claim", "", j.load},
+		{"Removing what an earlier try left", "", j.clean},
+		{"Checking preconditions", "Preconditions hold", j.check},
+	} {
+		if err := j.step(ctx, s.title, s.done, s.run); err != nil {
+			return nil, err
 		}
-		return nil, err
 	}
-	return j.report, j.exchange(ctx)
+	err = j.transfer(ctx)
+	if err == nil {
+		err = j.exchange(ctx)
+	}
+	if err != nil {
+		return nil, j.giveUp(ctx, err)
+	}
+	return j.report, nil
 }
 
 // transfer copies the data and proves that the copy is the same.
@@ -120,7 +135,6 @@ func (j *job) transfer(ctx context.Context) error {
 		{"Copying the data", "Data copied", j.stream},
 		{"Comparing the checksums of both volumes", "Both volumes hold the same", j.verify},
 		{"Removing the helper pods", "", j.dismiss},
-		{"Making sure that nothing uses the volume", "", j.idle},
 	} {
 		if err := j.step(ctx, s.title, s.done, s.run); err != nil {
 			return err
@@ -136,26 +150,54 @@ func (j *job) step(ctx context.Context, title, done string, run func(context.Con
 }
 
 // name of what is made on the way: the same at every try.
-func (j *job) name() string { return prefix + string(j.claim.UID) }
+func (j *job) name() string { return prefix + string(j.uid) }
 
 func (j *job) labels() map[string]string {
-	return map[string]string{offloadingv1beta1.MoveLabel: string(j.claim.UID)}
+	return map[string]string{offloadingv1beta1.MoveLabel: string(j.uid)}
 }
 
-// clean removes what a try made: helper pods first, because they keep the claim.
+// clean removes what a try made: helper pods first, because they keep the claim. A copy that another run is about to give to
+// the claim stays.
 func (j *job) clean(ctx context.Context, task progress.Task) error {
 	if err := j.dismiss(ctx, task); err != nil {
 		return err
 	}
-	temporary := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: j.name()}}
-	found, err := j.Cluster.Get(ctx, temporary)
-	if err != nil || !found {
+	temporary, err := j.made(ctx, j.name())
+	if err != nil || temporary == nil {
 		return err
 	}
-	if temporary.Labels[offloadingv1beta1.MoveLabel] != string(j.claim.UID) {
-		return fmt.Errorf("%s exists and was not made by a move", j.Cluster.Describe(temporary))
+	// Whatever its class says: half a copy, or one that is not used, is of no use to anybody.
+	if name := temporary.Spec.VolumeName; name == reflection.VolumeName(temporary.UID) {
+		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		found, err := j.Cluster.Get(ctx, volume)
+		if err != nil {
+			return err
+		}
+		if volume.Annotations[offloadingv1beta1.MovedClaimAnnotation] != "" {
+			return failure.New(failure.Failed, "run the same command again when that has ended", "another move of the claim is under way")
+		}
+		if found && volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			err := j.patch(ctx, volume, map[string]any{"metadata": map[string]any{"resourceVersion": volume.ResourceVersion},
+				"spec": map[string]any{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimDelete}})
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("giving up PersistentVolume %s: %w", name, err)
+			}
+		}
 	}
 	return j.remove(ctx, task, temporary)
+}
+
+// made reads a claim that a move makes on the way; nil if it is not there.
+func (j *job) made(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: name}}
+	found, err := j.Cluster.Get(ctx, claim)
+	if err != nil || !found {
+		return nil, err
+	}
+	if claim.Labels[offloadingv1beta1.MoveLabel] != string(j.uid) {
+		return nil, fmt.Errorf("%s exists and was not made by a move", j.Cluster.Describe(claim))
+	}
+	return claim, nil
 }
 
 // dismiss removes the helper pods and waits until they are gone.

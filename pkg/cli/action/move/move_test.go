@@ -1,8 +1,11 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,10 +14,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -23,17 +30,32 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// world is a cluster whose claim data has its volume on a node of its own.
+// world is a cluster whose claim data has its volume on a node of its own. It plays what Kubernetes does with claims, volumes and
+// pods: a claim stays while a pod uses it, a volume that nobody claims goes as its policy says, and takes its content with it.
 type world struct {
 	*fixture.Cluster
-	mu sync.Mutex
+	// store is the cluster without interruptions.
+	store client.WithWatch
+	mu    sync.Mutex
 	// content of the volumes, by name.
 	content map[string]string
-	// after each write, with their number.
-	after  func(n int)
-	writes int
+	// newest is what the user wrote last.
+	newest string
+	// before each call, with its number.
+	before func(n int)
+	calls  int
+	// seen are the pods that used the claim when pods were listed last.
+	seen []string
+	// made counts objects.
+	made int
+	// dead refuses each call, as if the program had been killed.
+	dead bool
+	// fail has a certain call fail.
+	fail func(verb string, object client.Object) error
 	// corrupt changes what is copied.
 	corrupt bool
+	// policy of new volumes; Delete if it is empty.
+	policy corev1.PersistentVolumeReclaimPolicy
 	// refuses is whether the provider takes no pods.
 	refuses bool
 }
@@ -58,10 +80,10 @@ func own(name string, affinity map[string]string) *corev1.PersistentVolume {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{content: map[string]string{"pvc-u1": "precious"}}
+	w := &world{content: map[string]string{"pvc-u1": "precious"}, newest: "precious"}
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u1", Labels: map[string]string{"app": "db"}, Annotations: map[string]string{
-			"team": "db", "pv.kubernetes.io/bind-completed": "yes"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u1", Finalizers: []string{protection}, Labels: map[string]string{"app": "db"}, Annotations: map[string]string{
+			"team": "db", "pv.kubernetes.io/bind-completed": "yes", reflection.SelectedNodeAnnotation: "worker"}},
 		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("liqo"), VolumeName: "pvc-u1", Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}},
@@ -70,6 +92,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "u1"}
 	objects = append(objects, claim, volume,
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"zone": "here"}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "rack", Labels: map[string]string{"zone": "there"}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "milan", Labels: map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: "milan"}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "paris", Labels: map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: "paris"}}},
 		&offloadingv1beta1.NamespaceMap{
@@ -78,43 +101,214 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{
 				"shop": {RemoteNamespace: "shop-rome", Phase: offloadingv1beta1.MappingAccepted}}},
 		})
-	w.Cluster = fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: objects, React: w.react})
+	w.Cluster = fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: objects})
+	w.store = w.Client.(client.WithWatch)
+	w.Client = interceptor.NewClient(w.store, w.intercept(t))
 	return w
 }
 
-// react plays Kubernetes and the provisioners.
-func (w *world) react(ctx context.Context, c client.Client, written client.Object) {
-	ctx = context.WithoutCancel(ctx)
-	switch object := written.(type) {
+const protection = "kubernetes.io/pvc-protection"
+
+// intercept counts calls, lets them fail, and plays Kubernetes after each write.
+func (w *world) intercept(t *testing.T) interceptor.Funcs {
+	call := func(verb string, object client.Object) error {
+		if err := w.called(); err != nil {
+			return err
+		}
+		if w.fail != nil {
+			return w.fail(verb, object)
+		}
+		return nil
+	}
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := call("get", object); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := call("list", nil); err != nil {
+				return err
+			}
+			if _, ok := list.(*corev1.PodList); ok {
+				w.seen = w.using(t, "data")
+			}
+			return c.List(ctx, list, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if err := call("create", object); err != nil {
+				return err
+			}
+			w.admit(object)
+			defer w.play(t)
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := call("patch", object); err != nil {
+				return err
+			}
+			if err := sameUID(ctx, c, object, patch); err != nil {
+				return err
+			}
+			defer w.play(t)
+			return c.Patch(ctx, object, patch, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if err := call("delete", object); err != nil {
+				return err
+			}
+			if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Name == "data" && len(w.seen) > 0 {
+				t.Errorf("the claim is deleted while pods use it: %v", w.seen)
+			}
+			defer w.play(t)
+			return c.Delete(ctx, object, options...)
+		},
+	}
+}
+
+// sameUID refuses a patch that names another UID, as a real API server does.
+func sameUID(ctx context.Context, c client.Client, object client.Object, patch client.Patch) error {
+	data, err := patch.Data(object)
+	wanted := metav1.PartialObjectMetadata{}
+	if err = errors.Join(err, json.Unmarshal(data, &wanted)); err != nil || wanted.UID == "" {
+		return err
+	}
+	live, _ := object.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err == nil && live.GetUID() != wanted.UID {
+		return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("it has another UID"))
+	}
+	return nil
+}
+
+func (w *world) called() error {
+	w.mu.Lock()
+	w.calls++
+	n, before := w.calls, w.before
+	w.mu.Unlock()
+	if before != nil {
+		before(n)
+	}
+	if w.dead {
+		return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the program was killed"))
+	}
+	return nil
+}
+
+// admit gives a new object what Kubernetes and the nodes give it.
+func (w *world) admit(created client.Object) {
+	w.made++
+	created.SetUID(types.UID(fmt.Sprintf("n%d", w.made)))
+	switch object := created.(type) {
+	case *corev1.PersistentVolumeClaim:
+		object.Finalizers = append(object.Finalizers, protection)
 	case *corev1.Pod:
-		object.Status.Phase = corev1.PodRunning
+		object.Spec.NodeName, object.Status.Phase = "some", corev1.PodRunning
 		if problems := reflection.CheckShadowPod(&corev1.PodSpec{Tolerations: object.Spec.Tolerations, AutomountServiceAccountToken: ptr.To(false)}, reflection.Rules{}); w.refuses || len(problems) > 0 && at(object, "milan") {
 			object.Status.Phase, object.Status.Reason, object.Status.Message = corev1.PodPending, offloadingv1beta1.ReasonPodRefused, "no pods today"
 		}
-		_ = c.Status().Update(ctx, object)
-	case *corev1.PersistentVolumeClaim:
-		if object.Spec.VolumeName == "" {
-			object.Spec.VolumeName = "pvc-" + string(object.UID)
-			_ = c.Update(ctx, object)
-			_ = c.Create(ctx, own(object.Spec.VolumeName, nil))
-		}
-		object.Status.Phase = corev1.ClaimBound
-		_ = c.Status().Update(ctx, object)
 	}
-	w.writes++
-	if w.after != nil {
-		w.after(w.writes)
+}
+
+func (w *world) claims(t *testing.T) []corev1.PersistentVolumeClaim {
+	t.Helper()
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := w.store.List(context.WithoutCancel(t.Context()), list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (w *world) volumes(t *testing.T) map[string]*corev1.PersistentVolume {
+	t.Helper()
+	list := &corev1.PersistentVolumeList{}
+	if err := w.store.List(context.WithoutCancel(t.Context()), list); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*corev1.PersistentVolume{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
+	return all
+}
+
+// using names the pods on nodes that use a claim.
+func (w *world) using(t *testing.T, claim string) (names []string) {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := w.store.List(context.WithoutCancel(t.Context()), list, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeName != "" && uses(&list.Items[i], claim) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// play lets Kubernetes and the provisioners do what they do about claims and volumes.
+func (w *world) play(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	uids := map[types.UID]bool{}
+	for _, claim := range w.claims(t) {
+		if !claim.DeletionTimestamp.IsZero() && len(w.using(t, claim.Name)) == 0 {
+			claim.Finalizers = nil
+			must(t, w.store.Update(ctx, &claim))
+			continue
+		}
+		uids[claim.UID] = true
+		if claim.Spec.VolumeName == "" {
+			claim.Spec.VolumeName = "pvc-" + string(claim.UID)
+			must(t, w.store.Update(ctx, &claim))
+			volume := own(claim.Spec.VolumeName, nil)
+			volume.Spec.PersistentVolumeReclaimPolicy = cmp.Or(w.policy, corev1.PersistentVolumeReclaimDelete)
+			volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: claim.Name, UID: claim.UID}
+			must(t, w.store.Create(ctx, volume))
+		}
+		volume := w.volumes(t)[claim.Spec.VolumeName]
+		if volume == nil || claim.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		if ref := volume.Spec.ClaimRef; ref.Name == claim.Name && ref.UID == "" {
+			ref.UID = claim.UID
+			must(t, w.store.Update(ctx, volume))
+		} else if ref.UID != claim.UID {
+			continue
+		}
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		must(t, w.store.Status().Update(ctx, &claim))
+	}
+	for name, volume := range w.volumes(t) {
+		if uid := volume.Spec.ClaimRef.UID; uid != "" && !uids[uid] && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+			must(t, w.store.Delete(ctx, volume))
+			w.mu.Lock()
+			delete(w.content, name)
+			w.mu.Unlock()
+		}
 	}
 }
 
 // Exec plays the helper pods.
 func (w *world) Exec(ctx context.Context, namespace, name string, command []string, in io.Reader, out io.Writer) error {
+	if err := errors.Join(w.called(), ctx.Err()); err != nil {
+		return err
+	}
 	pod := &corev1.Pod{}
-	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+	if err := w.store.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 		return err
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reflection.PodClaims(&pod.Spec)[0]}, claim); err != nil {
+	if err := w.store.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reflection.PodClaims(&pod.Spec)[0]}, claim); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -146,76 +340,201 @@ func (w *world) move(ctx context.Context, node string) error {
 
 func (w *world) claim(t *testing.T) *corev1.PersistentVolumeClaim {
 	t.Helper()
-	claim := &corev1.PersistentVolumeClaim{}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data"}, claim); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
+	claims := w.claims(t)
+	for i := range claims {
+		if claims[i].Name == "data" {
+			return &claims[i]
+		}
 	}
-	return claim
+	return nil
 }
 
-func (w *world) policy(t *testing.T, name string) corev1.PersistentVolumeReclaimPolicy {
+// write changes what is in the claim's volume, as far as the user can get at it.
+func (w *world) write(t *testing.T, text string) {
 	t.Helper()
-	volume := &corev1.PersistentVolume{}
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: name}, volume); err != nil {
-		t.Fatal(err)
+	claim := w.claim(t)
+	if claim == nil || claim.Status.Phase != corev1.ClaimBound {
+		return
 	}
-	return volume.Spec.PersistentVolumeReclaimPolicy
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.content[claim.Spec.VolumeName] != w.newest {
+		t.Errorf("a pod finds %q in volume %s, not %q", w.content[claim.Spec.VolumeName], claim.Spec.VolumeName, w.newest)
+	}
+	w.newest += text
+	w.content[claim.Spec.VolumeName] = w.newest
 }
 
+// app is a pod that uses a claim.
+func app(claim string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"},
+		Spec: corev1.PodSpec{NodeName: "some", Volumes: []corev1.Volume{{
+			Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// scaleUp starts a pod that writes to the claim's volume, if the scheduler lets it run.
+func (w *world) scaleUp(t *testing.T) {
+	t.Helper()
+	if claim := w.claim(t); claim == nil || !claim.DeletionTimestamp.IsZero() || claim.Status.Phase != corev1.ClaimBound {
+		return
+	}
+	must(t, w.store.Create(context.WithoutCancel(t.Context()), app("data")))
+	w.write(t, " and started")
+}
+
+// scaleDown ends that pod, which writes a last time.
+func (w *world) scaleDown(t *testing.T) {
+	t.Helper()
+	if len(w.using(t, "data")) == 0 || w.store.Delete(context.WithoutCancel(t.Context()), app("data")) != nil {
+		return
+	}
+	w.write(t, " and ended")
+	w.play(t)
+}
+
+// safe fails unless the newest content is in the claim's volume, or there is no claim and it is in a volume that is kept.
+func (w *world) safe(t *testing.T) {
+	t.Helper()
+	if claim := w.claim(t); claim != nil {
+		if w.content[claim.Spec.VolumeName] != w.newest {
+			t.Fatalf("the claim has volume %s with %q instead of %q", claim.Spec.VolumeName, w.content[claim.Spec.VolumeName], w.newest)
+		}
+		return
+	}
+	for name, volume := range w.volumes(t) {
+		if w.content[name] == w.newest && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+			return
+		}
+	}
+	t.Fatalf("%q is lost: %v", w.newest, w.content)
+}
+
+// moved fails unless the claim has a new volume with the newest content, and nothing of the move is left.
 func (w *world) moved(t *testing.T) {
 	t.Helper()
 	claim := w.claim(t)
-	if claim.Spec.VolumeName == "pvc-u1" || w.content[claim.Spec.VolumeName] != "precious" || claim.Labels["app"] != "db" || claim.Annotations["team"] != "db" {
-		t.Errorf("the claim is %+v %+v, its volume holds %q", claim.ObjectMeta, claim.Spec, w.content[claim.Spec.VolumeName])
+	if claim.Spec.VolumeName == "pvc-u1" || claim.Labels["app"] != "db" || claim.Annotations["team"] != "db" || claim.Annotations[offloadingv1beta1.MovingAnnotation] != "" {
+		t.Errorf("the claim is %+v %+v", claim.ObjectMeta, claim.Spec)
 	}
-	for _, name := range []string{"pvc-u1", claim.Spec.VolumeName} {
-		if got := w.policy(t, name); got != corev1.PersistentVolumeReclaimDelete {
-			t.Errorf("volume %s has policy %s", name, got)
-		}
+	w.alone(t)
+}
+
+// alone fails unless there is nothing but the claim and its volume, with the newest content and the policy of the class.
+func (w *world) alone(t *testing.T) {
+	t.Helper()
+	w.safe(t)
+	claim, volumes := w.claim(t), w.volumes(t)
+	volume := volumes[claim.Spec.VolumeName]
+	if len(volumes) != 1 || volume == nil || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || volume.Annotations[offloadingv1beta1.MovedClaimAnnotation] != "" {
+		t.Errorf("the volumes are %v", volumes)
 	}
-	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
-	if err := w.Client.List(t.Context(), pods, client.InNamespace("shop")); err != nil || len(pods.Items) > 0 {
-		t.Errorf("%d helper pods are left, error %v", len(pods.Items), err)
+	if claims := w.claims(t); len(claims) != 1 {
+		t.Errorf("the claims are %v", claims)
 	}
-	if err := w.Client.List(t.Context(), claims, client.InNamespace("shop")); err != nil || len(claims.Items) != 1 {
-		t.Errorf("%d claims, error %v", len(claims.Items), err)
+	pods := &corev1.PodList{}
+	if err := w.store.List(t.Context(), pods, client.InNamespace("shop")); err != nil || len(pods.Items) > 0 {
+		t.Errorf("%d pods are left, error %v", len(pods.Items), err)
 	}
 }
 
-// H5: interrupted after any of its writes, a move leaves the source intact, and the same command ends it.
+// H5: whatever happens at any call of a move, the newest content is there, no pod ever finds another one, and the same command
+// ends the move.
 func TestInterruptedAnywhere(t *testing.T) {
-	for stop := 1; ; stop++ {
-		w := newWorld(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		w.after = func(n int) {
-			if n == stop {
+	for sentence, tc := range map[string]struct {
+		// at the call that it is about, and n calls later.
+		at func(t *testing.T, w *world, cancel func(), n int)
+		// between two tries.
+		between func(t *testing.T, w *world)
+		node    string
+	}{
+		"killed": {at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true }},
+		"interrupted, and written to before the next try": {
+			at:      func(_ *testing.T, _ *world, cancel func(), _ int) { cancel() },
+			between: func(t *testing.T, w *world) { w.scaleUp(t); w.scaleDown(t) },
+		},
+		"killed, and written to before the next try": {
+			at:      func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true },
+			between: func(t *testing.T, w *world) { w.scaleUp(t); w.scaleDown(t) },
+		},
+		"killed, and in use at the next try to another node": {
+			at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true }, node: "rack",
+			between: func(t *testing.T, w *world) {
+				w.scaleUp(t)
+				if len(w.using(t, "data")) > 0 && w.move(t.Context(), "rack") == nil {
+					t.Error("it was moved while a pod used it")
+				}
+				w.safe(t)
+				w.scaleDown(t)
+			},
+		},
+		"a pod writes and ends at once": {at: func(t *testing.T, w *world, _ func(), n int) {
+			if n == 0 {
+				w.scaleUp(t)
+				w.scaleDown(t)
+			}
+		}},
+		"a pod writes and ends later": {at: func(t *testing.T, w *world, _ func(), n int) {
+			if n == 0 {
+				w.scaleUp(t)
+			} else if n == 5 {
+				w.scaleDown(t)
+			}
+		}},
+		"a pod comes, and it is killed then": {
+			at: func(t *testing.T, w *world, _ func(), n int) {
+				if n == 0 {
+					w.scaleUp(t)
+				} else if n == 2 {
+					w.dead = true
+				}
+			},
+			between: func(t *testing.T, w *world) { w.scaleDown(t) },
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			node := "milan"
+			for stop := 1; ; stop++ {
+				w := newWorld(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				w.before = func(n int) {
+					if n >= stop {
+						tc.at(t, w, cancel, n-stop)
+					}
+				}
+				err := w.move(ctx, node)
 				cancel()
+				calls := w.calls
+				w.before, w.dead = nil, false
+				w.scaleDown(t)
+				w.safe(t)
+				if tc.between != nil {
+					tc.between(t, w)
+					w.safe(t)
+				}
+				if next := cmp.Or(tc.node, node); err != nil || next != node {
+					if err != nil && w.made > 0 && !strings.Contains(err.Error(), "run the same command again") {
+						t.Errorf("call %d: the error does not say how to go on: %v", stop, err)
+					}
+					if err := w.move(t.Context(), next); err != nil {
+						t.Fatalf("call %d: first %v, going on: %v", stop, err, err)
+					}
+				}
+				w.moved(t)
+				if t.Failed() {
+					t.Fatalf("this was about call %d", stop)
+				}
+				if calls < stop {
+					return // It came to its end before.
+				}
+				if stop > 300 {
+					t.Fatal("the move does not end")
+				}
 			}
-		}
-		err := w.move(ctx, "milan")
-		cancel()
-		if w.content["pvc-u1"] != "precious" {
-			t.Fatalf("interrupted after write %d the source holds %q", stop, w.content["pvc-u1"])
-		}
-		claim := w.claim(t)
-		intact := claim.UID == "u1" && claim.Spec.VolumeName == "pvc-u1"
-		ended := claim.Spec.VolumeName != "" && claim.Spec.VolumeName != "pvc-u1" && w.content[claim.Spec.VolumeName] == "precious"
-		if kept := w.policy(t, "pvc-u1") == corev1.PersistentVolumeReclaimRetain; !intact && !ended && !kept {
-			t.Fatalf("interrupted after write %d the source is neither in use nor kept, and there is no copy in its place", stop)
-		}
-		if err != nil {
-			w.after = nil
-			if err := w.move(t.Context(), "milan"); err != nil {
-				t.Fatalf("interrupted after write %d, going on: %v", stop, err)
-			}
-		}
-		w.moved(t)
-		if w.writes < stop {
-			return // It came to its end before the interruption.
-		}
-		if stop > 100 {
-			t.Fatal("the move does not end")
-		}
+		})
 	}
 }
 
@@ -246,11 +565,14 @@ func TestRefusedByTheProvider(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	user := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 		Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}}}
+	ended := app("data")
+	ended.Status.Phase = corev1.PodSucceeded
 	for name, tc := range map[string]struct {
 		node    string
 		objects []client.Object
 		says    string
 	}{
+		"a pod that has ended holds it":  {"milan", []client.Object{ended}, "pods that have ended still hold the claim: app"},
 		"a pod uses it":                  {"milan", []client.Object{user}, "db-0"},
 		"it is there already":            {"worker", nil, "already"},
 		"there is no such node":          {"nowhere", nil, "no Node nowhere"},
@@ -267,5 +589,139 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("wrote %v", w.Writes())
 			}
 		})
+	}
+}
+
+// A generic ephemeral volume is a claim that is named after pod and volume.
+func TestUses(t *testing.T) {
+	ephemeral := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "conf"}, {Name: "space", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}}
+	for sentence, tc := range map[string]struct {
+		pod   *corev1.Pod
+		claim string
+		want  bool
+	}{
+		"by its name":                      {app("data"), "data", true},
+		"another one":                      {app("data"), "other", false},
+		"as an ephemeral volume":           {ephemeral, "db-space", true},
+		"a volume that is not ephemeral":   {ephemeral, "db-conf", false},
+		"an ephemeral volume of its own":   {ephemeral, "space", false},
+		"another pod's of the same volume": {ephemeral, "db2-space", false},
+	} {
+		if got := uses(tc.pod, tc.claim); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}
+
+// A move that fails in its exchange leaves both policies, the claim and nothing else.
+func TestExchangeThatFails(t *testing.T) {
+	for sentence, fails := range map[string]func(w *world, verb string, object client.Object) bool{
+		"the source's policy cannot be set": func(_ *world, verb string, object client.Object) bool {
+			return verb == "patch" && object.GetName() == "pvc-u1"
+		},
+		"nothing can be written down": func(_ *world, verb string, object client.Object) bool {
+			return verb == "patch" && object.GetName() != "pvc-u1" && strings.HasPrefix(object.GetName(), "pvc-")
+		},
+		"the claim cannot be deleted": func(_ *world, verb string, object client.Object) bool {
+			return verb == "delete" && object.GetName() == "data"
+		},
+		"the source cannot be read again": func(w *world, verb string, object client.Object) bool {
+			return verb == "create" && object.GetName() == "liqo-move-u1-source" && w.claim(t) == nil
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t)
+			failed := false
+			w.fail = func(verb string, object client.Object) error {
+				if object == nil || failed || !fails(w, verb, object) {
+					return nil
+				}
+				failed = true
+				return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), errors.New("not today"))
+			}
+			err := w.move(t.Context(), "milan")
+			if err == nil || !strings.Contains(err.Error(), "not today") || !strings.Contains(err.Error(), "run the same command again") {
+				t.Errorf("got %v", err)
+			}
+			if claim := w.claim(t); claim == nil || claim.Spec.VolumeName != "pvc-u1" || claim.Annotations[reflection.SelectedNodeAnnotation] != "worker" {
+				t.Errorf("the claim is %+v", claim)
+			}
+			w.alone(t)
+			must(t, w.move(t.Context(), "milan"))
+			w.moved(t)
+		})
+	}
+}
+
+// What a killed run left goes, even if the next one is refused.
+func TestLeftovers(t *testing.T) {
+	w := newWorld(t)
+	w.fail = func(verb string, object client.Object) error {
+		if pod, ok := object.(*corev1.Pod); ok && verb == "delete" {
+			w.dead = true
+			return apierrors.NewForbidden(schema.GroupResource{}, pod.Name, errors.New("killed"))
+		}
+		return nil
+	}
+	if err := w.move(t.Context(), "milan"); err == nil || len(w.claims(t)) != 2 || len(w.volumes(t)) != 2 {
+		t.Fatalf("error %v with claims %v", err, w.claims(t))
+	}
+	w.fail, w.dead = nil, false
+	if err := w.move(t.Context(), "nowhere"); failure.CodeOf(err) != failure.Precondition {
+		t.Errorf("got %v", err)
+	}
+	w.alone(t)
+}
+
+// A copy that is not used goes also if the volumes of the class are retained: nobody else would ever give it up.
+func TestRetainedClass(t *testing.T) {
+	w := newWorld(t)
+	w.policy = corev1.PersistentVolumeReclaimRetain
+	w.corrupt = true
+	if err := w.move(t.Context(), "milan"); err == nil {
+		t.Fatal("it was moved")
+	}
+	if volumes := w.volumes(t); len(volumes) != 1 {
+		t.Errorf("the volumes are %v", volumes)
+	}
+}
+
+// Two runs at once: at whatever call the other gets its turn, the newest content is there in the end.
+func TestTwoRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	for stop := 1; ; stop += 2 {
+		w := newWorld(t)
+		w.before = func(n int) {
+			if n != stop {
+				return
+			}
+			w.before = nil
+			_ = w.move(t.Context(), "rack")
+			w.scaleUp(t)
+			w.scaleDown(t)
+		}
+		err := w.move(t.Context(), "milan")
+		alone := w.before != nil
+		w.before = nil
+		w.safe(t)
+		w.scaleUp(t)
+		w.scaleDown(t)
+		w.safe(t)
+		for range 2 {
+			if err = w.move(t.Context(), "milan"); failure.CodeOf(err) == failure.Precondition {
+				err = nil // It is there already.
+			}
+			w.safe(t)
+		}
+		if err != nil {
+			t.Errorf("call %d: going on: %v", stop, err)
+		}
+		if t.Failed() {
+			t.Fatalf("this was about call %d", stop)
+		}
+		if alone {
+			return
+		}
 	}
 }
