@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // In twin namespaces, bound there: pods/ephemeralcontainers patch.
@@ -42,7 +43,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		switch {
 		case err == nil:
 			s.pod = changed
-		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		case reconcile.Classify(err) == reconcile.Refused:
 			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, err))
 		case apierrors.IsNotFound(err):
 			return nil

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,12 +105,26 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	}
 	switch reconcile.Classify(err) {
 	case reconcile.Refused:
-		return reconcile.Refuse(offloadingv1beta1.ReasonPodCreationFailed, err)
+		return r.refused(s, err)
 	case reconcile.Terminal:
 		return reconcile.Terminate(offloadingv1beta1.ReasonPodCreationFailed, err)
 	default:
 		return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+}
+
+// refused is the provider's refusal to have the Pod. Its rules may change at any time; a pod that is called invalid may also be just
+// that, and is tried ever more rarely.
+func (r *reconciler) refused(s *scope, err error) error {
+	if reconcile.ReasonOf(err) != reconcile.ReasonInvalid {
+		return reconcile.Refuse(offloadingv1beta1.ReasonPodCreationFailed, err)
+	}
+	var elapsed time.Duration
+	ready := meta.FindStatusCondition(s.shadow.Status.Conditions, corev1beta1.ConditionReady)
+	if ready != nil && ready.Reason == offloadingv1beta1.ReasonPodCreationFailed {
+		elapsed = r.Clock.Since(ready.LastTransitionTime.Time)
+	}
+	return reconcile.RefuseAgain(offloadingv1beta1.ReasonPodCreationFailed, err, elapsed)
 }
 
 // confirm reads a ShadowPod that may have had a Pod already from the API server before it gets another one: the cache may not

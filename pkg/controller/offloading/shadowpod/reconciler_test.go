@@ -312,7 +312,10 @@ func TestRefusals(t *testing.T) {
 		"D9: there is no such class of priorities":    {job(), apierrors.NewForbidden(pods, "web", errors.New("no PriorityClass with name high was found")), "False FailedCreatePod", true},
 		"D9: there is no such runtime":                {job(), apierrors.NewForbidden(pods, "web", errors.New("pod rejected: RuntimeClass \"gvisor\" not found")), "False FailedCreatePod", true},
 		"D9: there is no such ServiceAccount":         {job(), apierrors.NewForbidden(pods, "web", errors.New("error looking up service account shop-rome/web: serviceaccount \"web\" not found")), "False FailedCreatePod", true},
-		"D8: the pod is invalid":                      {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil), "False FailedCreatePod", false},
+		"D8: the pod is invalid":                      {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil), "False FailedCreatePod", true},
+		"an admission policy without a reason":        {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(nil, "denied request: no")}), "False FailedCreatePod", true},
+		"a webhook without a code":                    {job(), apierrors.NewBadRequest("admission webhook \"images\" denied the request"), "False FailedCreatePod", true},
+		"D8: the pod is too large":                    {job(), apierrors.NewRequestEntityTooLargeError("limit is 3145728"), "False FailedCreatePod", false},
 		"the namespace is going":                      {job(), apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop-rome"), "False FailedCreatePod", true},
 	} {
 		t.Run(name, func(t *testing.T) {
