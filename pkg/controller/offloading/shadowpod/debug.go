@@ -25,7 +25,7 @@ const debugRefusals = 3
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	lacking := lacks(s.pod, s.shadow)
 	if len(lacking) == 0 {
-		s.debugVerdict(nil)
+		s.changeVerdict(nil)
 		return nil
 	}
 	if len(r.Check(&s.shadow.Spec.Pod)) > 0 {
@@ -51,7 +51,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 			return fmt.Errorf("adding ephemeral container %s to Pod %s/%s: %w", wanted.Name, s.pod.Namespace, s.pod.Name, err)
 		}
 	}
-	s.debugVerdict(refused)
+	s.changeVerdict(refused)
 	return nil
 }
 
