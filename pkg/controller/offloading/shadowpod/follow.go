@@ -166,17 +166,19 @@ func (r *reconciler) try(ctx context.Context, s *scope, e *effort, parts string)
 	err := r.write(ctx, s, e, parts)
 	e.refused = nil
 	switch {
-	case err == nil || !refuses(err):
+	case !refuses(err):
 		return err
 	case parts == marks.Metadata:
 		e.refused = []string{err.Error()}
 		return nil
 	}
 	for _, part := range []string{marks.Metadata, string(imageMark), string(deadlineMark), string(tolerationMark)} {
-		if err := r.write(ctx, s, e, part); err != nil && !refuses(err) {
-			return err
-		} else if err != nil {
+		switch err := r.write(ctx, s, e, part); {
+		case err == nil:
+		case refuses(err):
 			e.refused = append(e.refused, err.Error())
+		default:
+			return err
 		}
 	}
 	return nil
@@ -184,7 +186,7 @@ func (r *reconciler) try(ctx context.Context, s *scope, e *effort, parts string)
 
 func refuses(err error) bool {
 	class := reconcile.Classify(err)
-	return class == reconcile.Refused || class == reconcile.Terminal
+	return err != nil && (class == reconcile.Refused || class == reconcile.Terminal)
 }
 
 // names of the parts, for people.
