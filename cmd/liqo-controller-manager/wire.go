@@ -123,7 +123,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 }
 
 func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
-	rules := reflection.Rules{}
+	rules := podRules(config.Offloading.Consumers)
 	check := func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) }
 	twins := config.Offloading.TwinNamespaces
 	for name, add := range map[string]func() error{
@@ -180,6 +180,11 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		}
 	}
 	return nil
+}
+
+// podRules are what this cluster lets pods of consumers do.
+func podRules(consumers v1alpha1.Consumers) reflection.Rules {
+	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts}
 }
 
 // twinHard bounds how many objects of each kind a twin holds.

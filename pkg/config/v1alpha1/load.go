@@ -178,6 +178,7 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateClasses(path.Child("reflection", "ingress", "ingressClasses"), o.Reflection.Ingress.IngressClasses)...)
 	errs = append(errs, validateClasses(path.Child("reflection", "service", "loadBalancerClasses"), o.Reflection.Service.LoadBalancerClasses)...)
+	errs = append(errs, o.Consumers.validate(path.Child("consumers"))...)
 	if d := o.ServiceAccountTokens.MaxLifetime; d != nil && (d.Duration < minTokenLifetime || d.Duration > maxTokenLifetime) {
 		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
 	}

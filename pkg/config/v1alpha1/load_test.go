@@ -43,6 +43,8 @@ func TestParseRefuses(t *testing.T) {
 		"an offered class without a name":               {"offloading: {", "offloading: {reflection: {ingress: {ingressClasses: [{default: true}]}}, ", "offloading.reflection.ingress.ingressClasses[0].name: Required value"},
 		"an offered class twice":                        {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a}, {name: a}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].name: Duplicate value"},
 		"two default classes":                           {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a, default: true}, {name: b, default: true}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].default: Invalid value: true: there is another default class"},
+		"a RuntimeClass of no such name":                {"offloading: {", "offloading: {consumers: {runtimeClasses: ['*', 'g visor']}, ", "offloading.consumers.runtimeClasses[1]: Invalid value"},
+		"a ServiceAccount of no such name":              {"offloading: {", "offloading: {consumers: {serviceAccounts: ['']}, ", "offloading.consumers.serviceAccounts[0]: Invalid value"},
 		"a token that lives too long":                   {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 2h}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value: \"2h0m0s\": must be between 10m and 1h"},
 		"a token that no API server issues":             {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 5m}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value"},
 	} {

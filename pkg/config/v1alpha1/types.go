@@ -137,6 +137,8 @@ type Offloading struct {
 	ServiceAccountTokens ServiceAccountTokens `json:"serviceAccountTokens"`
 	// TwinNamespaces configures the namespaces made for consumers.
 	TwinNamespaces TwinNamespaces `json:"twinNamespaces"`
+	// Consumers configures what their pods may use here.
+	Consumers Consumers `json:"consumers"`
 }
 
 // Reflection configures what crosses.

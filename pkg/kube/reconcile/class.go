@@ -33,13 +33,16 @@ func (c Class) String() string {
 // RefusedRetry is how long a refused request is left alone: the upper bound of every back-off.
 const RefusedRetry = 60 * time.Second
 
+// maxRefusedRetry is how long one is left alone that has been refused for long.
+const maxRefusedRetry = 5 * time.Minute
+
 // Reasons for errors that nobody gave one.
 const (
 	// ReasonTransient: a call failed and is retried.
 	ReasonTransient = "Retrying"
 	// ReasonTooLarge: the object is larger than the API server takes.
 	ReasonTooLarge = "TooLarge"
-	// ReasonInvalid: the API server finds the object invalid.
+	// ReasonInvalid: the API server, or somebody's admission there, finds the object invalid.
 	ReasonInvalid = "Invalid"
 	// ReasonForbidden: the API server's rules forbid the request.
 	ReasonForbidden = "Forbidden"
@@ -74,6 +77,11 @@ func Wait(reason, message string, after time.Duration) error {
 // Refuse says that somebody's rules forbid it. The reason is one of the exported condition reasons.
 func Refuse(reason string, err error) error {
 	return &classified{class: Refused, reason: reason, err: err, after: RefusedRetry}
+}
+
+// RefuseAgain is Refuse for what hardly turns right by itself: its pauses grow with the time for which it has been refused.
+func RefuseAgain(reason string, err error, elapsed time.Duration) error {
+	return &classified{class: Refused, reason: reason, err: err, after: min(max(elapsed, RefusedRetry), maxRefusedRetry)}
 }
 
 // Terminate says that it cannot work until the object changes. The reason is one of the exported condition reasons.
@@ -122,10 +130,12 @@ func answer(err error) (Class, string) {
 		// etcd's limit comes back as an untyped 500: only its text tells it from a passing server error.
 		return Terminal, ReasonTooLarge
 	case s.Code == http.StatusUnprocessableEntity, s.Reason == metav1.StatusReasonInvalid, s.Code == http.StatusBadRequest:
-		if strings.Contains(s.Message, "may not be more than") {
+		if strings.Contains(s.Message, "Too long: may not be more than") {
 			return Terminal, ReasonTooLarge
 		}
-		return Terminal, ReasonInvalid
+		// These are also the codes of admission that names none: 422 of a ValidatingAdmissionPolicy, 400 of a webhook. Nothing tells
+		// their rules, which change, from Kubernetes' own.
+		return Refused, ReasonInvalid
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "status unknown for quota"):
 		// A fresh ResourceQuota refuses everything until the quota controller has counted for the first time.
 		return Transient, ReasonTransient

@@ -38,11 +38,16 @@ func TestClassify(t *testing.T) {
 		"etcd's size limit looks like a 500":      {apiError(500, metav1.StatusReasonUnknown, "etcdserver: request is too large"), want{Terminal, ReasonTooLarge, 0}},
 		"a body over the server's limit":          {apiError(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"), want{Terminal, ReasonTooLarge, 0}},
 		"too many annotations":                    {apiError(422, metav1.StatusReasonInvalid, "metadata.annotations: Too long: may not be more than 262144 bytes"), want{Terminal, ReasonTooLarge, 0}},
-		"an immutable field":                      {apiError(422, metav1.StatusReasonInvalid, "field is immutable"), want{Terminal, ReasonInvalid, 0}},
+		"a field that Kubernetes finds invalid":   {apiError(422, metav1.StatusReasonInvalid, "field is immutable"), want{Refused, ReasonInvalid, time.Minute}},
+		"an admission policy without a reason":    {apiError(422, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'a' denied request: may not be more than 2"), want{Refused, ReasonInvalid, time.Minute}},
+		"a webhook without a code":                {apiError(400, "", "admission webhook \"a\" denied the request: no"), want{Refused, ReasonInvalid, time.Minute}},
 		"admission or quota says no":              {apiError(403, metav1.StatusReasonForbidden, "exceeded quota"), want{Refused, ReasonForbidden, time.Minute}},
 		"a quota that was not counted yet":        {apiError(403, metav1.StatusReasonForbidden, "forbidden: status unknown for quota: liqo, resources: pods"), want{Transient, ReasonTransient, 0}},
 		"waiting names what it waits for":         {fmt.Errorf("x: %w", Wait("NamespacePending", "waiting for namespace a", time.Second)), want{Waiting, "NamespacePending", time.Second}},
 		"our refusal keeps its reason":            {Refuse("QuotaExceeded", errors.New("no")), want{Refused, "QuotaExceeded", time.Minute}},
+		"a fresh refusal of the object":           {RefuseAgain("Invalid", errors.New("no"), -time.Second), want{Refused, "Invalid", time.Minute}},
+		"an old refusal of the object":            {RefuseAgain("Invalid", errors.New("no"), 3*time.Minute), want{Refused, "Invalid", 3 * time.Minute}},
+		"an ancient refusal of the object":        {RefuseAgain("Invalid", errors.New("no"), time.Hour), want{Refused, "Invalid", 5 * time.Minute}},
 		"our verdict wins over the server's code": {Terminate("NameConflict", apiError(500, "", "")), want{Terminal, "NameConflict", 0}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,6 +83,10 @@ const (
 	// ResourcesAskedAnnotation on the Pod of a ShadowPod is a digest of how much cpu and memory the ShadowPod asked for when the Pod was
 	// made, or was last resized because of it.
 	ResourcesAskedAnnotation = "offloading.liqo.io/resources-asked"
+	// AskedAnnotation on a Pod or EndpointSlice of a shadow object lists digests of what the shadow object asked for last: labels and
+	// annotations, and of a pod images, deadline and tolerations. What vanishes from it is taken away again, what is listed already is
+	// not asked for a second time.
+	AskedAnnotation = "offloading.liqo.io/asked"
 	// TokenPodNameAnnotation on a Secret with a pod's tokens is the name of the pod.
 	TokenPodNameAnnotation = "offloading.liqo.io/service-account-for-pod-name"
 	// TokenPodUIDAnnotation on a Secret with a pod's tokens is the UID of the pod in its own cluster.

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case Wanted(slice) && sliceidentity.Accepted(slice):
 		err = r.ensure(ctx, slice, live)
 	}
-	if err != nil && reconcile.Classify(err) == reconcile.Terminal {
+	if class := reconcile.Classify(err); err != nil && (class == reconcile.Terminal || class == reconcile.Refused) {
 		r.events.Eventf(slice, nil, corev1.EventTypeWarning, reconcile.ReasonOf(err), "VirtualNode", "%s", err)
 	}
 	return reconcile.Result(err)

@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	err := r.complete(ctx, slice)
-	if err != nil && reconcile.Classify(err) == reconcile.Terminal {
+	if class := reconcile.Classify(err); err != nil && (class == reconcile.Terminal || class == reconcile.Refused) {
 		r.events.Eventf(slice, nil, corev1.EventTypeWarning, reconcile.ReasonOf(err), "Complete", "%s", err)
 	}
 	return reconcile.Result(err)

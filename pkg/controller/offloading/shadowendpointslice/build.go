@@ -15,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/marks"
 )
 
 // shown is how many left out addresses are named to people.
@@ -41,6 +42,7 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 		AddressType: template.AddressType,
 		Endpoints:   []discoveryv1.Endpoint{},
 	}
+	marks.Write(slice.Annotations, marks.OfMap(marks.Label, slice.Labels).Union(marks.OfMap(marks.Annotation, slice.Annotations)))
 	for i := range template.Ports {
 		slice.Ports = append(slice.Ports, *template.Ports[i].DeepCopy())
 	}
@@ -103,9 +105,11 @@ func sliceLabels(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]strin
 }
 
 func sliceAnnotations(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]string {
-	annotations := maps.Clone(shadow.Annotations)
-	delete(annotations, offloadingv1beta1.ReflectedKeysAnnotation)
-	delete(annotations, corev1beta1.OriginUIDAnnotation)
+	annotations := map[string]string{}
+	maps.Copy(annotations, shadow.Annotations)
+	for _, key := range []string{offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.AskedAnnotation, corev1beta1.OriginUIDAnnotation} {
+		delete(annotations, key)
+	}
 	return annotations
 }
 
@@ -131,19 +135,20 @@ func why(omitted []string, know Knowledge) string {
 // changed returns the live object as it must be, nil if it is so already. Labels and annotations of others stay.
 func changed(live, wanted *discoveryv1.EndpointSlice, equal func(a, b any) bool) *discoveryv1.EndpointSlice {
 	now := live.DeepCopy()
-	now.Labels, now.Annotations = overlaid(live.Labels, wanted.Labels), overlaid(live.Annotations, wanted.Annotations)
+	before, known := marks.Read(live.Annotations)
+	now.Labels = marks.Followed(marks.Label, live.Labels, wanted.Labels, before)
+	now.Annotations = marks.Followed(marks.Annotation, live.Annotations, wanted.Annotations, before)
+	note, fits := wanted.Annotations[offloadingv1beta1.AskedAnnotation]
+	if !fits || !known {
+		delete(now.Annotations, offloadingv1beta1.AskedAnnotation)
+	}
 	now.Endpoints, now.Ports = wanted.Endpoints, wanted.Ports
 	if equal(live.Labels, now.Labels) && equal(live.Annotations, now.Annotations) && equal(live.Endpoints, now.Endpoints) && equal(live.Ports, now.Ports) {
 		return nil
 	}
-	return now
-}
-
-func overlaid(have, want map[string]string) map[string]string {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]string{}
+	// One that an earlier version made does not say what was asked for. It is not written only to say it.
+	if fits {
+		now.Annotations[offloadingv1beta1.AskedAnnotation] = note
 	}
-	maps.Copy(out, want)
-	return out
+	return now
 }

@@ -232,8 +232,9 @@ func refused(err error, doing string, slice *discoveryv1.EndpointSlice) error {
 	}
 	err = fmt.Errorf("%s EndpointSlice %s/%s: %w", doing, slice.Namespace, slice.Name, err)
 	switch {
-	case apierrors.IsInvalid(err):
-		return reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		// Admission that gives no reason of its own answers so, too, and its rules change.
+		return reconcile.Refuse(offloadingv1beta1.ReasonEndpointSliceInvalid, err)
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, err.Error(), reconcile.RefusedRetry)
 	default:

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -25,6 +26,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 var key = types.NamespacedName{Namespace: "shop-rome", Name: "shop-x"}
@@ -115,7 +117,8 @@ func shadow(addresses ...string) *offloadingv1beta1.ShadowEndpointSlice {
 				offloadingv1beta1.OriginLabel: "rome", discoveryv1.LabelServiceName: "shop",
 				discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
 			},
-			Annotations: map[string]string{corev1beta1.OriginUIDAnnotation: "u", offloadingv1beta1.ReflectedKeysAnnotation: "abcd", "note": "kept"}},
+			Annotations: map[string]string{corev1beta1.OriginUIDAnnotation: "u", offloadingv1beta1.ReflectedKeysAnnotation: "abcd", "note": "kept",
+				offloadingv1beta1.AskedAnnotation: "forged"}},
 		Spec: offloadingv1beta1.ShadowEndpointSliceSpec{Template: offloadingv1beta1.EndpointSliceTemplate{
 			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](80)}},
 		}},
@@ -149,7 +152,8 @@ func TestLifeOfAnEndpointSlice(t *testing.T) {
 		got.Labels[discoveryv1.LabelManagedBy] != offloadingv1beta1.EndpointSliceManager || got.Labels[discoveryv1.LabelServiceName] != "shop" {
 		t.Errorf("metadata is %+v", got.ObjectMeta)
 	}
-	if diff := cmp.Diff(map[string]string{"note": "kept"}, got.Annotations); diff != "" {
+	note := got.Annotations[offloadingv1beta1.AskedAnnotation]
+	if diff := cmp.Diff(map[string]string{"note": "kept", offloadingv1beta1.AskedAnnotation: note}, got.Annotations); diff != "" || note == "" || note == "forged" {
 		t.Error(diff)
 	}
 	want := discoveryv1.Endpoint{
@@ -176,6 +180,84 @@ func TestLifeOfAnEndpointSlice(t *testing.T) {
 	}
 	if said := w.said(); len(said) > 0 {
 		t.Errorf("events: %v", said)
+	}
+}
+
+// What vanishes at home vanishes at the provider, and nothing else does.
+func TestLabelsThatVanishAreTakenAway(t *testing.T) {
+	for name, forgotten := range map[string]bool{"": false, "of an EndpointSlice that an earlier version made": true} {
+		t.Run(name, func(t *testing.T) {
+			first := shadow("10.10.0.1")
+			first.Labels["tier"] = "front"
+			w := newWorld(t, first, announcing("a", "rome", "10.10.0.0/16"))
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			theirs := w.slice()
+			theirs.Labels["theirs"], theirs.Annotations["theirs"] = "1", "1"
+			if forgotten {
+				delete(theirs.Annotations, offloadingv1beta1.AskedAnnotation)
+			}
+			if err := w.Update(t.Context(), theirs); err != nil {
+				t.Fatal(err)
+			}
+			if writes, err := w.pass(); writes != 0 || err != nil {
+				t.Errorf("%d writes, %v", writes, err)
+			}
+			become := func(change func(*offloadingv1beta1.ShadowEndpointSlice)) {
+				t.Helper()
+				var s offloadingv1beta1.ShadowEndpointSlice
+				if err := w.Get(t.Context(), key, &s); err != nil {
+					t.Fatal(err)
+				}
+				change(&s)
+				if err := w.Update(t.Context(), &s); err != nil {
+					t.Fatal(err)
+				}
+				if writes, err := w.pass(); writes != 1 || err != nil {
+					t.Errorf("%d writes, %v", writes, err)
+				}
+			}
+			if forgotten {
+				become(func(s *offloadingv1beta1.ShadowEndpointSlice) { s.Labels["more"] = "1" })
+			}
+			become(func(s *offloadingv1beta1.ShadowEndpointSlice) {
+				delete(s.Labels, "tier")
+				delete(s.Annotations, "note")
+			})
+			got := w.slice()
+			_, label := got.Labels["tier"]
+			_, annotation := got.Annotations["note"]
+			if label || annotation || got.Labels["theirs"] != "1" || got.Annotations["theirs"] != "1" {
+				t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+			}
+			if writes, err := w.pass(); writes != 0 || err != nil {
+				t.Errorf("%d writes at rest, %v", writes, err)
+			}
+		})
+	}
+}
+
+// What the provider's rules refuse may be allowed tomorrow.
+func TestARefusalIsTriedAgain(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"an admission policy without a reason": apierrors.NewInvalid(schema.GroupKind{Kind: "EndpointSlice"}, key.Name, nil),
+		"a webhook without a code":             apierrors.NewBadRequest("admission webhook denied the request"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, shadow("10.10.0.1"), announcing("a", "rome", "10.10.0.0/16"))
+			w.reconciler.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal }})
+			for range 2 {
+				result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+				if err != nil || result.RequeueAfter != reconcile.RefusedRetry {
+					t.Errorf("again in %s, %v", result.RequeueAfter, err)
+				}
+			}
+			if said := w.said(); len(said) != 1 || !strings.Contains(said[0], offloadingv1beta1.ReasonEndpointSliceInvalid) {
+				t.Errorf("events: %q", said)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // In twin namespaces, bound there: pods/ephemeralcontainers patch.
@@ -24,7 +25,7 @@ const debugRefusals = 3
 func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	lacking := lacks(s.pod, s.shadow)
 	if len(lacking) == 0 {
-		s.debugVerdict(nil)
+		s.changeVerdict(nil)
 		return nil
 	}
 	if len(r.Check(&s.shadow.Spec.Pod)) > 0 {
@@ -42,7 +43,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		switch {
 		case err == nil:
 			s.pod = changed
-		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		case reconcile.Classify(err) == reconcile.Refused:
 			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, err))
 		case apierrors.IsNotFound(err):
 			return nil
@@ -50,7 +51,7 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 			return fmt.Errorf("adding ephemeral container %s to Pod %s/%s: %w", wanted.Name, s.pod.Namespace, s.pod.Name, err)
 		}
 	}
-	s.debugVerdict(refused)
+	s.changeVerdict(refused)
 	return nil
 }
 

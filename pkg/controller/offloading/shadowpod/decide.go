@@ -2,7 +2,6 @@ package shadowpod
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -199,24 +198,4 @@ func why(pod *corev1.Pod) string {
 		return reason
 	}
 	return reason + ": " + pod.Status.Message
-}
-
-// drifted tells whether the labels or annotations of the Pod lack what the ShadowPod has.
-func drifted(have, want map[string]string) bool {
-	for key, value := range want {
-		if got, there := have[key]; !there || got != value {
-			return true
-		}
-	}
-	return false
-}
-
-// overlaid returns have with the entries of want put over it.
-func overlaid(have, want map[string]string) map[string]string {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, want)
-	return out
 }

@@ -10,5 +10,9 @@
 //     also without its ShadowPod.
 //   - A Pod of the name that this very ShadowPod does not control is left alone; one of an earlier ShadowPod of the name is
 //     waited for.
+//   - A Pod that runs gets the ShadowPod's labels, annotations, images, deadline, tolerations, ephemeral containers and size, and
+//     loses the labels and annotations that the ShadowPod loses. Of its specification only what is asked for anew is brought over: what
+//     the provider's admission made of it stays. What is refused holds up nothing else; what somebody keeps undoing is asked for twice
+//     a minute at most.
 //   - Refusals by the provider's rules (quota, Pod Security, webhooks) are shown in condition Ready and retried slowly.
 package shadowpod

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +20,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/marks"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -31,7 +32,8 @@ const lag = 2 * time.Second
 const fresh = 10 * time.Second
 
 // reserved are the annotations that only this controller writes to pods, or that are about the ShadowPod.
-var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation}
+var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation,
+	offloadingv1beta1.AskedAnnotation, offloadingv1beta1.ReflectedKeysAnnotation}
 
 // privileged are prefixes of annotations by which a pod gets rights or networks from the node that it runs on: they are the
 // provider's to give and are not taken from a consumer.
@@ -50,6 +52,10 @@ type scope struct {
 	decision Decision
 	// verdicts on the changes of a Pod that runs, from debug and resize; what they did not look at has none.
 	verdicts []verdict
+	// refused are the changes of labels, annotations and the specification that the provider does not take, in words, and why is the
+	// reason of it.
+	refused []string
+	why     string
 }
 
 // act carries the decision out.
@@ -104,12 +110,26 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	}
 	switch reconcile.Classify(err) {
 	case reconcile.Refused:
-		return reconcile.Refuse(offloadingv1beta1.ReasonPodCreationFailed, err)
+		return r.refused(s, err)
 	case reconcile.Terminal:
 		return reconcile.Terminate(offloadingv1beta1.ReasonPodCreationFailed, err)
 	default:
 		return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+}
+
+// refused is the provider's refusal to have the Pod. Its rules may change at any time; a pod that is called invalid may also be just
+// that, and is tried ever more rarely.
+func (r *reconciler) refused(s *scope, err error) error {
+	if reconcile.ReasonOf(err) != reconcile.ReasonInvalid {
+		return reconcile.Refuse(offloadingv1beta1.ReasonPodCreationFailed, err)
+	}
+	var elapsed time.Duration
+	ready := meta.FindStatusCondition(s.shadow.Status.Conditions, corev1beta1.ConditionReady)
+	if ready != nil && ready.Reason == offloadingv1beta1.ReasonPodCreationFailed {
+		elapsed = r.Clock.Since(ready.LastTransitionTime.Time)
+	}
+	return reconcile.RefuseAgain(offloadingv1beta1.ReasonPodCreationFailed, err, elapsed)
 }
 
 // confirm reads a ShadowPod that may have had a Pod already from the API server before it gets another one: the cache may not
@@ -164,6 +184,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
 	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = asked(&shadow.Spec.Pod)
+	marks.Write(pod.Annotations, marksOf(shadow))
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
 	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {
 		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
@@ -199,57 +220,6 @@ func hasPrefix(key string, prefixes []string) bool {
 		}
 	}
 	return false
-}
-
-// follow brings to the Pod what may change in a ShadowPod: labels, annotations, and of the specification what Kubernetes lets
-// change in a running pod.
-func (r *reconciler) follow(ctx context.Context, s *scope) error {
-	if s.pod == nil || !metav1.IsControlledBy(s.pod, s.shadow) || !s.pod.DeletionTimestamp.IsZero() || !s.shadow.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	changed := s.pod.DeepCopy()
-	if labels := podLabels(s.shadow); drifted(s.pod.Labels, labels) {
-		changed.Labels = overlaid(s.pod.Labels, labels)
-	}
-	if annotations := podAnnotations(s.shadow); drifted(s.pod.Annotations, annotations) {
-		changed.Annotations = overlaid(s.pod.Annotations, annotations)
-	}
-	if s.shadow.Generation > 1 {
-		// Only a specification that did change is brought over: what the provider's admission made of the first one stays.
-		alter(&changed.Spec, &s.shadow.Spec.Pod)
-	}
-	if equality.Semantic.DeepEqual(s.pod, changed) {
-		return errors.Join(r.debug(ctx, s), r.resize(ctx, s))
-	}
-	if err := r.Patch(ctx, changed, client.MergeFromWithOptions(s.pod, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
-	}
-	return nil
-}
-
-// alter brings images, deadline and additional tolerations from one specification into another, and nothing else: the rest of
-// a Pod belongs to the provider's admission.
-func alter(pod, shadow *corev1.PodSpec) {
-	for _, pair := range [][2][]corev1.Container{{pod.Containers, shadow.Containers}, {pod.InitContainers, shadow.InitContainers}} {
-		images := map[string]string{}
-		for i := range pair[1] {
-			images[pair[1][i].Name] = pair[1][i].Image
-		}
-		for i := range pair[0] {
-			if image := images[pair[0][i].Name]; image != "" {
-				pair[0][i].Image = image
-			}
-		}
-	}
-	if shadow.ActiveDeadlineSeconds != nil {
-		pod.ActiveDeadlineSeconds = ptr.To(*shadow.ActiveDeadlineSeconds)
-	}
-	for _, toleration := range shadow.Tolerations {
-		// How long something is tolerated may be the provider's own choice, which is no reason to add it once more.
-		if !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.MatchToleration(&toleration) }) {
-			pod.Tolerations = append(pod.Tolerations, toleration)
-		}
-	}
 }
 
 // record writes down how the Pod ended.
@@ -289,6 +259,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope) error {
 // orphaned lets the Pod of a ShadowPod go that does not exist any more.
 func (r *reconciler) orphaned(ctx context.Context, req ctrl.Request) error {
 	r.finished.Delete(req.NamespacedName)
+	r.efforts.Delete(req.NamespacedName)
 	r.seen.Delete(req.NamespacedName)
 	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
 	if err != nil || pod == nil || !held(pod) {

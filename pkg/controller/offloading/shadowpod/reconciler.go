@@ -52,6 +52,8 @@ type reconciler struct {
 	finished sync.Map
 	// seen remembers the UIDs of ShadowPods that had a Pod while this process looked.
 	seen sync.Map
+	// efforts are, by name, the tries to change Pods that run.
+	efforts sync.Map
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the Pods with the label liqo.io/managed-by=shadowpod.

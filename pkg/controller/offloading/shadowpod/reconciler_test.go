@@ -134,8 +134,9 @@ func TestPodIsMadeAsItShould(t *testing.T) {
 	}
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Finalizers: []string{"shadowpod.liqo.io/record"},
-			Labels:          map[string]string{"app": "web", "offloading.liqo.io/origin": "rome", "liqo.io/managed-by": "shadowpod", "liqo.io/managed": "true"},
-			Annotations:     map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": asked(&job().Spec.Pod)},
+			Labels: map[string]string{"app": "web", "offloading.liqo.io/origin": "rome", "liqo.io/managed-by": "shadowpod", "liqo.io/managed": "true"},
+			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": asked(&job().Spec.Pod),
+				"offloading.liqo.io/asked": "ayu-OhXdZAJ2i4TDSFLBGtSql4rc3-UmmnbHlYgyB96MHUsIlrJxOFZya4YKlxEIkUGLlUm4"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job(), offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
 	}
@@ -312,7 +313,10 @@ func TestRefusals(t *testing.T) {
 		"D9: there is no such class of priorities":    {job(), apierrors.NewForbidden(pods, "web", errors.New("no PriorityClass with name high was found")), "False FailedCreatePod", true},
 		"D9: there is no such runtime":                {job(), apierrors.NewForbidden(pods, "web", errors.New("pod rejected: RuntimeClass \"gvisor\" not found")), "False FailedCreatePod", true},
 		"D9: there is no such ServiceAccount":         {job(), apierrors.NewForbidden(pods, "web", errors.New("error looking up service account shop-rome/web: serviceaccount \"web\" not found")), "False FailedCreatePod", true},
-		"D8: the pod is invalid":                      {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil), "False FailedCreatePod", false},
+		"D8: the pod is invalid":                      {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil), "False FailedCreatePod", true},
+		"an admission policy without a reason":        {job(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(nil, "denied request: no")}), "False FailedCreatePod", true},
+		"a webhook without a code":                    {job(), apierrors.NewBadRequest("admission webhook \"images\" denied the request"), "False FailedCreatePod", true},
+		"D8: the pod is too large":                    {job(), apierrors.NewRequestEntityTooLargeError("limit is 3145728"), "False FailedCreatePod", false},
 		"the namespace is going":                      {job(), apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop-rome"), "False FailedCreatePod", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 		s.sizeVerdict(nil)
 		return r.remember(ctx, changed, now)
 	case class == reconcile.Refused || class == reconcile.Terminal:
-		s.decision.After = reconcile.RefusedRetry
+		s.again(reconcile.RefusedRetry)
 		s.sizeVerdict(err)
 		return r.settle(ctx, s, false)
 	case client.IgnoreNotFound(err) == nil:

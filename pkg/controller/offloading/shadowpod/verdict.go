@@ -1,6 +1,7 @@
 package shadowpod
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +25,14 @@ type verdict struct {
 	event, action string
 }
 
-// debugVerdict is the verdict on ephemeral containers: those of them that were refused, in words.
-func (s *scope) debugVerdict(refused []string) {
-	s.verdicts = append(s.verdicts, verdict{condition: offloadingv1beta1.ChangeRefusedCondition, reason: offloadingv1beta1.ReasonDebugFailed,
-		message: strings.Join(refused, "; "), event: offloadingv1beta1.ReasonDebugFailed, action: "AddEphemeralContainer"})
+// changeVerdict is the verdict on ephemeral containers, those of them that were refused, and on all other changes but the size.
+func (s *scope) changeVerdict(refused []string) {
+	v := verdict{condition: offloadingv1beta1.ChangeRefusedCondition, reason: offloadingv1beta1.ReasonDebugFailed,
+		message: strings.Join(slices.Concat(s.refused, refused), "; "), event: offloadingv1beta1.ReasonDebugFailed, action: "AddEphemeralContainer"}
+	if len(s.refused) > 0 {
+		v.reason, v.event, v.action = s.why, s.why, "ChangePod"
+	}
+	s.verdicts = append(s.verdicts, v)
 }
 
 // sizeVerdict is the verdict on another size: why it was refused, nil if it was not.
