@@ -48,8 +48,8 @@ const (
 	// MovedClaimAnnotation on a volume that a claim's data was moved to is that claim, as JSON, until it is bound: whoever runs
 	// the move again finds in it how to end it.
 	MovedClaimAnnotation = "storage.liqo.io/moved-claim"
-	// DeleteVolumesAnnotation ("true") on a NamespaceOffloading or VirtualNode lets it go although volumes at the provider
-	// hold data, which is lost with them.
+	// DeleteVolumesAnnotation on a NamespaceOffloading or VirtualNode lists the UIDs, separated by commas, of the claims whose
+	// volumes at the provider may be lost with it. "true" means all, and counts only while the object is being deleted.
 	DeleteVolumesAnnotation = "storage.liqo.io/delete-volumes"
 )
 
