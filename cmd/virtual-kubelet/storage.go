@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
@@ -48,7 +49,7 @@ func (k *kubelet) mapStorage(effective map[string]string) {
 }
 
 // resolveClaim tells pods which claims stand for theirs; nil while the storage fabric is off.
-func (k *kubelet) resolveClaim() func(context.Context, string, string) (string, *reflection.Skip, error) {
+func (k *kubelet) resolveClaim() func(context.Context, string, string, types.UID) (string, *reflection.Skip, error) {
 	if k.storage == nil {
 		return nil
 	}

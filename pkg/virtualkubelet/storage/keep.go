@@ -140,7 +140,10 @@ func (r *Reconciler) lost(p place, remote *corev1.PersistentVolumeClaim) error {
 // never made again: an empty volume in the place of a full one would be a loss that nobody notices.
 func (r *Reconciler) maintain(ctx context.Context, p place, claim *corev1.PersistentVolumeClaim) error {
 	volume, handle, err := r.volumeOf(ctx, claim)
-	if err != nil || volume == nil || handle.Cluster != r.options.Remote || handle.Namespace != p.twin {
+	if err != nil || volume == nil || handle.Cluster != r.options.Remote {
+		return err
+	}
+	if err := r.elsewhere(p, handle); err != nil {
 		return err
 	}
 	live := p.view.remote(handle.Name)
@@ -199,7 +202,7 @@ func (r *Reconciler) confirm(ctx context.Context, p place, handle reflection.Vol
 		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, handle.Name, r.options.Remote, err)
 	case live.UID != handle.UID:
 		return nil, reconcile.Refuse(offloadingv1beta1.ReasonClaimConflict, fmt.Errorf(
-			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with; it is not used", p.twin, handle.Name, r.options.Remote))
+			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with, which is gone with its data; the other one is not used: delete this claim to start anew", p.twin, handle.Name, r.options.Remote))
 	}
 	return live, nil
 }

@@ -181,7 +181,7 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	switch class {
 	case reconcile.Refused, reconcile.Terminal:
 		switch reason {
-		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict:
+		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider:
 		default:
 			reason = offloadingv1beta1.ReasonVolumeRefused
 		}

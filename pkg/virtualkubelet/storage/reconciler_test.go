@@ -268,23 +268,3 @@ func TestRefusedByTheProvider(t *testing.T) {
 	}
 	await(t, "the refusal to be told", func(context.Context) bool { return w.told("exceeded quota: storage") })
 }
-
-func TestResolve(t *testing.T) {
-	atMilan := local("data", "u1", "pvc-u1")
-	remote, volume := provided(atMilan, "r1")
-	here := local("here", "u2", "real")
-	w := start(t, []runtime.Object{atMilan, volume, here, local("unbound", "u3", ""), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "real"}}}, []runtime.Object{remote})
-	w.settled(t)
-	for name, want := range map[string]string{"data": "data", "here": "refused", "unbound": "waits", "missing": "waits"} {
-		got, refused, err := w.reconciler.Resolve(t.Context(), "shop", name)
-		switch {
-		case err != nil:
-			got = "waits"
-		case refused != nil:
-			got = "refused"
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
