@@ -25,6 +25,7 @@ func (k *kubelet) startStorage(ctx context.Context, group *errgroup.Group) error
 		return err
 	}
 	k.storage = reconciler
+	k.mirror.setLeads(reconciler.SetLeads)
 	group.Go(func() error { return reconciler.Run(ctx) })
 	return nil
 }

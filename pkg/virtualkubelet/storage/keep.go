@@ -26,17 +26,25 @@ type place struct {
 	*area
 	view     *view
 	settings Settings
+	// leads says that volumes are looked after from here.
+	leads bool
 }
 
-// keep makes and maintains what is behind one local claim.
+// keep makes what is behind one local claim if its first pod runs on this node, and maintains it if this node leads: the one that it
+// was made from may be gone.
 func (r *Reconciler) keep(ctx context.Context, p place, claim *corev1.PersistentVolumeClaim) error {
-	if !claim.DeletionTimestamp.IsZero() || claim.Annotations[reflection.SelectedNodeAnnotation] != r.options.Node {
+	switch {
+	case !claim.DeletionTimestamp.IsZero():
+		return nil
+	case claim.Spec.VolumeName != "":
+		if !p.leads {
+			return nil
+		}
+		return r.maintain(ctx, p, claim)
+	case claim.Annotations[reflection.SelectedNodeAnnotation] != r.options.Node:
 		return nil
 	}
-	if claim.Spec.VolumeName == "" {
-		return r.provision(ctx, p, claim)
-	}
-	return r.maintain(ctx, p, claim)
+	return r.provision(ctx, p, claim)
 }
 
 // provision makes the claim at the provider, and then the volume that stands for it.

@@ -34,7 +34,9 @@ type Reconciler struct {
 	mu       sync.Mutex
 	mapping  map[string]string
 	settings Settings
-	areas    map[string]*area
+	// leads says that this virtual node looks after all volumes at the provider.
+	leads bool
+	areas map[string]*area
 	// told is the last thing that was told about a claim.
 	told map[types.UID]string
 }
@@ -70,6 +72,22 @@ func (r *Reconciler) SetSettings(s Settings) {
 	r.settings = s
 	areas := maps.Clone(r.areas)
 	r.mu.Unlock()
+	for _, a := range areas {
+		r.enqueueAll(a)
+	}
+}
+
+// SetLeads tells whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also
+// after those whose virtual node is gone. Only the node that was selected for a claim makes its volume. It does not block.
+func (r *Reconciler) SetLeads(leads bool) {
+	r.mu.Lock()
+	news := leads && !r.leads
+	r.leads = leads
+	areas := maps.Clone(r.areas)
+	r.mu.Unlock()
+	if !news {
+		return
+	}
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
@@ -143,7 +161,7 @@ func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
 // reconcile brings one claim in step with the provider.
 func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	r.mu.Lock()
-	a, settings := r.areas[k.Namespace], r.settings
+	a, settings, leads := r.areas[k.Namespace], r.settings, r.leads
 	r.mu.Unlock()
 	if a == nil || !a.locals.Synced() {
 		return nil
@@ -160,7 +178,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	if view == nil || !view.ready() {
 		return nil
 	}
-	p := place{area: a, view: view, settings: settings}
+	p := place{area: a, view: view, settings: settings, leads: leads}
 	// What an earlier claim of the name left comes first: it stands in the way of this one.
 	err := r.release(ctx, p, k, claim)
 	if claim == nil || !reflection.OwnClaim(claim) || err != nil && claim.Spec.VolumeName == "" {

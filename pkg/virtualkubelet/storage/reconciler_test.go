@@ -104,6 +104,14 @@ func start(t *testing.T, home, remote []runtime.Object) *world {
 		t.Fatal(err)
 	}
 	w.reconciler = r
+	r.SetLeads(true)
+	w.run(t, r)
+	return w
+}
+
+// run runs a Reconciler in this world.
+func (w *world) run(t *testing.T, r *Reconciler) {
+	t.Helper()
 	r.SetSettings(Settings{Offered: []authv1beta1.StorageType{{StorageClassName: "fast", Default: true}}})
 	r.SetMapping(map[string]string{"shop": "shop-rome"})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +123,6 @@ func start(t *testing.T, home, remote []runtime.Object) *world {
 			t.Error(err)
 		}
 	})
-	return w
 }
 
 func await(t *testing.T, what string, ask func(ctx context.Context) bool) {
