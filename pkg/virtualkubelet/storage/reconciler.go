@@ -37,6 +37,8 @@ type Reconciler struct {
 	// leads says that this virtual node looks after all volumes at the provider.
 	leads bool
 	areas map[string]*area
+	// kept are the volumes, by name, that were deleted and stay because of their data, by their former claims.
+	kept map[key]map[string]reflection.VolumeHandle
 	// told is the last thing that was told about a claim.
 	told map[types.UID]string
 }
@@ -52,6 +54,7 @@ func New(o Options) (*Reconciler, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
 		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[types.UID]string{},
+		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
 

@@ -256,17 +256,24 @@ func TestVolumesAtProviders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		policy  corev1.PersistentVolumeReclaimPolicy
+		deleted bool
 		held    bool
 	}{
-		"the namespace is offloaded":           {[]client.Object{shop, mapped}, corev1.PersistentVolumeReclaimDelete, true},
-		"the namespace is offloaded no more":   {[]client.Object{shop}, corev1.PersistentVolumeReclaimDelete, false},
-		"the namespace is going":               {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimDelete, false},
-		"the namespace is going, data is kept": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, true},
+		"the namespace is offloaded":           {[]client.Object{shop, mapped}, corev1.PersistentVolumeReclaimDelete, false, true},
+		"the namespace is offloaded no more":   {[]client.Object{shop}, corev1.PersistentVolumeReclaimDelete, false, false},
+		"the namespace is going":               {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimDelete, false, false},
+		"the namespace is going, data is kept": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, false, true},
+		// Its data would go with the twin, and nobody would have said so.
+		"the namespace is going, the volume was deleted to keep its data": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, true, true},
+		"the volume was deleted, the namespace is offloaded no more":      {[]client.Object{shop}, corev1.PersistentVolumeReclaimRetain, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := reflection.PlaceholderVolume(claim("milan"), &storagev1.StorageClass{ReclaimPolicy: &tc.policy}, "milan",
 				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "data", UID: "r1"}})
 			volume.Status.Phase = corev1.VolumeReleased
+			if tc.deleted {
+				volume.DeletionTimestamp = ptr.To(metav1.Now())
+			}
 			var objects []client.Object
 			for _, o := range append(tc.objects, volume) {
 				objects = append(objects, o.DeepCopyObject().(client.Object))
