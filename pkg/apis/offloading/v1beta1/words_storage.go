@@ -45,6 +45,9 @@ const (
 	VolumeAnnotation = "storage.liqo.io/volume"
 	// ReclaimPolicyAnnotation on a claim behind a volume is the policy that the volume has.
 	ReclaimPolicyAnnotation = "storage.liqo.io/reclaim-policy"
+	// SelectedNodeAnnotation on a claim behind a volume on a physical node is the node that it was put on. Without the annotation by
+	// which Kubernetes says so, the volume could not be made there.
+	SelectedNodeAnnotation = "storage.liqo.io/selected-node"
 	// MovedClaimAnnotation on a volume that a claim's data was moved to is that claim, as JSON, until it is bound: whoever runs
 	// the move again finds in it how to end it.
 	MovedClaimAnnotation = "storage.liqo.io/moved-claim"

@@ -3,6 +3,7 @@ package provisioner
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +42,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, node("worker", ""), node("milan", corev1beta1.VirtualNodeType), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "liqo"}, Provisioner: offloadingv1beta1.StorageProvisioner})
 	w := &world{T: t, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.PersistentVolumeClaim{}).Build()}
-	o := Options{Namespace: "liqo-storage", Live: w.Client, Events: events.NewFakeRecorder(100)}
+	o := Options{Namespace: "liqo-storage", Live: w.Client, Events: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(time.Unix(100000, 0))}
 	w.claims, w.volumes = &claims{Client: w.Client, Options: o}, &volumes{Client: w.Client, Options: o}
 	return w
 }
