@@ -8,10 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -80,11 +82,24 @@ func (r *Reconciler) provision(ctx context.Context, p place, claim *corev1.Persi
 	case err != nil:
 		return fmt.Errorf("creating PersistentVolume %s: %w", volume.Name, err)
 	}
-	if r.options.Recorder != nil {
-		r.options.Recorder.Event(claim, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned,
-			fmt.Sprintf("Volume %s has the data in cluster %q, PersistentVolumeClaim %s/%s", volume.Name, r.options.Remote, p.twin, name))
-	}
+	r.provided(p, claim, class, volume, remote)
 	return nil
+}
+
+// provided tells, once, that a claim has its volume, and what of its class does not apply there: mount options are those of a class,
+// and a claim at the provider cannot carry them.
+func (r *Reconciler) provided(p place, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, volume *corev1.PersistentVolume,
+	remote *corev1.PersistentVolumeClaim) {
+	if r.options.Recorder == nil {
+		return
+	}
+	if len(class.MountOptions) > 0 {
+		r.options.Recorder.Event(claim, corev1.EventTypeWarning, offloadingv1beta1.ReasonMountOptionsIgnored, fmt.Sprintf(
+			"the mount options of StorageClass %s (%s) do not apply in cluster %q: there the volume is mounted with those of its class %s",
+			class.Name, strings.Join(class.MountOptions, ","), r.options.Remote, ptr.Deref(remote.Spec.StorageClassName, "")))
+	}
+	r.options.Recorder.Event(claim, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned,
+		fmt.Sprintf("Volume %s has the data in cluster %q, PersistentVolumeClaim %s/%s", volume.Name, r.options.Remote, p.twin, remote.Name))
 }
 
 // ensure returns the claim at the provider that was made for this one, and makes it if there is none of the name.

@@ -39,8 +39,8 @@ type Reconciler struct {
 	areas map[string]*area
 	// kept are the volumes, by name, that were deleted and stay because of their data, by their former claims.
 	kept map[key]map[string]reflection.VolumeHandle
-	// told is the last thing that was told about a claim.
-	told map[types.UID]string
+	// told is the last thing that was told about a claim that is there, with its UID.
+	told map[key]string
 }
 
 // New checks the options. Nothing happens before Run.
@@ -53,7 +53,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[types.UID]string{},
+		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
@@ -170,6 +170,9 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		return nil
 	}
 	claim := a.local(k.Name)
+	if claim == nil {
+		r.content(k)
+	}
 	view := r.viewOf(a)
 	if k.Name == "" {
 		return r.survey(ctx, a, view)
@@ -191,7 +194,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		r.tell(claim, err)
 		return err
 	}
-	r.content(claim)
+	r.content(k)
 	return err
 }
 
@@ -214,16 +217,22 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 		return
 	}
 	r.mu.Lock()
-	news := r.told[claim.UID] != reason+message
-	r.told[claim.UID] = reason + message
+	k, text := keyOf(claim), string(claim.UID)+reason+message
+	news := r.told[k] != text
+	r.told[k] = text
 	r.mu.Unlock()
 	if news && r.options.Recorder != nil {
 		r.options.Recorder.Event(claim, corev1.EventTypeWarning, reason, message)
 	}
 }
 
-func (r *Reconciler) content(claim *corev1.PersistentVolumeClaim) {
+// content forgets what was told about a claim: it is well, or gone.
+func (r *Reconciler) content(k key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, claim.UID)
+	delete(r.told, k)
+}
+
+func keyOf(claim *corev1.PersistentVolumeClaim) key {
+	return key{Namespace: claim.Namespace, Name: claim.Name}
 }

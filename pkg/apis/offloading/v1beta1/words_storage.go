@@ -65,6 +65,8 @@ const (
 	ReasonVolumesHoldData = "VolumesHoldData"
 	// ReasonVolumeProvisioned: a claim got its volume.
 	ReasonVolumeProvisioned = "VolumeProvisioned"
+	// ReasonMountOptionsIgnored: the mount options of a claim's class do not apply at the provider; those of the class there do.
+	ReasonMountOptionsIgnored = "MountOptionsIgnored"
 	// ReasonVolumePending: what is behind a volume is not ready; the message says why.
 	ReasonVolumePending = "VolumePending"
 	// ReasonVolumeRefused: a claim cannot have a volume there; the message says why, and what to change.
