@@ -50,6 +50,8 @@ type mirroring struct {
 	notReflected reflection.NotReflected
 	configs      map[string]offloadingv1beta1.ReflectorConfig
 	provider     reflection.Provider
+	// leads is told whether this virtual node reflects; nil as long as nobody wants to know.
+	leads func(bool)
 	// term is held as long as an engine runs.
 	term sync.Mutex
 }
@@ -87,6 +89,22 @@ func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.Virtual
 		closeOnce(m.crowded)
 	}
 	closeOnce(m.known)
+}
+
+// setLeads has f called, now and whenever it changes, with whether this virtual node is the one of its provider that reflects. It
+// does not block.
+func (m *mirroring) setLeads(f func(bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leads = f
+	m.lead()
+}
+
+// lead tells who wants to know whether an engine runs. The caller locks.
+func (m *mirroring) lead() {
+	if m.leads != nil {
+		m.leads(m.current != nil)
+	}
 }
 
 func (m *mirroring) setNotReflected(not reflection.NotReflected) {
@@ -227,12 +245,14 @@ func (m *mirroring) reflect(ctx context.Context) error {
 	e.SetMapping(m.mapping)
 	m.current = e
 	m.attend()
+	m.lead()
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.current = nil
 		m.attend()
+		m.lead()
 	}()
 	return e.Run(ctx)
 }

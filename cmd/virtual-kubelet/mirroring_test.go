@@ -79,6 +79,9 @@ func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
 type replica struct {
 	*mirroring
 	last *actor
+	// leading is what it was told last about leading, and terms how often that it leads.
+	leading bool
+	terms   int
 	// cut makes its calls fail, as those of a process that hangs or was killed.
 	cut  func()
 	stop func()
@@ -105,6 +108,11 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 	r.mirroring = newMirroring(func() (engine, error) {
 		r.last = &actor{stage: s, name: name}
 		return r.last, nil
+	})
+	r.setLeads(func(leads bool) {
+		if r.leading = leads; leads {
+			r.terms++
+		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -155,10 +163,16 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		second.setMapping(map[string]string{"demo": "demo-rome"})
 		time.Sleep(time.Hour)
 		running("the first of two", "milan")
+		if !first.leading || second.leading || second.terms > 0 {
+			t.Errorf("the first leads: %v, the second: %v (%d times)", first.leading, second.leading, second.terms)
+		}
 
 		first.cut()
 		time.Sleep(2 * time.Minute)
 		running("the leader was killed", "milan-big")
+		if first.leading || !second.leading {
+			t.Errorf("the killed one leads: %v, the other one: %v", first.leading, second.leading)
+		}
 		if second.last.mapping["demo"] != "demo-rome" || !second.last.provider.Nodes["milan"] || !second.last.provider.Nodes["milan-big"] {
 			t.Errorf("the new leader was told %+v", second.last)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
@@ -24,6 +25,7 @@ func (k *kubelet) startStorage(ctx context.Context, group *errgroup.Group) error
 		return err
 	}
 	k.storage = reconciler
+	k.mirror.setLeads(reconciler.SetLeads)
 	group.Go(func() error { return reconciler.Run(ctx) })
 	return nil
 }
@@ -48,7 +50,7 @@ func (k *kubelet) mapStorage(effective map[string]string) {
 }
 
 // resolveClaim tells pods which claims stand for theirs; nil while the storage fabric is off.
-func (k *kubelet) resolveClaim() func(context.Context, string, string) (string, *reflection.Skip, error) {
+func (k *kubelet) resolveClaim() func(context.Context, string, string, types.UID) (string, *reflection.Skip, error) {
 	if k.storage == nil {
 		return nil
 	}

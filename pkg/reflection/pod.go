@@ -26,7 +26,8 @@ type PodInput struct {
 	NotReflected NotReflected
 	// API is how pods at the provider reach this cluster's API server.
 	API HomeAPI
-	// Claims are the names at the provider of the claims that the pod uses; one that is not listed has the same name there.
+	// Claims are the names at the provider of the claims that the pod uses; one that is not listed has the same name there, and an
+	// ephemeral volume whose claim is not listed gets a claim of its own there.
 	Claims map[string]string
 }
 
@@ -49,7 +50,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	}
 	spec := copiedSpec(local.Spec.DeepCopy())
 	mode.apply(&spec, local, in)
-	renameClaims(&spec, in.Claims)
+	renameClaims(&spec, local, in.Claims)
 	applyPatch(&spec, in.Patch)
 	if refusal := applyAntiAffinity(&spec, local); refusal != nil {
 		return nil, refusal

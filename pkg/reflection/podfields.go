@@ -106,8 +106,8 @@ var podFields = index(map[reflect.Type]fields{
 	// storage of the provider, so they are accepted only where the provider lists them.
 	reflect.TypeFor[corev1.Volume](): {copied: "name VolumeSource"},
 	reflect.TypeFor[corev1.VolumeSource](): {
-		copied: "emptyDir secret downwardAPI csi ephemeral image configMap persistentVolumeClaim",
-		mapped: "hostPath nfs projected",
+		copied: "emptyDir secret downwardAPI csi image configMap persistentVolumeClaim",
+		mapped: "hostPath nfs projected ephemeral",
 		refused: "gcePersistentDisk awsElasticBlockStore gitRepo iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile " +
 			"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos",
 	},

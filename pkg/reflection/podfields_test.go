@@ -62,7 +62,7 @@ func TestTheTableNamesOnlyFieldsThatExist(t *testing.T) {
 var consumerOnly = []string{
 	"PodSpec.nodeSelector", "PodSpec.affinity", "PodSpec.automountServiceAccountToken", "PodSpec.readinessGates", "EnvVarSource.fieldRef",
 	"ConfigMapEnvSource.LocalObjectReference", "ConfigMapKeySelector.LocalObjectReference", "ConfigMapVolumeSource.LocalObjectReference",
-	"ConfigMapProjection.LocalObjectReference", "VolumeSource.projected", "VolumeProjection.serviceAccountToken",
+	"ConfigMapProjection.LocalObjectReference", "VolumeSource.projected", "VolumeSource.ephemeral", "VolumeProjection.serviceAccountToken",
 }
 
 func TestEveryMappedFieldHasARule(t *testing.T) {

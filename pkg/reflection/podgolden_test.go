@@ -77,6 +77,10 @@ var podInputs = map[string]PodInput{
 		},
 		NotReflected: NotReflected{Labels: []string{"cost"}},
 	},
+	"claims": {
+		Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome",
+		Claims: map[string]string{"data": "data-there", "p-scratch": "p-scratch"},
+	},
 	"home":         atHome(HomeAPI{Enabled: true, Host: "api.rome.example", Port: "6443"}),
 	"homealias":    atHome(HomeAPI{Enabled: true, Address: netip.MustParseAddr("10.70.0.1")}),
 	"homenowhere":  atHome(HomeAPI{Enabled: true}),

@@ -156,6 +156,7 @@ func BehindClaim(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageCl
 				offloadingv1beta1.VolumeAnnotation:        VolumeName(claim.UID),
 				offloadingv1beta1.ReclaimPolicyAnnotation: string(ReclaimPolicy(class)),
 				SelectedNodeAnnotation:                    node,
+				offloadingv1beta1.SelectedNodeAnnotation:  node,
 			},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{

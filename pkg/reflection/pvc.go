@@ -177,26 +177,6 @@ func RemoteClaimName(local *corev1.PersistentVolumeClaim) (string, error) {
 	return name, nil
 }
 
-// PodClaims names the claims that a pod uses.
-func PodClaims(spec *corev1.PodSpec) []string {
-	var names []string
-	for i := range spec.Volumes {
-		if source := spec.Volumes[i].PersistentVolumeClaim; source != nil && !slices.Contains(names, source.ClaimName) {
-			names = append(names, source.ClaimName)
-		}
-	}
-	return names
-}
-
-// renameClaims has a pod use the claims that stand at the provider for its own.
-func renameClaims(spec *corev1.PodSpec, names map[string]string) {
-	for i := range spec.Volumes {
-		if source := spec.Volumes[i].PersistentVolumeClaim; source != nil && names[source.ClaimName] != "" {
-			source.ClaimName = names[source.ClaimName]
-		}
-	}
-}
-
 // VirtualClaim names the claim that a claim behind a volume stands for.
 func VirtualClaim(behind metav1.Object) (namespace, name string, ok bool) {
 	namespace, name, ok = strings.Cut(behind.GetAnnotations()[offloadingv1beta1.VirtualClaimAnnotation], "/")

@@ -316,7 +316,10 @@ func podOf(data []byte) *corev1.Pod {
 
 // checkShadowOf checks what holds of every ShadowPod, and tells whether there is one.
 func checkShadowOf(t failer, local *corev1.Pod) bool {
-	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "demo-rome"}
+	in := PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "demo-rome", Claims: map[string]string{}}
+	for _, claim := range ClaimsOf(local) {
+		in.Claims[claim.Name] = claim.Name
+	}
 	before := local.DeepCopy()
 	shadow, refusal := ShadowPod(local, in)
 	if diff := cmp.Diff(before, local); diff != "" {
@@ -337,6 +340,11 @@ func checkShadowOf(t failer, local *corev1.Pod) bool {
 		}
 		return true
 	})
+	for i := range shadow.Spec.Pod.Volumes {
+		if volume := &shadow.Spec.Pod.Volumes[i]; volume.Ephemeral != nil {
+			t.Fatalf("volume %s waits for a claim that nobody makes at the provider", volume.Name)
+		}
+	}
 	again, _ := ShadowPod(local, in)
 	if diff := cmp.Diff(shadow, again); diff != "" {
 		t.Fatalf("the second time it is another: %s", diff)

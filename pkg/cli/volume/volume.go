@@ -67,13 +67,20 @@ func Refuse(volumes []Volume, doing string) error {
 		"%s would delete volumes that hold data: %s", doing, list)
 }
 
-// Decide notes on an object that the volumes may be lost with it.
-func Decide(ctx context.Context, cluster *target.Cluster, object client.Object) error {
-	if object.GetAnnotations()[offloadingv1beta1.DeleteVolumesAnnotation] == "true" {
+// Decide notes on an object that these volumes, and no others, may be lost with it. It comes after Delete: a command that ends
+// before leaves no decision about a claim that is still there.
+func Decide(ctx context.Context, cluster *target.Cluster, object client.Object, volumes []Volume) error {
+	claims := make([]corev1.ObjectReference, 0, len(volumes))
+	decided := true
+	for i := range volumes {
+		claims = append(claims, volumes[i].Claim)
+		decided = decided && reflection.GivenUp(object, &volumes[i].Claim)
+	}
+	if decided {
 		return nil
 	}
 	changed, _ := object.DeepCopyObject().(client.Object)
-	annotations := map[string]string{offloadingv1beta1.DeleteVolumesAnnotation: "true"}
+	annotations := map[string]string{offloadingv1beta1.DeleteVolumesAnnotation: reflection.GiveUp(claims)}
 	for key, value := range object.GetAnnotations() {
 		if key != offloadingv1beta1.DeleteVolumesAnnotation {
 			annotations[key] = value

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
@@ -13,13 +14,17 @@ import (
 // claims finds the claims at the provider that stand for those of the pod. It is not ready while one of them is not, or is not
 // there at all: then the pod says so, and it is looked again later, because a volume may move.
 func (r *Reconciler) claims(ctx context.Context, local *corev1.Pod, in *reflection.PodInput) (ready bool, err error) {
-	names := reflection.PodClaims(&local.Spec)
-	if len(names) == 0 || r.options.Claims == nil {
+	used := reflection.ClaimsOf(local)
+	if len(used) == 0 || r.options.Claims == nil {
 		return true, nil
 	}
 	in.Claims = map[string]string{}
-	for _, name := range names {
-		remote, refused, err := r.options.Claims(ctx, local.Namespace, name)
+	for _, claim := range used {
+		var owner types.UID
+		if claim.Ephemeral {
+			owner = local.UID
+		}
+		remote, refused, err := r.options.Claims(ctx, local.Namespace, claim.Name, owner)
 		if err != nil {
 			return false, err
 		}
@@ -27,7 +32,7 @@ func (r *Reconciler) claims(ctx context.Context, local *corev1.Pod, in *reflecti
 			r.refuse(local, refusal{reason: refused.Reason, message: refused.Message})
 			return false, reconcile.Refuse(refused.Reason, errors.New(refused.Message))
 		}
-		in.Claims[name] = remote
+		in.Claims[claim.Name] = remote
 	}
 	return true, nil
 }

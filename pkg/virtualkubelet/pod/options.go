@@ -59,9 +59,9 @@ type Options struct {
 	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
 	// nobody wants to know.
 	Placed func(pod types.NamespacedName)
-	// Claims tells which claim at the provider stands for one of this cluster, or why a pod that uses it cannot run there. Nil
-	// means the one of the same name.
-	Claims func(ctx context.Context, namespace, name string) (remote string, refused *reflection.Skip, err error)
+	// Claims tells which claim at the provider stands for one of this cluster, or why a pod that uses it cannot run there. A
+	// claim that has to be one of an ephemeral volume comes with the UID of its pod. Nil means the one of the same name.
+	Claims func(ctx context.Context, namespace, name string, owner types.UID) (remote string, refused *reflection.Skip, err error)
 	// Workers of each of the two queues (default 10).
 	Workers int
 	// HideAddresses keeps the addresses of remote pods out of local ones.

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,8 @@ func (r *Reconciler) align(ctx context.Context) {
 		if r.mapping[namespace] != a.twin {
 			ended = append(ended, a)
 			delete(r.areas, namespace)
+			maps.DeleteFunc(r.told, func(k key, _ string) bool { return k.Namespace == namespace })
+			maps.DeleteFunc(r.kept, func(k key, _ map[string]reflection.VolumeHandle) bool { return k.Namespace == namespace })
 			continue
 		}
 		if a.view != nil && (!state.Connected || a.view.epoch != state.Epoch) {

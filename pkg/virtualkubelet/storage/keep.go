@@ -8,10 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -26,17 +28,25 @@ type place struct {
 	*area
 	view     *view
 	settings Settings
+	// leads says that volumes are looked after from here.
+	leads bool
 }
 
-// keep makes and maintains what is behind one local claim.
+// keep makes what is behind one local claim if its first pod runs on this node, and maintains it if this node leads: the one that it
+// was made from may be gone.
 func (r *Reconciler) keep(ctx context.Context, p place, claim *corev1.PersistentVolumeClaim) error {
-	if !claim.DeletionTimestamp.IsZero() || claim.Annotations[reflection.SelectedNodeAnnotation] != r.options.Node {
+	switch {
+	case !claim.DeletionTimestamp.IsZero():
+		return nil
+	case claim.Spec.VolumeName != "":
+		if !p.leads {
+			return nil
+		}
+		return r.maintain(ctx, p, claim)
+	case claim.Annotations[reflection.SelectedNodeAnnotation] != r.options.Node:
 		return nil
 	}
-	if claim.Spec.VolumeName == "" {
-		return r.provision(ctx, p, claim)
-	}
-	return r.maintain(ctx, p, claim)
+	return r.provision(ctx, p, claim)
 }
 
 // provision makes the claim at the provider, and then the volume that stands for it.
@@ -72,11 +82,24 @@ func (r *Reconciler) provision(ctx context.Context, p place, claim *corev1.Persi
 	case err != nil:
 		return fmt.Errorf("creating PersistentVolume %s: %w", volume.Name, err)
 	}
-	if r.options.Recorder != nil {
-		r.options.Recorder.Event(claim, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned,
-			fmt.Sprintf("Volume %s has the data in cluster %q, PersistentVolumeClaim %s/%s", volume.Name, r.options.Remote, p.twin, name))
-	}
+	r.provided(p, claim, class, volume, remote)
 	return nil
+}
+
+// provided tells, once, that a claim has its volume, and what of its class does not apply there: mount options are those of a class,
+// and a claim at the provider cannot carry them.
+func (r *Reconciler) provided(p place, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, volume *corev1.PersistentVolume,
+	remote *corev1.PersistentVolumeClaim) {
+	if r.options.Recorder == nil {
+		return
+	}
+	if len(class.MountOptions) > 0 {
+		r.options.Recorder.Event(claim, corev1.EventTypeWarning, offloadingv1beta1.ReasonMountOptionsIgnored, fmt.Sprintf(
+			"the mount options of StorageClass %s (%s) do not apply in cluster %q: there the volume is mounted with those of its class %s",
+			class.Name, strings.Join(class.MountOptions, ","), r.options.Remote, ptr.Deref(remote.Spec.StorageClassName, "")))
+	}
+	r.options.Recorder.Event(claim, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned,
+		fmt.Sprintf("Volume %s has the data in cluster %q, PersistentVolumeClaim %s/%s", volume.Name, r.options.Remote, p.twin, remote.Name))
 }
 
 // ensure returns the claim at the provider that was made for this one, and makes it if there is none of the name.
@@ -140,7 +163,10 @@ func (r *Reconciler) lost(p place, remote *corev1.PersistentVolumeClaim) error {
 // never made again: an empty volume in the place of a full one would be a loss that nobody notices.
 func (r *Reconciler) maintain(ctx context.Context, p place, claim *corev1.PersistentVolumeClaim) error {
 	volume, handle, err := r.volumeOf(ctx, claim)
-	if err != nil || volume == nil || handle.Cluster != r.options.Remote || handle.Namespace != p.twin {
+	if err != nil || volume == nil || handle.Cluster != r.options.Remote {
+		return err
+	}
+	if err := r.elsewhere(p, handle); err != nil {
 		return err
 	}
 	live := p.view.remote(handle.Name)
@@ -199,7 +225,7 @@ func (r *Reconciler) confirm(ctx context.Context, p place, handle reflection.Vol
 		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, handle.Name, r.options.Remote, err)
 	case live.UID != handle.UID:
 		return nil, reconcile.Refuse(offloadingv1beta1.ReasonClaimConflict, fmt.Errorf(
-			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with; it is not used", p.twin, handle.Name, r.options.Remote))
+			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with, which is gone with its data; the other one is not used: delete this claim to start anew", p.twin, handle.Name, r.options.Remote))
 	}
 	return live, nil
 }

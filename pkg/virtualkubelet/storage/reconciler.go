@@ -34,9 +34,13 @@ type Reconciler struct {
 	mu       sync.Mutex
 	mapping  map[string]string
 	settings Settings
-	areas    map[string]*area
-	// told is the last thing that was told about a claim.
-	told map[types.UID]string
+	// leads says that this virtual node looks after all volumes at the provider.
+	leads bool
+	areas map[string]*area
+	// kept are the volumes, by name, that were deleted and stay because of their data, by their former claims.
+	kept map[key]map[string]reflection.VolumeHandle
+	// told is the last thing that was told about a claim that is there, with its UID.
+	told map[key]string
 }
 
 // New checks the options. Nothing happens before Run.
@@ -49,7 +53,8 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[types.UID]string{},
+		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
+		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
 
@@ -70,6 +75,22 @@ func (r *Reconciler) SetSettings(s Settings) {
 	r.settings = s
 	areas := maps.Clone(r.areas)
 	r.mu.Unlock()
+	for _, a := range areas {
+		r.enqueueAll(a)
+	}
+}
+
+// SetLeads tells whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also
+// after those whose virtual node is gone. Only the node that was selected for a claim makes its volume. It does not block.
+func (r *Reconciler) SetLeads(leads bool) {
+	r.mu.Lock()
+	news := leads && !r.leads
+	r.leads = leads
+	areas := maps.Clone(r.areas)
+	r.mu.Unlock()
+	if !news {
+		return
+	}
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
@@ -143,12 +164,15 @@ func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
 // reconcile brings one claim in step with the provider.
 func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	r.mu.Lock()
-	a, settings := r.areas[k.Namespace], r.settings
+	a, settings, leads := r.areas[k.Namespace], r.settings, r.leads
 	r.mu.Unlock()
 	if a == nil || !a.locals.Synced() {
 		return nil
 	}
 	claim := a.local(k.Name)
+	if claim == nil {
+		r.content(k)
+	}
 	view := r.viewOf(a)
 	if k.Name == "" {
 		return r.survey(ctx, a, view)
@@ -160,7 +184,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	if view == nil || !view.ready() {
 		return nil
 	}
-	p := place{area: a, view: view, settings: settings}
+	p := place{area: a, view: view, settings: settings, leads: leads}
 	// What an earlier claim of the name left comes first: it stands in the way of this one.
 	err := r.release(ctx, p, k, claim)
 	if claim == nil || !reflection.OwnClaim(claim) || err != nil && claim.Spec.VolumeName == "" {
@@ -170,7 +194,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		r.tell(claim, err)
 		return err
 	}
-	r.content(claim)
+	r.content(k)
 	return err
 }
 
@@ -181,7 +205,7 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	switch class {
 	case reconcile.Refused, reconcile.Terminal:
 		switch reason {
-		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict:
+		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider:
 		default:
 			reason = offloadingv1beta1.ReasonVolumeRefused
 		}
@@ -193,16 +217,22 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 		return
 	}
 	r.mu.Lock()
-	news := r.told[claim.UID] != reason+message
-	r.told[claim.UID] = reason + message
+	k, text := keyOf(claim), string(claim.UID)+reason+message
+	news := r.told[k] != text
+	r.told[k] = text
 	r.mu.Unlock()
 	if news && r.options.Recorder != nil {
 		r.options.Recorder.Event(claim, corev1.EventTypeWarning, reason, message)
 	}
 }
 
-func (r *Reconciler) content(claim *corev1.PersistentVolumeClaim) {
+// content forgets what was told about a claim: it is well, or gone.
+func (r *Reconciler) content(k key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, claim.UID)
+	delete(r.told, k)
+}
+
+func keyOf(claim *corev1.PersistentVolumeClaim) key {
+	return key{Namespace: claim.Namespace, Name: claim.Name}
 }

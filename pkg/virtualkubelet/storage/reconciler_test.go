@@ -104,6 +104,14 @@ func start(t *testing.T, home, remote []runtime.Object) *world {
 		t.Fatal(err)
 	}
 	w.reconciler = r
+	r.SetLeads(true)
+	w.run(t, r)
+	return w
+}
+
+// run runs a Reconciler in this world.
+func (w *world) run(t *testing.T, r *Reconciler) {
+	t.Helper()
 	r.SetSettings(Settings{Offered: []authv1beta1.StorageType{{StorageClassName: "fast", Default: true}}})
 	r.SetMapping(map[string]string{"shop": "shop-rome"})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +123,6 @@ func start(t *testing.T, home, remote []runtime.Object) *world {
 			t.Error(err)
 		}
 	})
-	return w
 }
 
 func await(t *testing.T, what string, ask func(ctx context.Context) bool) {
@@ -267,24 +274,4 @@ func TestRefusedByTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the refusal to be told", func(context.Context) bool { return w.told("exceeded quota: storage") })
-}
-
-func TestResolve(t *testing.T) {
-	atMilan := local("data", "u1", "pvc-u1")
-	remote, volume := provided(atMilan, "r1")
-	here := local("here", "u2", "real")
-	w := start(t, []runtime.Object{atMilan, volume, here, local("unbound", "u3", ""), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "real"}}}, []runtime.Object{remote})
-	w.settled(t)
-	for name, want := range map[string]string{"data": "data", "here": "refused", "unbound": "waits", "missing": "waits"} {
-		got, refused, err := w.reconciler.Resolve(t.Context(), "shop", name)
-		switch {
-		case err != nil:
-			got = "waits"
-		case refused != nil:
-			got = "refused"
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,55 @@ func (r *Reconciler) release(ctx context.Context, p place, k key, present *corev
 			again = err
 		}
 	}
+	if err := r.unkeep(ctx, p, k); err != nil {
+		again = err
+	}
 	return again
+}
+
+// unkeep lets the volumes go that were deleted and kept for the sake of their data, once the claims at the provider that had it are
+// gone: whoever deleted those has decided.
+func (r *Reconciler) unkeep(ctx context.Context, p place, k key) error {
+	r.mu.Lock()
+	kept := maps.Clone(r.kept[k])
+	r.mu.Unlock()
+	for name, handle := range kept {
+		if handle.Namespace != p.twin || p.view.remote(handle.Name) != nil {
+			continue
+		}
+		if _, err := r.confirm(ctx, p, handle); err == nil || reconcile.Classify(err) != reconcile.Refused {
+			return err
+		}
+		volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+		}
+		if now, ok := reflection.HandleOf(volume); err == nil && ok && now == handle && !volume.DeletionTimestamp.IsZero() {
+			if err := r.let(ctx, volume); err != nil {
+				return err
+			}
+		}
+		r.mu.Lock()
+		delete(r.kept[k], name)
+		if len(r.kept[k]) == 0 {
+			delete(r.kept, k)
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// retain remembers a volume that was deleted and holds data, and has it looked at again: nobody tells when its policy changes.
+func (r *Reconciler) retain(k key, volume *corev1.PersistentVolume) {
+	if handle, ok := reflection.HandleOf(volume); ok && !volume.DeletionTimestamp.IsZero() {
+		r.mu.Lock()
+		if r.kept[k] == nil {
+			r.kept[k] = map[string]reflection.VolumeHandle{}
+		}
+		r.kept[k][volume.Name] = handle
+		r.mu.Unlock()
+	}
+	r.queue.AddAfter(k, 4*poll)
 }
 
 // releaseOne gives up one claim at the provider, if that is certain.
@@ -90,12 +139,10 @@ func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.Persis
 		changes = append(changes, reflection.Change{Path: record, Value: string(policy)})
 	}
 	if policy != corev1.PersistentVolumeReclaimDelete {
-		if volume.DeletionTimestamp.IsZero() {
-			// The data is kept until somebody deletes the volume, of which no event comes here.
-			r.queue.AddAfter(localKey(p.area, remote), 4*poll)
-			return nil
-		}
-		changes = append(changes, reflection.Change{Path: []string{"metadata", "labels", offloadingv1beta1.RetainedLabel}, Value: "true"})
+		// Also a volume that is being deleted stays as long as its data does: without it nobody would know of the data any more,
+		// and the twin would go with it.
+		r.retain(localKey(p.area, remote), volume)
+		return nil
 	}
 	if err := r.change(ctx, p, remote, changes); err != nil {
 		return err
@@ -103,9 +150,6 @@ func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.Persis
 	// The volume goes first: should this end in between, what is recorded at the provider tells the rest.
 	if err := r.let(ctx, volume); err != nil {
 		return err
-	}
-	if policy != corev1.PersistentVolumeReclaimDelete {
-		return nil
 	}
 	return r.delete(ctx, p, remote)
 }

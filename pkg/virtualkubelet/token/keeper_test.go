@@ -370,3 +370,29 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusingProviderCostsNoTokens: those that it does not take are kept until they would have to be renewed.
+func TestARefusingProviderCostsNoTokens(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set(func() {
+			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p-token", errors.New("exceeded quota"))
+		})
+		w.put("p", nil)
+		w.pass(45 * time.Minute)
+		if tries := strings.Count(w.written(), "create"); tries < 3 {
+			t.Fatalf("only %d tries: this shows nothing", tries)
+		}
+		w.equal("tokens asked for, one for each of its volumes", 2, w.requests())
+		w.pass(20 * time.Minute)
+		w.equal("tokens asked for, the first ones being due", 4, w.requests())
+		w.set(func() { w.broken = nil })
+		w.pass(15 * time.Minute)
+		w.equal("tokens asked for, once they were taken", 4, w.requests())
+		if w.secret("p") == nil {
+			t.Fatal("the token was not written")
+		}
+		w.publish()
+		w.pass(48 * time.Minute)
+		w.equal("tokens asked for, to renew", 6, w.requests())
+	})
+}

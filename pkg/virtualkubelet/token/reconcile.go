@@ -79,24 +79,32 @@ func (k *Keeper) secret(place Place, values map[string]string, expires time.Time
 	return reflection.TokenSecret(place.Local, in, place.UID, values, expires)
 }
 
-// renew asks for the pod's tokens and writes them.
+// renew asks for the pod's tokens and writes them. Those that could not be written are kept until they are due: a provider that
+// refuses them does not have this cluster issue new ones on every try.
 func (k *Keeper) renew(ctx context.Context, place Place, s *state, tokens []reflection.PodToken) error {
 	values := map[string]string{}
 	var expires time.Time
 	for _, token := range tokens {
-		value, end, err := k.request(ctx, place.Local, token)
-		if err != nil {
-			return err
+		got := s.minted[token]
+		if !got.fresh(k.options.Clock.Now(), min(token.Lifetime, k.options.MaxLifetime)) {
+			var err error
+			if got.value, got.expires, err = k.request(ctx, place.Local, token); err != nil {
+				return err
+			}
+			if s.minted == nil {
+				s.minted = map[reflection.PodToken]minted{}
+			}
+			s.minted[token] = got
 		}
-		values[token.Key] = value
-		if expires.IsZero() || end.Before(expires) {
-			expires = end
+		values[token.Key] = got.value
+		if expires.IsZero() || got.expires.Before(expires) {
+			expires = got.expires
 		}
 	}
 	if err := put(ctx, place.Provider, k.secret(place, values, expires), s.shape != ""); err != nil {
 		return err
 	}
-	s.expires = expires
+	s.expires, s.minted = expires, nil
 	return nil
 }
 

@@ -27,10 +27,24 @@ type state struct {
 	// seen says that the ledger showed them.
 	seen bool
 
+	// minted are tokens that the provider has not taken yet.
+	minted map[reflection.PodToken]minted
+
 	// failures in a row, told is when an Event told of one, warned that an Event told that tokens end.
 	failures int
 	told     time.Time
 	warned   bool
+}
+
+// minted is a token of this cluster, and when it ends.
+type minted struct {
+	value   string
+	expires time.Time
+}
+
+// fresh tells whether a token was issued so recently that it would not have to be renewed yet.
+func (m minted) fresh(now time.Time, lifetime time.Duration) bool {
+	return m.value != "" && now.Before(m.expires.Add(-lifetime/5-maxJitter))
 }
 
 // adopt takes over what an earlier run left.

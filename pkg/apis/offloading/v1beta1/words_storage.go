@@ -45,14 +45,17 @@ const (
 	VolumeAnnotation = "storage.liqo.io/volume"
 	// ReclaimPolicyAnnotation on a claim behind a volume is the policy that the volume has.
 	ReclaimPolicyAnnotation = "storage.liqo.io/reclaim-policy"
+	// SelectedNodeAnnotation on a claim behind a volume on a physical node is the node that it was put on. Without the annotation by
+	// which Kubernetes says so, the volume could not be made there.
+	SelectedNodeAnnotation = "storage.liqo.io/selected-node"
 	// MovingAnnotation on a claim names the run of 'liqoctl move volume' that is about to give it another volume. Another run
 	// takes it off before it undoes anything, which keeps the first one from going on.
 	MovingAnnotation = "storage.liqo.io/moving"
 	// MovedClaimAnnotation on a volume that a claim's data was copied to is that claim, as JSON, until it has one of the two
 	// volumes for good: whoever runs the move again finds in it how to end it, or how to go back.
 	MovedClaimAnnotation = "storage.liqo.io/moved-claim"
-	// DeleteVolumesAnnotation ("true") on a NamespaceOffloading or VirtualNode lets it go although volumes at the provider
-	// hold data, which is lost with them.
+	// DeleteVolumesAnnotation on a NamespaceOffloading or VirtualNode lists the UIDs, separated by commas, of the claims whose
+	// volumes at the provider may be lost with it. "true" means all, and counts only while the object is being deleted.
 	DeleteVolumesAnnotation = "storage.liqo.io/delete-volumes"
 )
 
@@ -65,6 +68,8 @@ const (
 	ReasonVolumesHoldData = "VolumesHoldData"
 	// ReasonVolumeProvisioned: a claim got its volume.
 	ReasonVolumeProvisioned = "VolumeProvisioned"
+	// ReasonMountOptionsIgnored: the mount options of a claim's class do not apply at the provider; those of the class there do.
+	ReasonMountOptionsIgnored = "MountOptionsIgnored"
 	// ReasonVolumePending: what is behind a volume is not ready; the message says why.
 	ReasonVolumePending = "VolumePending"
 	// ReasonVolumeRefused: a claim cannot have a volume there; the message says why, and what to change.

@@ -159,9 +159,7 @@ func (j *job) users(ctx context.Context) (active, ended []string, err error) {
 
 // uses tells whether a pod uses a claim, by its name or as the claim of a generic ephemeral volume.
 func uses(pod *corev1.Pod, claim string) bool {
-	return slices.Contains(reflection.PodClaims(&pod.Spec), claim) || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
-	})
+	return slices.ContainsFunc(reflection.ClaimsOf(pod), func(c reflection.PodClaim) bool { return c.Name == claim })
 }
 
 func firsts(names []string) string { return strings.Join(names[:min(len(names), 5)], ", ") }

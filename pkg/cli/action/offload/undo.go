@@ -76,10 +76,10 @@ func undo(ctx context.Context, o UndoOptions, namespace string) error {
 		return volume.Refuse(volumes, "unoffloading namespace "+namespace)
 	}
 	if len(volumes) > 0 {
-		if err := volume.Decide(ctx, o.Cluster, object); err != nil {
+		if err := volume.Delete(ctx, o.Observer, o.Cluster, volumes); err != nil {
 			return err
 		}
-		if err := volume.Delete(ctx, o.Observer, o.Cluster, volumes); err != nil {
+		if err := volume.Decide(ctx, o.Cluster, object, volumes); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // giveUpVolumes refuses while volumes at the provider hold data, unless the user has decided to lose it: then their claims are
-// deleted, and the virtual nodes told not to wait for them.
+// deleted, and then the virtual nodes told not to wait for these volumes.
 func (s *side) giveUpVolumes(ctx context.Context, decided bool) error {
 	volumes, err := volume.At(ctx, s.cluster, s.peerID, "")
 	if err != nil || len(volumes) == 0 {
@@ -20,6 +20,9 @@ func (s *side) giveUpVolumes(ctx context.Context, decided bool) error {
 	}
 	if !decided {
 		return volume.Refuse(volumes, "unpeering from "+s.peerID)
+	}
+	if err := volume.Delete(ctx, s.observer, s.cluster, volumes); err != nil {
+		return err
 	}
 	nodes := &offloadingv1beta1.VirtualNodeList{}
 	if err := s.cluster.List(ctx, nodes, client.InNamespace(s.namespace)); err != nil {
@@ -29,11 +32,11 @@ func (s *side) giveUpVolumes(ctx context.Context, decided bool) error {
 		if string(nodes.Items[i].Spec.ClusterID) != s.peerID {
 			continue
 		}
-		if err := volume.Decide(ctx, s.cluster, &nodes.Items[i]); err != nil {
+		if err := volume.Decide(ctx, s.cluster, &nodes.Items[i], volumes); err != nil {
 			return err
 		}
 	}
-	return volume.Delete(ctx, s.observer, s.cluster, volumes)
+	return nil
 }
 
 // tellVolumes names the volumes that are lost with a dead peer. Their claims stay: whoever needs the data learns of it.

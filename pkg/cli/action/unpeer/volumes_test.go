@@ -1,6 +1,8 @@
 package unpeer_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/unpeer"
@@ -55,8 +58,33 @@ func TestUnpeeringIsRefusedWhileVolumesHoldData(t *testing.T) {
 	if err := rome.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data"}, &corev1.PersistentVolumeClaim{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the claim is still there (%v)", err)
 	}
-	if first := rome.Writes()[0]; first != "patch VirtualNode liqo-tenant-milan/milan (cluster rome)" {
-		t.Errorf("the virtual node is not told of the decision first: %s", first)
+	if writes := rome.Writes(); writes[1] != "patch VirtualNode liqo-tenant-milan/milan (cluster rome)" {
+		t.Errorf("the virtual node is not told of the decision once the claim is deleted: %v", writes)
+	}
+}
+
+// A decision that could not be carried out leaves nothing behind that gives up a volume whose claim is still there.
+func TestAnUnpeeringThatFailsDecidesNothing(t *testing.T) {
+	rome := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: append(consumer(), stored()...)})
+	rome.Client = interceptor.NewClient(rome.Client.(client.WithWatch), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
+				return errors.New("no claim is deleted here")
+			}
+			return c.Delete(ctx, object, opts...)
+		},
+	})
+	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: provider()})
+	_, err := unpeer.Run(t.Context(), unpeer.Options{Consumer: rome.Cluster, Provider: milan.Cluster, DeleteVolumes: true, Timeout: 20 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), "no claim is deleted here") {
+		t.Fatalf("got %v", err)
+	}
+	node := &offloadingv1beta1.VirtualNode{}
+	if err := rome.Client.Get(t.Context(), client.ObjectKey{Namespace: "liqo-tenant-milan", Name: "milan"}, node); err != nil {
+		t.Fatal(err)
+	}
+	if decision, decided := node.Annotations[offloadingv1beta1.DeleteVolumesAnnotation]; decided {
+		t.Errorf("the virtual node is left with the decision %q", decision)
 	}
 }
 

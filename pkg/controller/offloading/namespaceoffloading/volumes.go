@@ -19,10 +19,7 @@ import (
 // held says why a cluster keeps its twin although the namespace is not offloaded to it any more: volumes there hold its data,
 // and nobody has decided that it may be lost. A dead cluster holds nothing.
 func (r *reconciler) held(ctx context.Context, s *scope, cluster corev1beta1.ClusterID) (why, err error) {
-	if hold.Decided(s.nso) {
-		return nil, nil
-	}
-	volumes, err := hold.Volumes(ctx, r, string(cluster), s.nso.Namespace)
+	volumes, err := hold.Volumes(ctx, r, s.nso, string(cluster), s.nso.Namespace)
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}

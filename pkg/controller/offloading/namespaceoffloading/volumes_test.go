@@ -79,3 +79,36 @@ func TestVolumesHoldTheNamespace(t *testing.T) {
 		})
 	}
 }
+
+// A decision about volumes lets those go that it names. One about everything is for an object that is being deleted: left behind
+// on one that stays, it does not take volumes with it when the selector is narrowed.
+func TestADecisionIsAboutItsVolumes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		decision string
+		held     bool
+	}{
+		"nothing decided":   {"", true},
+		"this volume":       {"u0,u1", false},
+		"another volume":    {"u0", true},
+		"everything, early": {"true", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nso := offloading(offloadingv1beta1.NamespaceOffloadingSpec{})
+			nso.Annotations = map[string]string{offloadingv1beta1.DeleteVolumesAnnotation: tc.decision}
+			w := newWorld(t, nso, volumeAt("milan"))
+			w.pass()
+			if _, mapped := w.state()["map milan"]; !mapped {
+				t.Fatal("it is not offloaded to begin with")
+			}
+			narrowed := w.nso()
+			narrowed.Spec.ClusterSelector = south()
+			if err := w.Update(context.Background(), narrowed); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			if _, mapped := w.state()["map milan"]; mapped != tc.held {
+				t.Errorf("mapped %v, want %v", mapped, tc.held)
+			}
+		})
+	}
+}

@@ -13,14 +13,14 @@ import (
 // guard keeps the last VirtualNode of a cluster while volumes there hold data: what is offloaded there goes with it. A dead
 // cluster holds nothing, and the user may decide otherwise.
 func (r *reconciler) guard(ctx context.Context, s *scope) error {
-	if s.dead || hold.Decided(s.vn) {
+	if s.dead {
 		return nil
 	}
 	last, err := r.isLast(ctx, s.vn)
 	if err != nil || !last {
 		return err
 	}
-	volumes, err := hold.Volumes(ctx, r, string(s.vn.Spec.ClusterID), "")
+	volumes, err := hold.Volumes(ctx, r, s.vn, string(s.vn.Spec.ClusterID), "")
 	if err != nil || len(volumes) == 0 {
 		return err
 	}

@@ -24,8 +24,9 @@ const (
 )
 
 // Volumes lists, as <namespace>/<claim>, the volumes at a cluster that hold data of a namespace; of all namespaces if it is
-// empty. A volume counts as long as it exists: even without its claim, its data may be wanted.
-func Volumes(ctx context.Context, reader client.Reader, cluster, namespace string) ([]string, error) {
+// empty. A volume counts as long as it exists: even without its claim, its data may be wanted. Those do not count of which the
+// user has decided that they may be lost with the object.
+func Volumes(ctx context.Context, reader client.Reader, object client.Object, cluster, namespace string) ([]string, error) {
 	var list corev1.PersistentVolumeList
 	if err := reader.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
@@ -35,18 +36,13 @@ func Volumes(ctx context.Context, reader client.Reader, cluster, namespace strin
 		volume := &list.Items[i]
 		handle, remote := reflection.HandleOf(volume)
 		ref := volume.Spec.ClaimRef
-		if !remote || handle.Cluster != cluster || ref == nil || namespace != "" && ref.Namespace != namespace {
+		if !remote || handle.Cluster != cluster || ref == nil || namespace != "" && ref.Namespace != namespace || reflection.GivenUp(object, ref) {
 			continue
 		}
 		held = append(held, ref.Namespace+"/"+ref.Name)
 	}
 	slices.Sort(held)
 	return held, nil
-}
-
-// Decided tells whether the user has decided that volumes may be lost with an object.
-func Decided(object client.Object) bool {
-	return object.GetAnnotations()[offloadingv1beta1.DeleteVolumesAnnotation] == "true"
 }
 
 // Reason says that volumes are in the way, and how to go on with the command that is given.

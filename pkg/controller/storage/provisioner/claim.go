@@ -75,6 +75,9 @@ func (r *claims) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err != nil {
 		return err
 	}
+	if err := r.place(ctx, claim, behind, name); err != nil {
+		return err
+	}
 	return r.provideVolume(ctx, claim, &class, behind, name)
 }
 
@@ -82,7 +85,7 @@ func (r *claims) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 func (r *claims) provideVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	behind *corev1.PersistentVolumeClaim, node string) error {
 	if behind.Status.Phase != corev1.ClaimBound || behind.Spec.VolumeName == "" {
-		return nil // Its binding is an event.
+		return r.pending(claim, behind, node) // Its binding is an event.
 	}
 	var real corev1.PersistentVolume
 	if err := r.Get(ctx, client.ObjectKey{Name: behind.Spec.VolumeName}, &real); err != nil {
@@ -110,14 +113,13 @@ func (r *claims) ensureBehind(ctx context.Context, claim *corev1.PersistentVolum
 	if refused != nil {
 		return nil, reconcile.Terminate(refused.Reason, errors.New(refused.Message))
 	}
-	if r.RealStorageClass == class.Name {
-		return nil, reconcile.Terminate(offloadingv1beta1.ReasonVolumeRefused,
-			fmt.Errorf("StorageClass %s cannot be behind itself: set storage.realStorageClassName to the class of a real provisioner", class.Name))
-	}
 	var behind corev1.PersistentVolumeClaim
 	key := client.ObjectKeyFromObject(want)
 	err := r.Get(ctx, key, &behind)
 	if apierrors.IsNotFound(err) {
+		if err := r.notItself(ctx, class); err != nil {
+			return nil, err
+		}
 		if err = r.Create(ctx, want); err == nil {
 			return want, nil
 		}
@@ -142,13 +144,7 @@ func (r *claims) reschedule(ctx context.Context, claim *corev1.PersistentVolumeC
 		}
 		return reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf("waiting for the cache to show Node %s", node), poll)
 	}
-	changed := claim.DeepCopy()
-	delete(changed.Annotations, reflection.SelectedNodeAnnotation)
-	patch := client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("taking PersistentVolumeClaim %s/%s off Node %s, which is gone: %w", claim.Namespace, claim.Name, node, err)
-	}
-	return nil
+	return r.unselect(ctx, claim, node)
 }
 
 // grow carries a larger request to the claim behind, its size to the volume, and the volume's size to the claim.

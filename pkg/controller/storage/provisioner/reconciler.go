@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,8 @@ type Options struct {
 	Events events.EventRecorder
 	// Workers is how many claims, and how many volumes, are reconciled at a time; 2 if 0.
 	Workers int
+	// Clock tells how long a claim waits; nil means the real one.
+	Clock clock.PassiveClock
 }
 
 // claims reconciles claims; volumes reconciles volumes.
@@ -70,6 +73,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Events == nil {
 		o.Events = mgr.GetEventRecorder("liqo-storage")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	if o.Workers == 0 {
 		o.Workers = 2

@@ -3,6 +3,7 @@ package provisioner
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +42,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, node("worker", ""), node("milan", corev1beta1.VirtualNodeType), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "liqo"}, Provisioner: offloadingv1beta1.StorageProvisioner})
 	w := &world{T: t, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1.PersistentVolumeClaim{}).Build()}
-	o := Options{Namespace: "liqo-storage", Live: w.Client, Events: events.NewFakeRecorder(100)}
+	o := Options{Namespace: "liqo-storage", Live: w.Client, Events: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(time.Unix(100000, 0))}
 	w.claims, w.volumes = &claims{Client: w.Client, Options: o}, &volumes{Client: w.Client, Options: o}
 	return w
 }
@@ -256,17 +258,24 @@ func TestVolumesAtProviders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		policy  corev1.PersistentVolumeReclaimPolicy
+		deleted bool
 		held    bool
 	}{
-		"the namespace is offloaded":           {[]client.Object{shop, mapped}, corev1.PersistentVolumeReclaimDelete, true},
-		"the namespace is offloaded no more":   {[]client.Object{shop}, corev1.PersistentVolumeReclaimDelete, false},
-		"the namespace is going":               {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimDelete, false},
-		"the namespace is going, data is kept": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, true},
+		"the namespace is offloaded":           {[]client.Object{shop, mapped}, corev1.PersistentVolumeReclaimDelete, false, true},
+		"the namespace is offloaded no more":   {[]client.Object{shop}, corev1.PersistentVolumeReclaimDelete, false, false},
+		"the namespace is going":               {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimDelete, false, false},
+		"the namespace is going, data is kept": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, false, true},
+		// Its data would go with the twin, and nobody would have said so.
+		"the namespace is going, the volume was deleted to keep its data": {[]client.Object{going, mapped}, corev1.PersistentVolumeReclaimRetain, true, true},
+		"the volume was deleted, the namespace is offloaded no more":      {[]client.Object{shop}, corev1.PersistentVolumeReclaimRetain, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := reflection.PlaceholderVolume(claim("milan"), &storagev1.StorageClass{ReclaimPolicy: &tc.policy}, "milan",
 				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "data", UID: "r1"}})
 			volume.Status.Phase = corev1.VolumeReleased
+			if tc.deleted {
+				volume.DeletionTimestamp = ptr.To(metav1.Now())
+			}
 			var objects []client.Object
 			for _, o := range append(tc.objects, volume) {
 				objects = append(objects, o.DeepCopyObject().(client.Object))

@@ -138,7 +138,7 @@ func (r *volumes) releaseRemote(ctx context.Context, volume *corev1.PersistentVo
 		if err != nil {
 			return err
 		}
-		if leaving {
+		if leaving && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			return r.let(ctx, volume)
 		}
 		var nm offloadingv1beta1.NamespaceMap

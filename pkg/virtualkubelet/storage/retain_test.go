@@ -1,0 +1,67 @@
+package storage
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// A volume with policy Retain that the user deletes stays, and with it what names its data and keeps the twin from going. It goes
+// once the claim at the provider is deleted, or the user changes the policy.
+func TestDeletedVolumeStaysWithItsData(t *testing.T) {
+	for name, decide := range map[string]func(*testing.T, *world){
+		"the claim at the provider is deleted": func(t *testing.T, w *world) {
+			if err := w.remote.CoreV1().PersistentVolumeClaims("shop-rome").Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the user gives the data up": func(t *testing.T, w *world) {
+			volume, err := w.home.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-u1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			if _, err := w.home.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.reconciler.queue.Add(key{Namespace: "shop", Name: "data"}) // as it does every minute
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remote, volume := provided(local("data", "u1", "pvc-u1"), "r1")
+			volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			volume.Status.Phase = corev1.VolumeReleased
+			now := metav1.Now()
+			volume.DeletionTimestamp = &now
+			w := start(t, []runtime.Object{volume}, []runtime.Object{remote})
+			w.settled(t)
+			if got := w.writes(); len(got) > 0 {
+				t.Fatalf("wrote %v", got)
+			}
+			decide(t, w)
+			await(t, "the volume to go", func(ctx context.Context) bool {
+				_, err := w.home.CoreV1().PersistentVolumes().Get(ctx, "pvc-u1", metav1.GetOptions{})
+				return apierrors.IsNotFound(err)
+			})
+			w.remoteGone(t, "data")
+		})
+	}
+}
+
+// A claim that was marked as retained is nobody's to give up any more.
+func TestRetainedClaimIsLeftAlone(t *testing.T) {
+	remote, volume := provided(local("data", "u1", "pvc-u1"), "r1")
+	remote.Labels[offloadingv1beta1.RetainedLabel] = "true"
+	volume.Status.Phase = corev1.VolumeReleased
+	w := start(t, []runtime.Object{volume}, []runtime.Object{remote})
+	w.settled(t)
+	if got := w.writes(); len(got) > 0 {
+		t.Errorf("wrote %v", got)
+	}
+}
