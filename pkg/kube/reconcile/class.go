@@ -39,7 +39,7 @@ const (
 	ReasonTransient = "Retrying"
 	// ReasonTooLarge: the object is larger than the API server takes.
 	ReasonTooLarge = "TooLarge"
-	// ReasonInvalid: the API server finds the object invalid.
+	// ReasonInvalid: the API server, or somebody's rules, find the object invalid.
 	ReasonInvalid = "Invalid"
 	// ReasonForbidden: the API server's rules forbid the request.
 	ReasonForbidden = "Forbidden"
@@ -125,7 +125,8 @@ func answer(err error) (Class, string) {
 		if strings.Contains(s.Message, "may not be more than") {
 			return Terminal, ReasonTooLarge
 		}
-		return Terminal, ReasonInvalid
+		// Policies without a reason of their own and webhooks without a code answer like this, too: rules may change while the object does not.
+		return Refused, ReasonInvalid
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "status unknown for quota"):
 		// A fresh ResourceQuota refuses everything until the quota controller has counted for the first time.
 		return Transient, ReasonTransient
