@@ -24,6 +24,7 @@
 //   - Of a copy that lacks nothing but some fields a dry run tells whether the provider's API server drops them. If so the user is
 //     told once, a note on the copy remembers it, and nothing is written for them until the object or the provider's version changes.
 //   - While the peer is not connected work is parked without polling, and resumes at once with the connection.
+//   - What is refused is tried again with growing pauses: rules change without anybody telling.
 //   - Failures are Events on the local object, at most one every five minutes for the same failure, metrics, and Problems.
 //   - All settings change at run time. Run returns only when everything it started has ended.
 package mirror
