@@ -124,13 +124,14 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 }
 
 // probe finds out what stands behind a name without the right to read it: a patch that only tests the owner and is a dry
-// run changes nothing, fails on objects of others, and answers with ours.
+// run changes nothing, does not apply to objects of others, and answers with ours. The provider's admission may refuse it, which
+// says nothing about whose the object is.
 func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
 	live, err := t.patch(ctx, c, testOwner(t.options().Home, t.options().Remote), client.DryRunAll)
 	switch {
 	case err == nil:
 		return live, nil
-	case apierrors.IsInvalid(err):
+	case testFailed(err):
 		return nil, errForeign
 	default:
 		return nil, t.failed("looking at", err)
@@ -166,7 +167,7 @@ func (t *task) blindRemove(ctx context.Context, l ledger) error {
 		t.state.sent(nil, l, t.options().Clock.Now())
 		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("its copy is still there: %w", err)
 	}
 	if t.decide(live).action != remove {
 		return nil
