@@ -80,6 +80,11 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 		if err := t.confirm(ctx); err != nil {
 			return err
 		}
+		if d.immutable {
+			if err := t.rehearse(ctx, c, d.why); err != nil {
+				return err
+			}
+		}
 		if err := t.delete(ctx, c, live); err != nil {
 			return err
 		}
