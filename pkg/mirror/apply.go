@@ -157,8 +157,8 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 		return err
 	}
 	var manager string
-	drifted := t.drifted()
-	if drifted {
+	news := t.news()
+	if news {
 		manager = t.meddler(ctx, c, d.changes)
 	}
 	answer, err := t.patch(ctx, c, t.stepsTo(d, live))
@@ -166,7 +166,7 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 	case err == nil:
 		t.remember(answer)
 		t.wrote(resultUpdated)
-		if drifted {
+		if news {
 			t.putBack(d.changes, manager)
 		}
 		if t.decide(answer).action != leave {

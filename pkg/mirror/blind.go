@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,12 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 		return err
 	}
 	exists := t.state.exists(t.remoteName, l)
+	news := exists && t.news()
+	var reverted []reflection.Change
+	var manager string
+	if news {
+		reverted, manager = t.unseenMeddler(ctx, c)
+	}
 	undone, err := t.overwrite(ctx, c, exists)
 	switch {
 	case err != nil:
@@ -55,8 +62,8 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 		t.enqueue(t.name) // The provider's admission undid it in the same request, of which no ledger tells.
 		return nil
 	}
-	if exists && t.drifted() {
-		t.putBack(nil, "")
+	if news {
+		t.putBack(reverted, manager)
 	}
 	t.state.sent(want, l, t.options().Clock.Now())
 	t.enqueueAfter(t.name, ledgerLate)
@@ -86,8 +93,8 @@ func (t *task) unseen(ctx context.Context, c client.WithWatch) (inStep bool, err
 	return true, nil
 }
 
-// overwrite makes the remote object the wanted one; undone tells that the answer shows another one. Whether it tries to change or to create it first depends on whether it
-// seems to exist.
+// overwrite makes the remote object the wanted one; undone tells that the answer shows another one. Whether it tries to change or
+// to create it first depends on whether it seems to exist.
 func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (undone bool, err error) {
 	if !exists {
 		err := t.create(ctx, c, false)
@@ -100,7 +107,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
-		return t.decide(answer).action != leave, nil
+		return t.tidy(ctx, c, answer)
 	case apierrors.IsNotFound(err) && exists:
 		return false, t.create(ctx, c, false)
 	case !apierrors.IsInvalid(err):
@@ -121,6 +128,19 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 		return false, fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
 	}
 	return false, t.act(ctx, c, d, live, false)
+}
+
+// tidy takes away the labels and annotations that went at home, and renews the record of those that are ours: which there are only
+// the answer to a write shows.
+func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Object) (undone bool, err error) {
+	d := t.decide(live)
+	if d.action == change && slices.ContainsFunc(d.changes, func(c reflection.Change) bool { return c.Path[0] == "metadata" }) {
+		if live, err = t.patch(ctx, c, t.stepsTo(d, live)); err != nil {
+			return false, t.failed("changing", err)
+		}
+		d = t.decide(live)
+	}
+	return d.action != leave, nil
 }
 
 // probe finds out what stands behind a name without the right to read it: a patch that only tests the owner and is a dry

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -135,4 +136,62 @@ func TestTestFailed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What controllers at the provider add to a Secret stays when it changes at home, and what goes at home goes there.
+func TestSecretsKeepTheProvidersLabels(t *testing.T) {
+	inBubble(t, func(w *world) {
+		object := secret("a", "1")
+		object.Labels = map[string]string{"ours/stays": "1", "ours/goes": "1"}
+		object.Annotations = map[string]string{"ours/goes": "1"}
+		w.local.put(object)
+		w.start()
+		edit(w.remote, at(object), func(s *corev1.Secret) {
+			s.Labels["theirs"] = "1"
+			s.Annotations["theirs"] = "1"
+		})
+		w.publish()
+		w.remote.took(false)
+		set(w, object, "2")
+		w.wrote("a change of content", "patch Secret/"+there+"/a")
+		w.publish()
+		w.stop() // The labels go while nobody watches.
+		edit(w.local, object, func(s *corev1.Secret) {
+			delete(s.Labels, "ours/goes")
+			s.Labels["ours/new"], s.Annotations = "1", nil
+		})
+		w.start()
+		w.publish()
+		w.wrote("labels that go", "patch Secret/"+there+"/a", "patch Secret/"+there+"/a")
+		found := w.remote.find(at(object))
+		delete(found.GetAnnotations(), offloadingv1beta1.ReflectedKeysAnnotation)
+		w.equal("labels", map[string]string{
+			"ours/stays": "1", "ours/new": "1", "theirs": "1", offloadingv1beta1.OriginLabel: home, offloadingv1beta1.DestinationLabel: provider,
+		}, found.GetLabels())
+		w.equal("annotations", map[string]string{"theirs": "1", corev1beta1.OriginUIDAnnotation: string(w.local.find(object).GetUID())}, found.GetAnnotations())
+		w.equal("content", "2", w.value(object))
+		w.pass(5 * time.Minute)
+		w.wrote("at rest")
+		w.equal("problems", []string(nil), reasons(w.engine))
+	})
+}
+
+// C5: who changed a Secret at the provider is told like with objects that can be read.
+func TestWhoChangedASecretIsTold(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(secret("a", "1"))
+		w.start()
+		w.publish()
+		edit(w.remote, at(secret("a", "")), func(s *corev1.Secret) {
+			s.Data = map[string][]byte{"key": []byte("theirs")}
+			s.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: FieldManager, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)},
+				{Manager: "their-operator", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`)},
+			}
+		})
+		w.publish()
+		w.pass(time.Minute)
+		w.equal("content", "1", w.value(secret("a", "")))
+		w.equal("told", []string{`Field data of demo-rome/a in cluster "milan" was changed by field manager "their-operator"; it was put back`}, w.events.said)
+	})
 }

@@ -143,11 +143,14 @@ func (s *state) mayWrite(what string, now time.Time) time.Duration {
 func (s *state) mayTell(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.revertedAt.IsZero() && now.Sub(s.revertedAt) < warnEvery {
-		return false
-	}
+	return s.revertedAt.IsZero() || now.Sub(s.revertedAt) >= warnEvery
+}
+
+// tells takes note that it is told.
+func (s *state) tells(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.revertedAt = now
-	return true
 }
 
 // settle takes note that the live object holds what is wanted.

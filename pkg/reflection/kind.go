@@ -136,7 +136,8 @@ func (k Kind) Local(home, name string) string {
 }
 
 // Differences lists all that must change in the live object so that it holds what is wanted, metadata included. Nothing to
-// change means that nothing has to be written. A nil live object stands for one that cannot be read.
+// change means that nothing has to be written. A nil live object stands for one that cannot be read; once its answer to these
+// changes is known, what differs still is asked for again.
 func (k Kind) Differences(live, wanted Object) []Change {
 	return append(metadataChanges(live, wanted), k.Changes(live, wanted)...)
 }
