@@ -46,6 +46,8 @@ type state struct {
 	broughtBack []time.Time
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
+	// kept is what stays of the remote object although it would not be made like that.
+	kept string
 	// dropped is what the provider does not keep, so that it is not written again.
 	dropped dropped
 	// warned is the last failure that was told.

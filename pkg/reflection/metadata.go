@@ -41,7 +41,7 @@ var homeAnnotations = []string{
 	"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
 	offloadingv1beta1.SkipReflectionAnnotation, offloadingv1beta1.AllowReflectionAnnotation,
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.DroppedFieldsAnnotation,
-	offloadingv1beta1.RefusedPartAnnotation,
+	offloadingv1beta1.RefusedPartAnnotation, offloadingv1beta1.GivenClassAnnotation,
 	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, corev1beta1.OriginUIDAnnotation,
 	offloadingv1beta1.TokenPodNameAnnotation, offloadingv1beta1.TokenPodUIDAnnotation, offloadingv1beta1.TokenExpirationAnnotation,
 	corev1beta1.OriginUIDAnnotation,

@@ -26,6 +26,7 @@ func serviceKind() Kind {
 		Changes:        serviceChanges,
 		MustRecreate:   serviceMustRecreate,
 		Relax:          serviceRelax,
+		Keep:           serviceKeep,
 	}
 }
 
@@ -35,6 +36,9 @@ func translateService(in Input) Result {
 		return Result{Skip: skip}
 	}
 	wanted := &corev1.Service{ObjectMeta: remoteMeta(in, local.Name), Spec: remoteServiceSpec(in, local)}
+	if class := wanted.Spec.LoadBalancerClass; class != nil {
+		giveClass(wanted, *class)
+	}
 	if skip := tooLarge(wanted, 0); skip != nil {
 		return Result{Skip: skip}
 	}
