@@ -81,7 +81,7 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 			return err
 		}
 		if d.immutable {
-			if err := t.rehearse(ctx, c, d.why); err != nil {
+			if err := t.rehearse(ctx, c, live, d.why); err != nil {
 				return err
 			}
 		}

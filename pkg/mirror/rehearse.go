@@ -16,11 +16,12 @@ import (
 
 // rehearse finds out, by a dry run, whether the provider takes the object that is to stand in for a live one which has to go first.
 // What it would not take leaves the live one where it is: an old copy is better than none. A part that the provider refuses is no
-// reason, if the object works without; it may be the live one that is in its way.
-func (t *task) rehearse(ctx context.Context, c client.WithWatch, why string) error {
+// reason, if the live one has to go without that part, too: it may be what is in its way.
+func (t *task) rehearse(ctx context.Context, c client.WithWatch, live reflection.Object, why string) error {
 	err := t.tryCreate(ctx, c, t.wanted)
 	if err != nil && t.kind().Relax != nil {
-		if relaxed, _ := t.kind().Relax(t.wanted, err.Error()); relaxed != nil {
+		relaxed, _ := t.kind().Relax(t.wanted, err.Error())
+		if relaxed != nil && decide(t.kind(), t.options().Home, t.options().Remote, relaxed, live).action == replace {
 			err = t.tryCreate(ctx, c, relaxed)
 		}
 	}
