@@ -134,10 +134,11 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 // the answer to a write shows.
 func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Object) (undone bool, err error) {
 	d := t.decide(live)
-	if d.action == change && slices.ContainsFunc(d.changes, func(c reflection.Change) bool { return c.Path[0] == "metadata" }) {
+	if d.action == change && slices.ContainsFunc(d.changes, reflection.ChangesKeys) {
 		if live, err = t.patch(ctx, c, t.stepsTo(d, live)); err != nil {
 			return false, t.failed("changing", err)
 		}
+		t.state.wrote(t.fingerprint, t.options().Clock.Now())
 		d = t.decide(live)
 	}
 	return d.action != leave, nil

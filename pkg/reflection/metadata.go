@@ -183,6 +183,11 @@ func unseenMetadataChanges(wanted Object) []Change {
 	return changes
 }
 
+// ChangesKeys tells whether a change is of which labels and annotations there are, or of the record of them, and not of a value.
+func ChangesKeys(c Change) bool {
+	return len(c.Path) == 3 && c.Path[0] == "metadata" && (c.Value == nil || c.Path[2] == offloadingv1beta1.ReflectedKeysAnnotation)
+}
+
 func mapChanges(field string, live, wanted map[string]string, stale map[string]bool) []Change {
 	var changes []Change
 	if len(live) == 0 && len(wanted) > 0 {
