@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -117,6 +118,8 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	switch {
 	case errors.Is(probeErr, errForeign):
 		return false, t.conflict()
+	case probeErr != nil && !testFailed(err) && reconcile.Classify(probeErr) == reconcile.Refused:
+		return false, t.failed("changing", err)
 	case probeErr != nil:
 		return false, probeErr
 	}
