@@ -48,6 +48,11 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	if err := t.guard(ctx, "the content"); err != nil {
 		return err
 	}
+	return t.blindWrite(ctx, c, want, l)
+}
+
+// blindWrite writes what the ledger does not show, and tells if that puts back what somebody changed.
+func (t *task) blindWrite(ctx context.Context, c client.WithWatch, want *entry, l ledger) error {
 	exists := t.state.exists(t.remoteName, l)
 	news := exists && t.news()
 	var reverted []reflection.Change
