@@ -80,6 +80,11 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 		if err := t.confirm(ctx); err != nil {
 			return err
 		}
+		if d.immutable {
+			if err := t.rehearse(ctx, c, live, d.why); err != nil {
+				return err
+			}
+		}
 		if err := t.delete(ctx, c, live); err != nil {
 			return err
 		}
@@ -152,8 +157,8 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 		return err
 	}
 	var manager string
-	drifted := t.drifted()
-	if drifted {
+	news := t.news()
+	if news {
 		manager = t.meddler(ctx, c, d.changes)
 	}
 	answer, err := t.patch(ctx, c, t.stepsTo(d, live))
@@ -161,7 +166,7 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 	case err == nil:
 		t.remember(answer)
 		t.wrote(resultUpdated)
-		if drifted {
+		if news {
 			t.putBack(d.changes, manager)
 		}
 		if t.decide(answer).action != leave {

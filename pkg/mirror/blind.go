@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -46,7 +48,18 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	if err := t.guard(ctx, "the content"); err != nil {
 		return err
 	}
+	return t.blindWrite(ctx, c, want, l)
+}
+
+// blindWrite writes what the ledger does not show, and tells if that puts back what somebody changed.
+func (t *task) blindWrite(ctx context.Context, c client.WithWatch, want *entry, l ledger) error {
 	exists := t.state.exists(t.remoteName, l)
+	news := exists && t.news()
+	var reverted []reflection.Change
+	var manager string
+	if news {
+		reverted, manager = t.unseenMeddler(ctx, c)
+	}
 	undone, err := t.overwrite(ctx, c, exists)
 	switch {
 	case err != nil:
@@ -55,8 +68,8 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 		t.enqueue(t.name) // The provider's admission undid it in the same request, of which no ledger tells.
 		return nil
 	}
-	if exists && t.drifted() {
-		t.putBack(nil, "")
+	if news {
+		t.putBack(reverted, manager)
 	}
 	t.state.sent(want, l, t.options().Clock.Now())
 	t.enqueueAfter(t.name, ledgerLate)
@@ -86,8 +99,8 @@ func (t *task) unseen(ctx context.Context, c client.WithWatch) (inStep bool, err
 	return true, nil
 }
 
-// overwrite makes the remote object the wanted one; undone tells that the answer shows another one. Whether it tries to change or to create it first depends on whether it
-// seems to exist.
+// overwrite makes the remote object the wanted one; undone tells that the answer shows another one. Whether it tries to change or
+// to create it first depends on whether it seems to exist.
 func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (undone bool, err error) {
 	if !exists {
 		err := t.create(ctx, c, false)
@@ -100,7 +113,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
-		return t.decide(answer).action != leave, nil
+		return t.tidy(ctx, c, answer)
 	case apierrors.IsNotFound(err) && exists:
 		return false, t.create(ctx, c, false)
 	case !apierrors.IsInvalid(err):
@@ -110,6 +123,8 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	switch {
 	case errors.Is(probeErr, errForeign):
 		return false, t.conflict()
+	case probeErr != nil && !testFailed(err) && reconcile.Classify(probeErr) == reconcile.Refused:
+		return false, t.failed("changing", err)
 	case probeErr != nil:
 		return false, probeErr
 	}
@@ -123,14 +138,29 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	return false, t.act(ctx, c, d, live, false)
 }
 
+// tidy takes away the labels and annotations that went at home, and renews the record of those that are ours: which there are only
+// the answer to a write shows.
+func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Object) (undone bool, err error) {
+	d := t.decide(live)
+	if d.action == change && slices.ContainsFunc(d.changes, reflection.ChangesKeys) {
+		if live, err = t.patch(ctx, c, t.stepsTo(d, live)); err != nil {
+			return false, t.failed("changing", err)
+		}
+		t.state.wrote(t.fingerprint, t.options().Clock.Now())
+		d = t.decide(live)
+	}
+	return d.action != leave, nil
+}
+
 // probe finds out what stands behind a name without the right to read it: a patch that only tests the owner and is a dry
-// run changes nothing, fails on objects of others, and answers with ours.
+// run changes nothing, does not apply to objects of others, and answers with ours. The provider's admission may refuse it, which
+// says nothing about whose the object is.
 func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
 	live, err := t.patch(ctx, c, testOwner(t.options().Home, t.options().Remote), client.DryRunAll)
 	switch {
 	case err == nil:
 		return live, nil
-	case apierrors.IsInvalid(err):
+	case testFailed(err):
 		return nil, errForeign
 	default:
 		return nil, t.failed("looking at", err)
@@ -166,7 +196,7 @@ func (t *task) blindRemove(ctx context.Context, l ledger) error {
 		t.state.sent(nil, l, t.options().Clock.Now())
 		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("its copy is still there: %w", err)
 	}
 	if t.decide(live).action != remove {
 		return nil

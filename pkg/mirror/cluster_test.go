@@ -175,7 +175,7 @@ func (c *cluster) find(o reflection.Object) reflection.Object {
 	return nil
 }
 
-// took returns the calls since the last time, without reads unless asked for.
+// took returns the calls since the last time, without reads and creations for trial unless asked for.
 func (c *cluster) took(reads bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *cluster) took(reads bool) []string {
 	}
 	return slices.DeleteFunc(calls, func(call string) bool {
 		verb, _, _ := strings.Cut(call, " ")
-		return verb == "get" || verb == "list" || verb == "watch"
+		return verb == "get" || verb == "list" || verb == "watch" || verb == "rehearse"
 	})
 }
 
@@ -330,11 +330,15 @@ func (c *cluster) feed(ctx context.Context, w watcher, kind string, options *cli
 	}
 }
 
-func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (c *cluster) Create(_ context.Context, o client.Object, opts ...client.CreateOption) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := keyOf(o)
-	if err := c.record("create", key); err != nil {
+	options := (&client.CreateOptions{}).ApplyOptions(opts)
+	key, verb := keyOf(o), "create"
+	if len(options.DryRun) > 0 {
+		verb = "rehearse"
+	}
+	if err := c.record(verb, key); err != nil {
 		return err
 	}
 	if c.objects[key] != nil {
@@ -349,8 +353,10 @@ func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateO
 			return err
 		}
 	}
-	into(c.store(key, o), o)
-	return c.done("create", key)
+	if verb == "create" {
+		into(c.store(key, o), o)
+	}
+	return c.done(verb, key)
 }
 
 func invalid(o client.Object, message string) error {

@@ -171,11 +171,17 @@ func (t *task) gone() {
 	}
 }
 
-// warn tells a failure where the user looks, unless it was told lately.
+// warn tells a failure where the user looks, unless it was told lately. Of an object that is gone at home it can only be that its
+// copy is not.
 func (p *pair) warn(name string, problem Problem) {
-	object := p.objects.get(name)
-	if object == nil || !p.state(name).mayWarn(problem.Reason, p.options().Clock.Now()) {
+	if name == "" || !p.state(name).mayWarn(problem.Reason, p.options().Clock.Now()) {
 		return
+	}
+	object, what := p.objects.get(name), "reflected to"
+	if object == nil {
+		object, what = p.kind().NewObject(), "removed from"
+		object.SetNamespace(p.namespace)
+		object.SetName(name)
 	}
 	reason := offloadingv1beta1.ReasonFailedReflection
 	if problem.Reason == offloadingv1beta1.ReasonNameConflict || problem.Reason == offloadingv1beta1.ReasonContended ||
@@ -183,5 +189,5 @@ func (p *pair) warn(name string, problem Problem) {
 		reason = problem.Reason
 	}
 	p.runner.engine.reporter.event(object, corev1.EventTypeWarning, reason,
-		fmt.Sprintf("Not reflected to cluster %q: %s", p.options().Remote, problem.Message))
+		fmt.Sprintf("Not %s cluster %q: %s", what, p.options().Remote, problem.Message))
 }

@@ -32,6 +32,8 @@ type decision struct {
 	action  action
 	changes []reflection.Change
 	why     string
+	// immutable says that it is to be replaced only because a field cannot be changed: it stands for the object that is there now.
+	immutable bool
 }
 
 // decide says what makes the live object the wanted one; nil stands for none on either side.
@@ -53,7 +55,7 @@ func decide(kind *reflection.Kind, home, remote string, wanted, live reflection.
 		return decision{action: replace, why: "its origin was replaced by another of the same name"}
 	}
 	if field := kind.Immutable(live, wanted); field != "" {
-		return decision{action: replace, why: fmt.Sprintf("field %s", field)}
+		return decision{action: replace, why: fmt.Sprintf("field %s", field), immutable: true}
 	}
 	changes := kind.Differences(live, wanted)
 	if len(changes) == 0 {

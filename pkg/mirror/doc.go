@@ -20,10 +20,12 @@
 //   - Where the configuration wants it, the status of a remote object that is in step comes back into that of the local one,
 //     at most twice a minute, and never over what somebody else at home writes there.
 //   - Same name with a new UID is a new object: the old remote one goes first.
+//   - What cannot be changed in place is replaced, once a dry run says that the provider takes the new one.
 //   - If somebody at the provider keeps undoing what is reflected, no more than two writes a minute are made.
 //   - Of a copy that lacks nothing but some fields a dry run tells whether the provider's API server drops them. If so the user is
 //     told once, a note on the copy remembers it, and nothing is written for them until the object or the provider's version changes.
 //   - While the peer is not connected work is parked without polling, and resumes at once with the connection.
+//   - What is refused is tried again with growing pauses: rules change without anybody telling.
 //   - Failures are Events on the local object, at most one every five minutes for the same failure, metrics, and Problems.
 //   - All settings change at run time. Run returns only when everything it started has ended.
 package mirror

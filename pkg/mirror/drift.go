@@ -25,6 +25,9 @@ func (t *task) drifted() bool {
 	return t.fingerprint != "" && t.state.settled(t.fingerprint)
 }
 
+// news tells whether that is to be told once it is put back, because it was not told lately.
+func (t *task) news() bool { return t.drifted() && t.state.mayTell(t.options().Clock.Now()) }
+
 // meddler reads who changed the first of the fields that are to be put back. It is asked before they are, because the answer
 // is gone afterwards; that it cannot be had keeps nobody from putting them back.
 func (t *task) meddler(ctx context.Context, c client.WithWatch, changes []reflection.Change) string {
@@ -37,11 +40,22 @@ func (t *task) meddler(ctx context.Context, c client.WithWatch, changes []reflec
 	return lastManager(live.GetManagedFields(), changes[0].Path)
 }
 
-// putBack tells that somebody's change at the provider was undone. No changes stand for content that cannot be read.
-func (t *task) putBack(changes []reflection.Change, manager string) {
-	if !t.state.mayTell(t.options().Clock.Now()) {
-		return
+// unseenMeddler is meddler for an object that can only be written, and tells which fields are to be put back: a dry run shows both.
+func (t *task) unseenMeddler(ctx context.Context, c client.WithWatch) (changes []reflection.Change, manager string) {
+	live, err := t.probe(ctx, c)
+	if err != nil {
+		return nil, ""
 	}
+	var field []string
+	if changes = t.decide(live).changes; len(changes) > 0 {
+		field = changes[0].Path
+	}
+	return changes, lastManager(live.GetManagedFields(), field)
+}
+
+// putBack tells that somebody's change at the provider was undone. No changes stand for content of which nobody knows.
+func (t *task) putBack(changes []reflection.Change, manager string) {
+	t.state.tells(t.options().Clock.Now())
 	what, by := "The content", "somebody"
 	if len(changes) > 0 {
 		what = "Field " + strings.Join(changes[0].Path, ".")

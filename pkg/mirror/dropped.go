@@ -26,6 +26,7 @@ type dropped struct {
 // compare decides what to do with the live object, without the fields that are known to be dropped. What is there stays wanted: an
 // API server that drops a field does not hold it.
 func (t *task) compare(live reflection.Object) decision {
+	t.keep(live)
 	d := t.decide(live)
 	if d.action != change || t.kind().WriteOnly() {
 		return d

@@ -84,7 +84,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 				w.start()
 				w.pass(10 * time.Minute)
 				w.equal("their object", before, w.remote.find(theirs))
-				w.equal("events", []string{"a Warning NameConflict", "a Warning NameConflict", "a Warning NameConflict"}, w.events.took())
+				w.equal("events", []string{"a Warning NameConflict", "a Warning NameConflict"}, w.events.took())
 				w.equal("problems", []string{"NameConflict"}, reasons(w.engine))
 				if calls := len(w.remote.took(false)); calls > 40 {
 					t.Errorf("%d calls in ten minutes", calls)

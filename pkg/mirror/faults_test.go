@@ -68,7 +68,8 @@ func TestRefusals(t *testing.T) {
 		heals  bool
 	}{
 		"a quota or a policy":      {status(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden", 11, true},
-		"an invalid object":        {status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "data: Invalid value"), "Invalid", 1, false},
+		"a policy without reason":  {status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'x' denied request: no"), "Invalid", 11, true},
+		"a webhook without code":   {status(http.StatusBadRequest, "", `admission webhook "x" denied the request: no`), "Invalid", 11, true},
 		"etcd's limit":             {status(http.StatusInternalServerError, "", "etcdserver: request is too large"), "TooLarge", 1, false},
 		"a server error":           {status(http.StatusInternalServerError, "", "boom"), "Retrying", 25, true},
 		"throttling":               {apierrors.NewTooManyRequests("slow down", 30), "Retrying", 21, true},
@@ -91,8 +92,8 @@ func TestRefusals(t *testing.T) {
 					if calls := len(w.remote.took(false)); calls > tc.calls+3 {
 						t.Errorf("%d calls in ten minutes", calls)
 					}
-					if events := len(w.events.took()); events < 1 || events > 3 {
-						t.Errorf("%d events in ten minutes", events)
+					if events := len(w.events.took()); events < 1 || events > 3 || events != len(w.events.saying(tc.err.Error())) {
+						t.Errorf("%d events in ten minutes: %q", events, w.events.said)
 					}
 					w.remote.mu.Lock()
 					w.remote.intercept = nil
@@ -100,7 +101,7 @@ func TestRefusals(t *testing.T) {
 					if !tc.heals {
 						set(w, object, "2")
 					}
-					w.pass(2 * time.Minute)
+					w.pass(3 * time.Minute)
 					if w.value(object) == "" {
 						t.Error("not healed")
 					}

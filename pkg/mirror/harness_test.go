@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,12 +86,27 @@ func (p *fakePeer) set(f func(*fakePeer)) {
 type recorder struct {
 	mu     sync.Mutex
 	events []string
+	// said are the messages.
+	said []string
 }
 
-func (r *recorder) Event(object runtime.Object, kind, reason, _ string) {
+func (r *recorder) Event(object runtime.Object, kind, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.said = append(r.said, message)
 	r.events = append(r.events, fmt.Sprintf("%s %s %s", object.(client.Object).GetName(), kind, reason))
+}
+
+// saying are the messages with these words since the beginning.
+func (r *recorder) saying(words string) (messages []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, message := range r.said {
+		if strings.Contains(message, words) {
+			messages = append(messages, message)
+		}
+	}
+	return messages
 }
 
 func (r *recorder) took() []string {

@@ -84,6 +84,9 @@ const (
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 60 * time.Second
+	// minRefused and maxRefused bound the wait after a refusal: rules change without anybody telling, and mostly late.
+	minRefused = time.Second
+	maxRefused = 2 * time.Minute
 	// namespaceFresh is how old a namespace's annotations may be when something new crosses.
 	namespaceFresh = time.Minute
 	// namespaceRefresh is how often they are read anyway.

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,8 +25,12 @@ func (t *task) relax(err error, live reflection.Object) bool {
 		return false
 	}
 	t.wanted = reflection.WithoutPart(relaxed, given)
+	words := err.Error()
 	t.state.mu.Lock()
-	t.state.refused = refusal{t.fingerprint, err.Error()}
+	if before := t.state.refused; before.fingerprint == t.fingerprint && !strings.Contains(before.words, words) {
+		words = before.words + "\n" + words
+	}
+	t.state.refused = refusal{t.fingerprint, words}
 	t.state.mu.Unlock()
 	if note := reflection.RefusedPartOf(t.wanted); live != nil && note != "" && note == reflection.RefusedPartOf(live) {
 		return true

@@ -116,3 +116,62 @@ func kindNamed(t *testing.T, name string) reflection.Kind {
 	}
 	return kind
 }
+
+// TestFamiliesThatTheProviderLacks covers D7: a Service of IPv6 alone crosses to a provider without, which is told once. One that is
+// there already, with IPv4, stays as it is, and is replaced once the provider has IPv6.
+func TestFamiliesThatTheProviderLacks(t *testing.T) {
+	const key = "Service/" + there + "/a"
+	v4, v6 := []corev1.IPFamily{corev1.IPv4Protocol}, []corev1.IPFamily{corev1.IPv6Protocol}
+	for name, before := range map[string][]corev1.IPFamily{"a new one": nil, "one that is there": v4} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				only := func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service")} }
+				object := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "a"}, Spec: corev1.ServiceSpec{IPFamilies: before}}
+				lacking := true
+				w.remote.admit = func(o reflection.Object) {
+					if s, is := o.(*corev1.Service); is && len(s.Spec.IPFamilies) == 0 {
+						s.Spec.IPFamilies = v4
+					}
+				}
+				w.remote.refuse = func(o reflection.Object) error {
+					if s, is := o.(*corev1.Service); !is || !lacking || s.Spec.IPFamilies[0] == corev1.IPv4Protocol {
+						return nil
+					}
+					return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), "a", field.ErrorList{
+						field.Invalid(field.NewPath("spec", "ipFamilies").Index(0), "IPv6", "not configured on this cluster")})
+				}
+				if before != nil {
+					w.local.put(object)
+					w.start(only)
+					w.stop()
+				}
+				object.Spec.IPFamilies = v6
+				object.UID = ""
+				w.local.put(object)
+				w.start(only)
+				w.pass(time.Minute)
+				live := w.remote.find(at(object))
+				if live == nil {
+					t.Fatal("it did not cross")
+				}
+				told := `Reflected to cluster "milan" in part, it has no addresses of family IPv6: `
+				w.equal("told", 1, len(w.events.saying(told)))
+				w.equal("events", []string{"a Warning " + offloadingv1beta1.ReasonPartiallyReflected}, w.events.took())
+				w.remote.took(true)
+				for range 2 {
+					w.stop()
+					w.start(only)
+					w.pass(time.Hour)
+					w.wrote("a restart asks in vain")
+					w.equal("version", live.GetResourceVersion(), w.remote.find(at(object)).GetResourceVersion())
+				}
+				w.equal("events of restarts", []string(nil), w.events.took())
+				lacking = false
+				w.stop()
+				w.start(only)
+				w.wrote("the provider has IPv6 now", "delete "+key, "create "+key)
+				w.equal("families", v6, w.remote.find(at(object)).(*corev1.Service).Spec.IPFamilies)
+			})
+		})
+	}
+}

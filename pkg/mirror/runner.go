@@ -42,7 +42,9 @@ type runner struct {
 	kind   reflection.Kind
 	// queue is there once the runner was started.
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	slots *slots.Slots
+	// refusals knows how long what was refused is left alone.
+	refusals workqueue.TypedRateLimiter[types.NamespacedName]
+	slots    *slots.Slots
 	// twin is what the remote objects are.
 	twin reflection.Twin
 	// children are the kinds whose parent is this one.
@@ -63,6 +65,7 @@ func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.Reflect
 		kind:     kind,
 		slots:    slots.New(int(config.NumWorkers)),
 		twin:     kind.RemoteKind(),
+		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minRefused, maxRefused),
 		config:   config,
 		pairs:    map[string]*pair{},
 		troubled: map[types.NamespacedName]Problem{},
@@ -163,7 +166,7 @@ func (r *runner) clear(namespace string) {
 	for key := range r.troubled {
 		if key.Namespace == namespace {
 			delete(r.troubled, key)
-			r.queue.Forget(key)
+			r.forgive(key)
 		}
 	}
 	for key := range r.parked {
@@ -221,7 +224,7 @@ func (r *runner) resume() {
 		p.recover()
 	}
 	for _, key := range keys {
-		r.queue.Forget(key)
+		r.forgive(key)
 		r.queue.Add(key)
 	}
 }
@@ -255,15 +258,23 @@ func (r *runner) handle(ctx context.Context, key types.NamespacedName) {
 	}
 	r.trouble(p, key, err)
 	result, retry := reconcile.Result(err)
-	switch {
-	case reconcile.Classify(err) == reconcile.Terminal:
-		r.queue.Forget(key)
+	switch class := reconcile.Classify(err); {
+	case class == reconcile.Terminal:
+		r.forgive(key)
+	case class == reconcile.Refused:
+		r.queue.AddAfter(key, r.refusals.When(key))
 	case retry != nil:
 		r.queue.AddRateLimited(key)
 	default:
-		r.queue.Forget(key)
+		r.forgive(key)
 		r.queue.AddAfter(key, result.RequeueAfter)
 	}
+}
+
+// forgive has the next failure of an object waited for as for the first.
+func (r *runner) forgive(key types.NamespacedName) {
+	r.queue.Forget(key)
+	r.refusals.Forget(key)
 }
 
 // park puts an object aside until the connection is back; if it came back meanwhile nobody would say so again.
@@ -271,7 +282,7 @@ func (r *runner) park(key types.NamespacedName) {
 	r.mu.Lock()
 	r.parked[key] = true
 	r.mu.Unlock()
-	r.queue.Forget(key)
+	r.forgive(key)
 	if connected, _ := r.engine.options.Peer.State(); connected {
 		r.queue.AddRateLimited(key)
 	}
@@ -282,7 +293,7 @@ func (r *runner) settle(key types.NamespacedName) {
 	delete(r.troubled, key)
 	delete(r.parked, key)
 	r.mu.Unlock()
-	r.queue.Forget(key)
+	r.forgive(key)
 }
 
 // surveyed settles a namespace, unless its view was given up meanwhile: what overLimit told must not be taken back.
@@ -293,7 +304,7 @@ func (r *runner) surveyed(p *pair, key types.NamespacedName) {
 	}
 	delete(r.parked, key)
 	r.mu.Unlock()
-	r.queue.Forget(key)
+	r.forgive(key)
 }
 
 // trouble records a failure and tells it where the user looks.

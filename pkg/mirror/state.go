@@ -46,6 +46,8 @@ type state struct {
 	broughtBack []time.Time
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
+	// kept is what stays of the remote object although it would not be made like that.
+	kept string
 	// dropped is what the provider does not keep, so that it is not written again.
 	dropped dropped
 	// warned is the last failure that was told.
@@ -143,11 +145,14 @@ func (s *state) mayWrite(what string, now time.Time) time.Duration {
 func (s *state) mayTell(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.revertedAt.IsZero() && now.Sub(s.revertedAt) < warnEvery {
-		return false
-	}
+	return s.revertedAt.IsZero() || now.Sub(s.revertedAt) >= warnEvery
+}
+
+// tells takes note that it is told.
+func (s *state) tells(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.revertedAt = now
-	return true
 }
 
 // settle takes note that the live object holds what is wanted.

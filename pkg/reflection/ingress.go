@@ -32,6 +32,7 @@ func ingressKind() Kind {
 		NewList:        func() ObjectList { return &networkingv1.IngressList{} },
 		Translate:      translateIngress,
 		Changes:        ingressChanges,
+		MustRecreate:   ingressMustRecreate,
 		Back:           ingressBack,
 		BackField:      []string{"status", "loadBalancer", "ingress"},
 	}
@@ -66,6 +67,7 @@ func translateIngress(in Input) Result {
 	}
 	if class := in.Provider.IngressClass; class != "" {
 		wanted.Spec.IngressClassName = &class
+		giveClass(wanted, class)
 	}
 	if skip := tooLarge(wanted, 0); skip != nil {
 		return Result{Skip: skip}
@@ -89,6 +91,16 @@ func ingressChanges(liveObject, wantedObject Object) []Change {
 	c.field("tls", orEmpty(live.TLS), orEmpty(wanted.TLS))
 	c.field("rules", orEmpty(live.Rules), orEmpty(wanted.Rules))
 	return c.changes
+}
+
+// ingressMustRecreate has an Ingress made anew whose class is no longer offered: API servers give Ingresses the provider's default
+// class only when they are made.
+func ingressMustRecreate(liveObject, wantedObject Object) string {
+	live, wanted := liveObject.(*networkingv1.Ingress), wantedObject.(*networkingv1.Ingress)
+	if wanted.Spec.IngressClassName == nil && classGiven(live, live.Spec.IngressClassName) {
+		return "spec.ingressClassName"
+	}
+	return ""
 }
 
 // ingressBack takes the addresses of the remote load balancer into the status of the local object; nil means that they are

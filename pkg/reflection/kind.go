@@ -68,6 +68,9 @@ type Kind struct {
 	// means that it does not. What is given up is said for people, of the same part in the same words, which are noted on the remote object.
 	// Nil means that every part is needed.
 	Relax func(wanted Object, refusal string) (relaxed Object, given string)
+	// Keep says what of a live object stays although it would not be made like this any more: to change it would take more away than
+	// it is worth. kept is the wanted object with that, noted on it; a nil one means that nothing stays. Nil means that nothing ever does.
+	Keep func(live, wanted Object) (kept Object, what string)
 	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
 	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.
 	Back func(local, live Object) Object
@@ -136,7 +139,8 @@ func (k Kind) Local(home, name string) string {
 }
 
 // Differences lists all that must change in the live object so that it holds what is wanted, metadata included. Nothing to
-// change means that nothing has to be written. A nil live object stands for one that cannot be read.
+// change means that nothing has to be written. A nil live object stands for one that cannot be read; once its answer to these
+// changes is known, what differs still is asked for again.
 func (k Kind) Differences(live, wanted Object) []Change {
 	return append(metadataChanges(live, wanted), k.Changes(live, wanted)...)
 }

@@ -3,6 +3,7 @@ package reflection
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,21 +250,32 @@ func TestLabelsThatVanishAtHomeGo(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsWrittenWhole(t *testing.T) {
-	for _, name := range []string{"configmap", "secret"} {
-		kind, _ := Lookup(name)
-		o := kind.NewObject()
-		wanted := kind.Translate(input(o)).Apply
-		var paths []string
-		for _, c := range kind.Differences(nil, wanted) {
-			paths = append(paths, strings.Join(c.Path, "."))
-		}
-		want := []string{"metadata.labels", "metadata.annotations", "data", "binaryData", "immutable"}
-		if kind.Name == "secret" {
-			want = []string{"metadata.labels", "metadata.annotations", "data", "immutable", "type"}
-		}
-		if diff := cmp.Diff(want, paths); diff != "" {
-			t.Errorf("%s: %s", kind.Name, diff)
-		}
+	few := []string{"metadata.labels.offloading.liqo.io/destination", "metadata.labels.offloading.liqo.io/origin", "metadata.annotations.liqo.io/origin-uid"}
+	many := map[string]string{}
+	for i := range maxKeys {
+		many[fmt.Sprint("key-", i)] = ""
+	}
+	for name, tc := range map[string]struct {
+		kind   string
+		labels map[string]string
+		want   []string
+	}{
+		"a ConfigMap":             {"configmap", nil, append(slices.Clip(few), "data", "binaryData", "immutable")},
+		"a Secret":                {"secret", nil, append(slices.Clip(few), "data", "immutable", "type")},
+		"a Secret without record": {"secret", many, []string{"metadata.labels", "metadata.annotations", "data", "immutable", "type"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, _ := Lookup(tc.kind)
+			o := kind.NewObject()
+			o.SetLabels(tc.labels)
+			var paths []string
+			for _, c := range kind.Differences(nil, kind.Translate(input(o)).Apply) {
+				paths = append(paths, strings.Join(c.Path, "."))
+			}
+			if diff := cmp.Diff(tc.want, paths); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -41,8 +41,8 @@ var homeAnnotations = []string{
 	"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
 	offloadingv1beta1.SkipReflectionAnnotation, offloadingv1beta1.AllowReflectionAnnotation,
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.DroppedFieldsAnnotation,
-	offloadingv1beta1.RefusedPartAnnotation,
-	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation, corev1beta1.OriginUIDAnnotation,
+	offloadingv1beta1.RefusedPartAnnotation, offloadingv1beta1.GivenClassAnnotation,
+	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation,
 	offloadingv1beta1.TokenPodNameAnnotation, offloadingv1beta1.TokenPodUIDAnnotation, offloadingv1beta1.TokenExpirationAnnotation,
 	corev1beta1.OriginUIDAnnotation,
 }
@@ -148,14 +148,10 @@ func recorded(object metav1.Object) map[string]bool {
 	return marks
 }
 
-// metadataChanges lists the labels and annotations that have to change. Those that somebody at the provider added stay,
-// unless the live object cannot be read.
+// metadataChanges lists the labels and annotations that have to change. Those that somebody at the provider added stay.
 func metadataChanges(live, wanted Object) []Change {
 	if live == nil {
-		return []Change{
-			{Path: []string{"metadata", "labels"}, Value: wanted.GetLabels()},
-			{Path: []string{"metadata", "annotations"}, Value: wanted.GetAnnotations()},
-		}
+		return unseenMetadataChanges(wanted)
 	}
 	stale := recorded(live)
 	for key := range recorded(wanted) {
@@ -163,6 +159,33 @@ func metadataChanges(live, wanted Object) []Change {
 	}
 	changes := mapChanges("labels", live.GetLabels(), wanted.GetLabels(), stale)
 	return append(changes, mapChanges("annotations", live.GetAnnotations(), wanted.GetAnnotations(), stale)...)
+}
+
+// unseenMetadataChanges lists the labels and annotations of an object that cannot be read, but for the record of them: as long as
+// that is the old one it tells which have to go. Without a record nobody could tell those from others, and all are ours.
+func unseenMetadataChanges(wanted Object) []Change {
+	labels, annotations := wanted.GetLabels(), wanted.GetAnnotations()
+	if _, kept := annotations[offloadingv1beta1.ReflectedKeysAnnotation]; !kept {
+		return []Change{
+			{Path: []string{"metadata", "labels"}, Value: labels},
+			{Path: []string{"metadata", "annotations"}, Value: annotations},
+		}
+	}
+	var changes []Change
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		changes = append(changes, Change{Path: []string{"metadata", "labels", key}, Value: labels[key]})
+	}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if key != offloadingv1beta1.ReflectedKeysAnnotation {
+			changes = append(changes, Change{Path: []string{"metadata", "annotations", key}, Value: annotations[key]})
+		}
+	}
+	return changes
+}
+
+// ChangesKeys tells whether a change is of which labels and annotations there are, or of the record of them, and not of a value.
+func ChangesKeys(c Change) bool {
+	return len(c.Path) == 3 && c.Path[0] == "metadata" && (c.Value == nil || c.Path[2] == offloadingv1beta1.ReflectedKeysAnnotation)
 }
 
 func mapChanges(field string, live, wanted map[string]string, stale map[string]bool) []Change {

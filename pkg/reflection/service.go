@@ -2,7 +2,6 @@ package reflection
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +25,7 @@ func serviceKind() Kind {
 		Changes:        serviceChanges,
 		MustRecreate:   serviceMustRecreate,
 		Relax:          serviceRelax,
+		Keep:           serviceKeep,
 	}
 }
 
@@ -35,6 +35,9 @@ func translateService(in Input) Result {
 		return Result{Skip: skip}
 	}
 	wanted := &corev1.Service{ObjectMeta: remoteMeta(in, local.Name), Spec: remoteServiceSpec(in, local)}
+	if class := wanted.Spec.LoadBalancerClass; class != nil {
+		giveClass(wanted, *class)
+	}
 	if skip := tooLarge(wanted, 0); skip != nil {
 		return Result{Skip: skip}
 	}
@@ -55,7 +58,7 @@ func whyServiceStays(in Input, local *corev1.Service) *Skip {
 }
 
 // remoteServiceSpec names each field that travels, so that one which Kubernetes adds stays at home until somebody looked
-// at it. Left to the provider are all addresses and ports that a cluster allocates, and the order of IP families. External
+// at it. Left to the provider are all addresses and ports that a cluster allocates, and the IP families, unless it is IPv6 alone. External
 // addresses never travel: they would draw traffic of the provider's nodes.
 func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 	spec := local.Spec
@@ -69,6 +72,7 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 		InternalTrafficPolicy:         spec.InternalTrafficPolicy,
 		TrafficDistribution:           spec.TrafficDistribution,
 		IPFamilyPolicy:                remoteFamilyPolicy(spec.IPFamilyPolicy),
+		IPFamilies:                    remoteFamilies(spec),
 		AllocateLoadBalancerNodePorts: spec.AllocateLoadBalancerNodePorts,
 		LoadBalancerSourceRanges:      spec.LoadBalancerSourceRanges,
 		PublishNotReadyAddresses:      spec.PublishNotReadyAddresses,
@@ -124,7 +128,7 @@ func isHeadless(spec corev1.ServiceSpec) bool {
 }
 
 // serviceMustRecreate names what an API server never changes: whether a Service has a cluster IP, unless it becomes an
-// ExternalName or was one, and the class of a load balancer. A class that the provider chose where none is wanted stays.
+// ExternalName or was one, its first IP family, and the class of a load balancer. A class that the provider chose where none is wanted stays.
 func serviceMustRecreate(liveObject, wantedObject Object) string {
 	live, wanted := liveObject.(*corev1.Service).Spec, wantedObject.(*corev1.Service).Spec
 	liveType, wantedType := serviceType(live), serviceType(wanted)
@@ -132,30 +136,12 @@ func serviceMustRecreate(liveObject, wantedObject Object) string {
 	switch {
 	case !named && isHeadless(live) != isHeadless(wanted):
 		return "spec.clusterIP"
+	case !named && len(wanted.IPFamilies) > 0 && len(live.IPFamilies) > 0 && live.IPFamilies[0] != wanted.IPFamilies[0]:
+		return "spec.ipFamilies"
 	case liveType == corev1.ServiceTypeLoadBalancer && wantedType == liveType && wanted.LoadBalancerClass != nil &&
 		(live.LoadBalancerClass == nil || *live.LoadBalancerClass != *wanted.LoadBalancerClass):
 		return "spec.loadBalancerClass"
 	default:
 		return ""
 	}
-}
-
-// serviceRelax leaves node ports that were forced upon the provider to it, if it cannot open them: they may be taken there,
-// or outside of its range.
-func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
-	wanted := wantedObject.(*corev1.Service)
-	var forced []string
-	for i := range wanted.Spec.Ports {
-		if port := wanted.Spec.Ports[i].NodePort; port != 0 {
-			forced = append(forced, fmt.Sprint(port))
-		}
-	}
-	if len(forced) == 0 || !strings.Contains(refusal, ".nodePort: ") {
-		return nil, ""
-	}
-	without := wanted.DeepCopy()
-	for i := range without.Spec.Ports {
-		without.Spec.Ports[i].NodePort = 0
-	}
-	return without, fmt.Sprintf("its node ports are not those of this cluster (%s)", NoteFor(forced))
 }

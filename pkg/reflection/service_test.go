@@ -3,6 +3,7 @@ package reflection
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,8 +26,8 @@ var classified = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.ServiceSpec](): {
 		copied: "selector type sessionAffinity sessionAffinityConfig externalName externalTrafficPolicy internalTrafficPolicy " +
 			"trafficDistribution allocateLoadBalancerNodePorts loadBalancerSourceRanges publishNotReadyAddresses",
-		mapped: "ports clusterIP ipFamilyPolicy loadBalancerClass",
-		local:  "clusterIPs externalIPs loadBalancerIP healthCheckNodePort ipFamilies",
+		mapped: "ports clusterIP ipFamilyPolicy ipFamilies loadBalancerClass",
+		local:  "clusterIPs externalIPs loadBalancerIP healthCheckNodePort",
 	},
 	reflect.TypeFor[corev1.ServicePort]():           {copied: "name protocol appProtocol port targetPort", mapped: "nodePort"},
 	reflect.TypeFor[corev1.SessionAffinityConfig](): {copied: "clientIP"},
@@ -152,6 +153,16 @@ func TestServiceChanges(t *testing.T) {
 			live: spec{IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack)}, wanted: spec{IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack)},
 			want: []Change{change("ipFamilyPolicy", corev1.IPFamilyPolicyPreferDualStack)},
 		},
+		"IPv6 alone, after ExternalName": {
+			live: spec{Type: external, ExternalName: "a.b"}, wanted: spec{IPFamilies: []corev1.IPFamily{"IPv6"}},
+			want: []Change{change("type", corev1.ServiceTypeClusterIP), change("externalName", nil), change("ipFamilies", []corev1.IPFamily{"IPv6"})},
+		},
+		"IPv6 alone, where there was IPv4": {
+			live: spec{IPFamilies: []corev1.IPFamily{"IPv4"}}, wanted: spec{IPFamilies: []corev1.IPFamily{"IPv6"}},
+			want: []Change{change("ipFamilies", []corev1.IPFamily{"IPv6"})}, immutable: "spec.ipFamilies",
+		},
+		"IPv6 alone, as it is":        {live: spec{IPFamilies: []corev1.IPFamily{"IPv6"}}, wanted: spec{IPFamilies: []corev1.IPFamily{"IPv6"}}},
+		"the provider's own families": {live: spec{IPFamilies: []corev1.IPFamily{"IPv6", "IPv4"}}, wanted: spec{}},
 		"everything else": {
 			live: spec{Type: lb}, wanted: spec{
 				Type: lb, LoadBalancerSourceRanges: []string{"1.0.0.0/8"}, AllocateLoadBalancerNodePorts: ptr.To(false), PublishNotReadyAddresses: true,
@@ -192,7 +203,8 @@ func drawService(t *rapid.T, label string) *corev1.Service {
 		HealthCheckNodePort: rapid.Int32Range(0, 2).Draw(t, label+" health"),
 	}
 	if flag("extras") {
-		spec.ClusterIPs, spec.ExternalIPs, spec.IPFamilies = []string{spec.ClusterIP}, []string{"1.2.3.4"}, []corev1.IPFamily{"IPv6"}
+		spec.ClusterIPs, spec.ExternalIPs = []string{spec.ClusterIP}, []string{"1.2.3.4"}
+		spec.IPFamilies = rapid.SampledFrom([][]corev1.IPFamily{{"IPv6"}, {"IPv4"}, {"IPv6", "IPv4"}, {"IPv4", "IPv6"}}).Draw(t, label+" families")
 		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicy(pick("policy", "SingleStack", "PreferDualStack", "RequireDualStack")))
 		spec.LoadBalancerClass, spec.AllocateLoadBalancerNodePorts = ptr.To(pick("class", "a", "b")), ptr.To(flag("allocate"))
 		spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicy(pick("internal", "Cluster", "Local")))
@@ -238,7 +250,7 @@ func TestServicesLeaveAllocationsToTheProvider(t *testing.T) {
 // leftToProvider fails on fields that the provider decides.
 func leftToProvider(t interface{ Fatalf(string, ...any) }, spec corev1.ServiceSpec, forced bool) {
 	if spec.ClusterIP != "" && spec.ClusterIP != corev1.ClusterIPNone || spec.LoadBalancerIP != "" || spec.HealthCheckNodePort != 0 ||
-		len(spec.ClusterIPs)+len(spec.ExternalIPs)+len(spec.IPFamilies) > 0 {
+		len(spec.ClusterIPs)+len(spec.ExternalIPs) > 0 || len(spec.IPFamilies) > 0 && !slices.Equal(spec.IPFamilies, []corev1.IPFamily{"IPv6"}) {
 		t.Fatalf("fields of the provider: %+v", spec)
 	}
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
@@ -354,6 +366,34 @@ func TestServiceRelax(t *testing.T) {
 					t.Errorf("the words %q do not name the port", given)
 				}
 				leftToProvider(t, relaxed.(*corev1.Service).Spec, false)
+			}
+		})
+	}
+}
+
+// IP families cross where their Service has IPv6 alone, and are given up where the provider has none.
+func TestServiceFamilies(t *testing.T) {
+	type families = []corev1.IPFamily
+	single, prefer := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack
+	for name, tc := range map[string]struct {
+		spec corev1.ServiceSpec
+		want families
+	}{
+		"IPv6 alone":           {corev1.ServiceSpec{IPFamilies: families{"IPv6"}, IPFamilyPolicy: &single}, families{"IPv6"}},
+		"IPv6 alone, headless": {corev1.ServiceSpec{IPFamilies: families{"IPv6"}, IPFamilyPolicy: &single, ClusterIP: "None"}, families{"IPv6"}},
+		"IPv6 for want of two": {corev1.ServiceSpec{IPFamilies: families{"IPv6"}, IPFamilyPolicy: &prefer}, nil},
+		"IPv4 alone":           {corev1.ServiceSpec{IPFamilies: families{"IPv4"}, IPFamilyPolicy: &single}, nil},
+		"both":                 {corev1.ServiceSpec{IPFamilies: families{"IPv6", "IPv4"}, IPFamilyPolicy: &prefer}, nil},
+		"an ExternalName":      {corev1.ServiceSpec{IPFamilies: families{"IPv6"}, Type: corev1.ServiceTypeExternalName, ExternalName: "a.b"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := translateService(input(serviceOf(tc.spec))).Apply.(*corev1.Service)
+			if diff := cmp.Diff(tc.want, wanted.Spec.IPFamilies); diff != "" {
+				t.Error(diff)
+			}
+			relaxed, given := serviceRelax(wanted, `Service "a" is invalid: spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
+			if (relaxed != nil) != (tc.want != nil) || tc.want != nil && (given != "it has no addresses of family IPv6" || relaxed.(*corev1.Service).Spec.IPFamilies != nil) {
+				t.Errorf("relaxed %v, %q", relaxed, given)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package reflection
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -46,6 +48,9 @@ func serviceChanges(liveObject, wantedObject Object) []Change {
 	c.field("trafficDistribution", orMissing(live.TrafficDistribution), orMissing(wanted.TrafficDistribution))
 	if wanted.IPFamilyPolicy != nil && serviceType(wanted) != corev1.ServiceTypeExternalName {
 		c.field("ipFamilyPolicy", orMissing(live.IPFamilyPolicy), *wanted.IPFamilyPolicy)
+	}
+	if len(wanted.IPFamilies) > 0 && !slices.Contains(live.IPFamilies, wanted.IPFamilies[0]) {
+		c.field("ipFamilies", nil, wanted.IPFamilies)
 	}
 	c.field("publishNotReadyAddresses", live.PublishNotReadyAddresses, wanted.PublishNotReadyAddresses)
 	return c.changes

@@ -3,6 +3,7 @@ package reflection
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,6 +152,7 @@ func toldFor(in Input) map[string]bool {
 		told["spec.ports.*.nodePort"] = service.Annotations[offloadingv1beta1.ForceRemoteNodePortAnnotation] == "true"
 		told["spec.loadBalancerClass"] = in.Provider.LoadBalancerClass != ""
 		told["spec.clusterIP"] = isHeadless(service.Spec)
+		told["spec.ipFamilies"] = slices.Equal(service.Spec.IPFamilies, []corev1.IPFamily{corev1.IPv6Protocol})
 	}
 	if _, is := in.Local.(*networkingv1.Ingress); is {
 		told["spec.ingressClassName"] = in.Provider.IngressClass != ""

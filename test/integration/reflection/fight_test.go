@@ -155,11 +155,7 @@ func fightingController(w *world, s specimen) {
 			rounds.Add(1)
 		}
 	}, 50*time.Millisecond)
-	if w.kind.WriteOnly() {
-		w.told(offloadingv1beta1.ReasonRemoteChangeReverted, "The content") // Who it was cannot be read.
-	} else {
-		w.told(offloadingv1beta1.ReasonRemoteChangeReverted, fmt.Sprintf("changed by field manager %q", manager))
-	}
+	w.told(offloadingv1beta1.ReasonRemoteChangeReverted, fmt.Sprintf("changed by field manager %q", manager))
 	w.told(offloadingv1beta1.ReasonContended)
 	w.problem("fought-over", offloadingv1beta1.ReasonContended)
 	writes := w.writes(start, "fought-over")

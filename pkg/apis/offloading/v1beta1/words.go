@@ -70,6 +70,9 @@ const (
 	DroppedFieldsAnnotation = "offloading.liqo.io/dropped-fields"
 	// RefusedPartAnnotation on a reflected object says which part of it the provider refused, so that its user is told once.
 	RefusedPartAnnotation = "offloading.liqo.io/refused-part"
+	// GivenClassAnnotation on a reflected Ingress or Service is the class that it got because the provider offered it, to be told from
+	// one that the provider chose.
+	GivenClassAnnotation = "offloading.liqo.io/given-class"
 	// SecretLedgerOmittedAnnotation on a ConfigMap SecretLedger is how many Secrets did not fit into it.
 	SecretLedgerOmittedAnnotation = "offloading.liqo.io/secret-ledger-omitted"
 	// SkippedNamespacesAnnotation on a NamespaceMap of this cluster changes whenever one of its namespaces gets or loses

@@ -1,0 +1,50 @@
+package reflection
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// remoteFamilies are the IP families that a Service has to have at the provider. Where it has IPv6 alone its endpoints have no others,
+// and a Service of IPv4 would reach none of them; API servers give IPv4 to whoever asks for nothing, as long as they have it. With two
+// families which one comes first is the provider's to choose.
+func remoteFamilies(spec corev1.ServiceSpec) []corev1.IPFamily {
+	if len(spec.IPFamilies) != 1 || spec.IPFamilies[0] != corev1.IPv6Protocol || serviceType(spec) == corev1.ServiceTypeExternalName ||
+		spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+		return nil
+	}
+	return []corev1.IPFamily{corev1.IPv6Protocol}
+}
+
+// serviceRelax leaves to the provider what it cannot give: node ports that were forced upon it and that are taken there, or outside of
+// its range, and an IP family that it does not have.
+func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
+	without := wantedObject.DeepCopyObject().(*corev1.Service)
+	var parts []string
+	if forced := forcedPorts(without); len(forced) > 0 && strings.Contains(refusal, ".nodePort: ") {
+		parts = append(parts, fmt.Sprintf("its node ports are not those of this cluster (%s)", NoteFor(forced)))
+		for i := range without.Spec.Ports {
+			without.Spec.Ports[i].NodePort = 0
+		}
+	}
+	if len(without.Spec.IPFamilies) > 0 && strings.Contains(refusal, ".ipFamilies") {
+		parts = append(parts, fmt.Sprintf("it has no addresses of family %s", without.Spec.IPFamilies[0]))
+		without.Spec.IPFamilies = nil
+	}
+	if len(parts) == 0 {
+		return nil, ""
+	}
+	return without, strings.Join(parts, ", ")
+}
+
+// forcedPorts are the node ports that a wanted Service names.
+func forcedPorts(wanted *corev1.Service) (forced []string) {
+	for i := range wanted.Spec.Ports {
+		if port := wanted.Spec.Ports[i].NodePort; port != 0 {
+			forced = append(forced, fmt.Sprint(port))
+		}
+	}
+	return forced
+}
