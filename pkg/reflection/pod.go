@@ -47,11 +47,12 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	if refusal != nil {
 		return nil, refusal
 	}
-	spec := copiedSpec(local.Spec.DeepCopy())
+	spec, crossing := copiedSpec(local.Spec.DeepCopy()), crossingLabels(local, in)
+	spec.TopologySpreadConstraints = spelledConstraints(spec.TopologySpreadConstraints, crossing)
 	mode.apply(&spec, local, in)
 	renameClaims(&spec, in.Claims)
 	applyPatch(&spec, in.Patch)
-	if refusal := applyAntiAffinity(&spec, local); refusal != nil {
+	if refusal := applyAntiAffinity(&spec, local, crossing); refusal != nil {
 		return nil, refusal
 	}
 	spec.RuntimeClassName = remoteRuntimeClass(local, in.Patch)
@@ -79,13 +80,24 @@ func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	}
 }
 
-// podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
-func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+// notReflected is what stays at home of a pod.
+func (in *PodInput) notReflected() NotReflected {
 	not := in.NotReflected
 	if in.Patch != nil {
 		not.Labels = slices.Concat(not.Labels, in.Patch.LabelsNotReflected)
 		not.Annotations = slices.Concat(not.Annotations, in.Patch.AnnotationsNotReflected)
 	}
+	return not
+}
+
+// crossingLabels are the pod's own labels that the remote pod has, too.
+func crossingLabels(local *corev1.Pod, in PodInput) map[string]string {
+	return without(local.Labels, in.notReflected().Labels, ownershipLabels)
+}
+
+// podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
+func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+	not := in.notReflected()
 	meta := metav1.ObjectMeta{
 		Name: local.Name, Namespace: in.Namespace,
 		Labels: RemoteLabels(local, in.Home, in.Remote, not), Annotations: RemoteAnnotations(local, not),
