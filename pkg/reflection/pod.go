@@ -121,8 +121,8 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 	return nil
 }
 
-// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
-// tolerations that were added. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline,
+// tolerations that were added and how long they last. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
 // a running pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
@@ -136,16 +136,32 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
 	}
-	tolerations := slices.Clone(have.Tolerations)
-	for _, t := range want.Tolerations {
-		if !slices.ContainsFunc(tolerations, func(has corev1.Toleration) bool { return apiequality.Semantic.DeepEqual(has, t) }) {
-			tolerations = append(tolerations, t)
-		}
-	}
-	if len(tolerations) != len(have.Tolerations) {
+	if tolerations := withTolerations(have.Tolerations, want.Tolerations); !apiequality.Semantic.DeepEqual(tolerations, have.Tolerations) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "tolerations"}, Value: tolerations})
 	}
 	return changes
+}
+
+// withTolerations returns the live tolerations and those that were added. Of one that is there, only how long it lasts may change.
+func withTolerations(live, wanted []corev1.Toleration) []corev1.Toleration {
+	live = slices.Clone(live)
+	for i := range wanted {
+		t := &wanted[i]
+		alike := func(has corev1.Toleration) bool { return has.MatchToleration(t) }
+		same := func(has corev1.Toleration) bool { return apiequality.Semantic.DeepEqual(has, *t) }
+		lone := slices.IndexFunc(wanted, alike) == i && !slices.ContainsFunc(wanted[i+1:], alike)
+		switch {
+		case !slices.ContainsFunc(live, alike), !lone && !slices.ContainsFunc(live, same):
+			live = append(live, *t)
+		case lone:
+			for j := range live {
+				if alike(live[j]) {
+					live[j].TolerationSeconds = t.TolerationSeconds
+				}
+			}
+		}
+	}
+	return live
 }
 
 // withImages returns the live containers with the wanted images, and whether any differs.
