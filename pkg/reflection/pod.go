@@ -28,6 +28,8 @@ type PodInput struct {
 	API HomeAPI
 	// Claims are the names at the provider of the claims that the pod uses; one that is not listed has the same name there.
 	Claims map[string]string
+	// Runs says that the pod was sent to the provider before, so that what matters to its making only is settled.
+	Runs bool
 }
 
 // Refusal says why an object does not cross.
@@ -38,29 +40,35 @@ type Refusal struct {
 	Message string
 }
 
-// ShadowPod returns the ShadowPod of a local pod, or why the pod cannot be offloaded. The pod is not changed.
+// ShadowPod returns the ShadowPod of a local pod, or why the pod cannot be offloaded. Of one that runs it returns both: what is
+// refused of it does not hold up what may change of it. The pod is not changed.
 func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *Refusal) {
+	var refusals []*Refusal
 	if why := whyNotOffloadable(&local.Spec); len(why) > 0 {
-		return nil, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")}
+		refusals = append(refusals, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")})
 	}
 	mode, refusal := accessOf(local, in.API)
-	if refusal != nil {
-		return nil, refusal
-	}
+	refusals = append(refusals, refusal)
 	spec, crossing := copiedSpec(local.Spec.DeepCopy()), crossingLabels(local, in)
 	spec.TopologySpreadConstraints = spelledConstraints(spec.TopologySpreadConstraints, crossing)
 	mode.apply(&spec, local, in)
 	renameClaims(&spec, in.Claims)
 	applyPatch(&spec, in.Patch)
-	if refusal := applyAntiAffinity(&spec, local, crossing); refusal != nil {
-		return nil, refusal
-	}
+	refusals = append(refusals, applyAntiAffinity(&spec, local, crossing))
 	spec.RuntimeClassName = remoteRuntimeClass(local, in.Patch)
-	return &offloadingv1beta1.ShadowPod{
+	refusals = slices.DeleteFunc(refusals, func(r *Refusal) bool { return r == nil })
+	if len(refusals) > 0 && !in.Runs {
+		return nil, refusals[0]
+	}
+	shadow := &offloadingv1beta1.ShadowPod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
 		ObjectMeta: podMeta(local, in),
 		Spec:       offloadingv1beta1.ShadowPodSpec{Pod: spec},
-	}, nil
+	}
+	if len(refusals) > 0 {
+		return shadow, refusals[0]
+	}
+	return shadow, nil
 }
 
 // copiedSpec keeps what the table of fields calls copied, and the mapped fields that others take over from here.

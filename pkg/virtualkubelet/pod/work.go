@@ -103,20 +103,29 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
-	wanted, refused := reflection.ShadowPod(local, r.input(v))
-	if refused != nil {
-		// It runs already; what changed since cannot be taken over.
-		r.accept(local)
-		return nil
-	}
+	in := r.input(v)
+	in.Runs = true
+	wanted, refused := reflection.ShadowPod(local, in)
 	parts := partsOf(v.shadow, wanted)
-	if len(parts) == 0 {
+	if len(parts) == 0 && refused == nil {
 		r.accept(local)
-		return nil
 	}
-	if !parts[len(parts)-1].resize {
+	if len(parts) == 0 || !parts[len(parts)-1].resize {
 		r.acceptSize(local)
 	}
+	if len(parts) > 0 {
+		if err := r.bring(ctx, local, v, wanted); err != nil {
+			return err
+		}
+	}
+	if refused != nil {
+		r.refuse(local, refusal{reason: refused.Reason, message: refused.Message + "; the pod runs on as it was made"})
+	}
+	return nil
+}
+
+// bring changes the ShadowPod, as far as the provider lets it, into the wanted one.
+func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wanted *offloadingv1beta1.ShadowPod) error {
 	// It is read first: of its specification the cache holds a part.
 	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
 	if apierrors.IsNotFound(err) || err == nil && live.UID != v.shadow.UID {
