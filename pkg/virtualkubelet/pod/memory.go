@@ -40,6 +40,8 @@ type memory struct {
 	doubted map[types.UID]string
 	// noAPIServer is when the users of a namespace were last told that its pods cannot use their cluster's API server.
 	noAPIServer map[string]time.Time
+	// contests are the pods that run, with what is known of changes of their ShadowPods.
+	contests map[types.UID]*contest
 }
 
 type creation struct {
@@ -78,7 +80,8 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
+		contests: map[types.UID]*contest{},
+		taken:    map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]*corev1.Pod{}, ended: map[types.UID]removal{},
@@ -86,6 +89,7 @@ func newMemory() memory {
 }
 
 func (m *memory) forget(uid types.UID) {
+	delete(m.contests, uid)
 	delete(m.created, uid)
 	delete(m.gone, uid)
 	delete(m.starting, uid)

@@ -16,7 +16,6 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
-	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -107,6 +106,11 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	in.Runs = true
 	wanted, refused := reflection.ShadowPod(local, in)
 	parts := partsOf(v.shadow, wanted)
+	sum, err := digest(wanted)
+	if err != nil {
+		return err
+	}
+	r.settle(local.UID, sum, len(parts) == 0)
 	if len(parts) == 0 && refused == nil {
 		r.accept(local)
 	}
@@ -114,7 +118,10 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 		r.acceptSize(local)
 	}
 	if len(parts) > 0 {
-		if err := r.bring(ctx, local, v, wanted); err != nil {
+		if _, err := r.writable(local, sum, parts); err != nil {
+			return err
+		}
+		if err := r.bring(ctx, local, v, wanted, sum); err != nil {
 			return err
 		}
 	}
@@ -125,7 +132,7 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 }
 
 // bring changes the ShadowPod, as far as the provider lets it, into the wanted one.
-func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wanted *offloadingv1beta1.ShadowPod) error {
+func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wanted *offloadingv1beta1.ShadowPod, sum uint64) error {
 	// It is read first: of its specification the cache holds a part.
 	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
 	if apierrors.IsNotFound(err) || err == nil && live.UID != v.shadow.UID {
@@ -134,15 +141,19 @@ func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wante
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, local, v.clients, live, partsOf(live, wanted))
+	parts, err := r.writable(local, sum, partsOf(live, wanted))
+	if err != nil {
+		return err
+	}
+	return r.change(local, parts, func(p part) error { return r.write(ctx, local, v, live, sum, p) })
 }
 
 // change makes the first of the changes that the provider does not refuse; what the cache does not show yet is an event, and
 // then it is the turn of the next one. A refused one is tried again later, and holds up none of the others.
-func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clients, live *offloadingv1beta1.ShadowPod, parts []part) error {
+func (r *Reconciler) change(local *corev1.Pod, parts []part, write func(part) error) error {
 	var refusal error
 	for _, part := range parts {
-		err := patchShadow(ctx, c, live, part.changes)
+		err := write(part)
 		if err == nil {
 			if part.resize {
 				r.acceptSize(local)
@@ -168,6 +179,8 @@ func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clien
 
 // part is what changes of a running pod by one request, because the provider may refuse it and take the rest.
 type part struct {
+	// name tells it from the others.
+	name    string
 	changes []reflection.Change
 	resize  bool
 }
@@ -176,13 +189,17 @@ type part struct {
 func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
 	var all []part
 	if changes := reflection.ShadowPodChanges(live, wanted); len(changes) > 0 {
-		all = append(all, part{changes: changes})
+		all = append(all, part{name: "fields", changes: changes})
 	}
 	for _, change := range reflection.ShadowPodDebuggers(live, wanted) {
-		all = append(all, part{changes: []reflection.Change{change}})
+		name := "debugger"
+		if list, ok := change.Value.([]corev1.EphemeralContainer); ok && len(list) > 0 {
+			name += " " + list[len(list)-1].Name
+		}
+		all = append(all, part{name: name, changes: []reflection.Change{change}})
 	}
 	if changes := reflection.ShadowPodResize(live, wanted); len(changes) > 0 {
-		all = append(all, part{changes: changes, resize: true})
+		all = append(all, part{name: "size", changes: changes, resize: true})
 	}
 	return all
 }
