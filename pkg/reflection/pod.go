@@ -51,6 +51,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	refusals = append(refusals, refusal)
 	spec, crossing := copiedSpec(local.Spec.DeepCopy()), crossingLabels(local, in)
 	spec.TopologySpreadConstraints = spelledConstraints(spec.TopologySpreadConstraints, crossing)
+	dropHostNetwork(&spec, local)
 	mode.apply(&spec, local, in)
 	renameClaims(&spec, in.Claims)
 	applyPatch(&spec, in.Patch)

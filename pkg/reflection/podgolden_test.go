@@ -134,7 +134,7 @@ func TestShadowPodGolden(t *testing.T) {
 
 // TestOrdinaryShadowPodsAreAccepted: what an honest consumer makes of ordinary pods, the strictest provider takes.
 func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
-	for _, name := range []string{"deployment", "antiaffinity", "propagate", "spread", "replicas", "job", "home", "homealias", "homenowhere"} {
+	for _, name := range []string{"deployment", "antiaffinity", "propagate", "spread", "replicas", "hostspaces", "job", "home", "homealias", "homenowhere"} {
 		in, special := podInputs[name]
 		if !special {
 			in = PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}

@@ -233,7 +233,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	case err == nil:
 		r.accept(local)
 		r.expect(local, uid)
-		r.tellNoAPIServer(local)
+		r.tellMade(local)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.adopt(ctx, local, v)
@@ -287,28 +287,6 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 		}
 	}
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
-}
-
-// tellNoAPIServer tells the users of a namespace that a new pod cannot use its own cluster's API server. It is so for all pods
-// alike, so one of them is told about in the time that an Event lasts; each shows it in a condition, which costs no write of
-// its own.
-func (r *Reconciler) tellNoAPIServer(local *corev1.Pod) {
-	why := reflection.WhyNoAPIServer(local, r.options.API, r.options.Remote)
-	if why == "" || r.options.Recorder == nil {
-		return
-	}
-	now := r.options.Clock.Now()
-	r.mu.Lock()
-	last, told := r.memory.noAPIServer[local.Namespace]
-	news := !told || now.Sub(last) >= eventLife
-	if news {
-		r.memory.noAPIServer[local.Namespace] = now
-	}
-	r.mu.Unlock()
-	if news {
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress,
-			fmt.Sprintf("%s; this is told of one pod of the namespace in an hour, condition %s shows it on each", why, offloadingv1beta1.APIServerReachableCondition))
-	}
 }
 
 // refuse remembers why the pod cannot run, shows it, and tells it once.
