@@ -80,6 +80,8 @@ type Settings struct {
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster.
 	OwnPrefixes []netip.Prefix
+	// Addresses says how an address of the provider is reached from this cluster; nil means as it is.
+	Addresses func(netip.Addr) (netip.Addr, bool)
 }
 
 // Mapping is what is known about the offloaded namespaces. The zero value knows nothing.

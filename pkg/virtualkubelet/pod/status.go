@@ -84,7 +84,8 @@ func (r *Reconciler) confirmed(ctx context.Context, namespace string) error {
 // statusOf decides what the pod shows; nil means that what it shows stays.
 func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []reflection.Refused) {
 	now := r.options.Clock.Now()
-	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes, HideAddresses: r.options.HideAddresses, Now: now}
+	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes,
+		Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
 	started := reflection.Started(local)
 	switch {
 	case v.offload == notOffloaded && started:
