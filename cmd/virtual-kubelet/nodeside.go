@@ -97,7 +97,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods),
+		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: ctrlmetrics.Registry,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
 		API: f.tokens.api(), Placed: n.placed, Claims: n.k.resolveClaim(),
 	})

@@ -93,7 +93,7 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 			"namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)), nil
 	case v.offload == notOffloaded:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff,
-			reflection.NotOffloadedMessage(local.Namespace, r.options.Remote), now)), nil
+			reflection.NotOffloadedMessage(local, r.options.Remote), now)), nil
 	case v.offload == pending && !started:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil

@@ -241,7 +241,11 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the provider to make the namespace", 10*time.Second)
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		r.refuse(local, refusalOf(err, r.options.Remote))
+		why := refusalOf(err, r.options.Remote)
+		if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" && why.reason == offloadingv1beta1.ReasonPodRefused {
+			why = refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
+		}
+		r.refuse(local, why)
 		// What the provider finds wrong today it may accept tomorrow: its rules change without us being told.
 		return reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
 	}
@@ -256,6 +260,8 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 		return err // it has just gone: try again
 	case err != nil:
 		return err
+	case !r.owned(shadow) && r.siblings(shadow) && !standsFor(shadow, local):
+		return r.awaitSibling(local, shadow)
 	case !r.owned(shadow):
 		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: fmt.Sprintf(
 			"cluster %q has a ShadowPod of that name in namespace %q that does not belong to this node; rename the pod or have it removed",
@@ -291,16 +297,24 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 
 // refuse remembers why the pod cannot run, shows it, and tells it once.
 func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
-	r.mu.Lock()
-	news := r.memory.refuse(local.UID, why)
-	r.mu.Unlock()
-	if !news {
+	r.errors.WithLabelValues(local.Namespace, "pod", why.reason).Inc()
+	if !r.show(local, why) {
 		return
 	}
-	r.status.Add(keyOf(local))
 	if r.options.Recorder != nil && !shows(local, why) {
 		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
 	}
+}
+
+// show remembers why the pod cannot run, and shows it; it tells whether that is news.
+func (r *Reconciler) show(local *corev1.Pod, why refusal) (news bool) {
+	r.mu.Lock()
+	news = r.memory.refuse(local.UID, why)
+	r.mu.Unlock()
+	if news {
+		r.status.Add(keyOf(local))
+	}
+	return news
 }
 
 // refusalOf tells the user what the provider said.

@@ -271,6 +271,8 @@ const (
 	ReasonTokensRecovered = "SuccessfulSATokensReflection"
 	// ReasonNoAPIServerAddress: the pod cannot use its own cluster's API server, because no address is known that works.
 	ReasonNoAPIServerAddress = "APIServerAddressUnknown"
+	// ReasonEarlierPod: a ShadowPod of an earlier pod of that name is still at the provider, and is waited for.
+	ReasonEarlierPod = "EarlierPod"
 	// ReasonHostNamespacesOff: the pod runs without the namespaces of its host that it asks for.
 	ReasonHostNamespacesOff = "HostNamespacesOff"
 	// ReasonReflectionDisabled: the object's policy keeps it at home.
