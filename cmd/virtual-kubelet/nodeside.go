@@ -18,6 +18,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/reflection"
@@ -96,7 +97,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods),
+		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: ctrlmetrics.Registry,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
 		API: f.tokens.api(), Placed: n.placed, Claims: n.k.resolveClaim(),
 	})
@@ -145,7 +146,9 @@ func (n *nodeSide) tell(ctx context.Context) {
 	}
 	n.employ()
 	if n.vn != nil {
-		n.pods.SetSettings(settingsOf(ctx, n.vn, n.not, n.k.own))
+		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
+		settings.Addresses = addressing.Mapping{}.Translate
+		n.pods.SetSettings(settings)
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {

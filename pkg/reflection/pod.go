@@ -29,6 +29,8 @@ type PodInput struct {
 	// Claims are the names at the provider of the claims that the pod uses; one that is not listed has the same name there, and an
 	// ephemeral volume whose claim is not listed gets a claim of its own there.
 	Claims map[string]string
+	// Runs says that the pod was sent to the provider before, so that what matters to its making only is settled.
+	Runs bool
 }
 
 // Refusal says why an object does not cross.
@@ -39,28 +41,36 @@ type Refusal struct {
 	Message string
 }
 
-// ShadowPod returns the ShadowPod of a local pod, or why the pod cannot be offloaded. The pod is not changed.
+// ShadowPod returns the ShadowPod of a local pod, or why the pod cannot be offloaded. Of one that runs it returns both: what is
+// refused of it does not hold up what may change of it. The pod is not changed.
 func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *Refusal) {
+	var refusals []*Refusal
 	if why := whyNotOffloadable(&local.Spec); len(why) > 0 {
-		return nil, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")}
+		refusals = append(refusals, &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: strings.Join(why, "; ")})
 	}
 	mode, refusal := accessOf(local, in.API)
-	if refusal != nil {
-		return nil, refusal
-	}
-	spec := copiedSpec(local.Spec.DeepCopy())
+	refusals = append(refusals, refusal)
+	spec, crossing := copiedSpec(local.Spec.DeepCopy()), crossingLabels(local, in)
+	spec.TopologySpreadConstraints = spelledConstraints(spec.TopologySpreadConstraints, crossing)
+	dropHostNetwork(&spec, local)
 	mode.apply(&spec, local, in)
 	renameClaims(&spec, local, in.Claims)
 	applyPatch(&spec, in.Patch)
-	if refusal := applyAntiAffinity(&spec, local); refusal != nil {
-		return nil, refusal
-	}
+	refusals = append(refusals, applyAntiAffinity(&spec, local, crossing))
 	spec.RuntimeClassName = remoteRuntimeClass(local, in.Patch)
-	return &offloadingv1beta1.ShadowPod{
+	refusals = slices.DeleteFunc(refusals, func(r *Refusal) bool { return r == nil })
+	if len(refusals) > 0 && !in.Runs {
+		return nil, refusals[0]
+	}
+	shadow := &offloadingv1beta1.ShadowPod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
 		ObjectMeta: podMeta(local, in),
 		Spec:       offloadingv1beta1.ShadowPodSpec{Pod: spec},
-	}, nil
+	}
+	if len(refusals) > 0 {
+		return shadow, refusals[0]
+	}
+	return shadow, nil
 }
 
 // copiedSpec keeps what the table of fields calls copied, and the mapped fields that others take over from here.
@@ -80,13 +90,24 @@ func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	}
 }
 
-// podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
-func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+// notReflected is what stays at home of a pod.
+func (in *PodInput) notReflected() NotReflected {
 	not := in.NotReflected
 	if in.Patch != nil {
 		not.Labels = slices.Concat(not.Labels, in.Patch.LabelsNotReflected)
 		not.Annotations = slices.Concat(not.Annotations, in.Patch.AnnotationsNotReflected)
 	}
+	return not
+}
+
+// crossingLabels are the pod's own labels that the remote pod has, too.
+func crossingLabels(local *corev1.Pod, in PodInput) map[string]string {
+	return without(local.Labels, in.notReflected().Labels, ownershipLabels)
+}
+
+// podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
+func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+	not := in.notReflected()
 	meta := metav1.ObjectMeta{
 		Name: local.Name, Namespace: in.Namespace,
 		Labels: RemoteLabels(local, in.Home, in.Remote, not), Annotations: RemoteAnnotations(local, not),
@@ -110,8 +131,8 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 	return nil
 }
 
-// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline, and
-// tolerations that were added. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline,
+// tolerations that were added and how long they last. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
 // a running pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
@@ -125,16 +146,32 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
 	}
-	tolerations := slices.Clone(have.Tolerations)
-	for _, t := range want.Tolerations {
-		if !slices.ContainsFunc(tolerations, func(has corev1.Toleration) bool { return apiequality.Semantic.DeepEqual(has, t) }) {
-			tolerations = append(tolerations, t)
-		}
-	}
-	if len(tolerations) != len(have.Tolerations) {
+	if tolerations := withTolerations(have.Tolerations, want.Tolerations); !apiequality.Semantic.DeepEqual(tolerations, have.Tolerations) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "tolerations"}, Value: tolerations})
 	}
 	return changes
+}
+
+// withTolerations returns the live tolerations and those that were added. Of one that is there, only how long it lasts may change.
+func withTolerations(live, wanted []corev1.Toleration) []corev1.Toleration {
+	live = slices.Clone(live)
+	for i := range wanted {
+		t := &wanted[i]
+		alike := func(has corev1.Toleration) bool { return has.MatchToleration(t) }
+		same := func(has corev1.Toleration) bool { return apiequality.Semantic.DeepEqual(has, *t) }
+		lone := slices.IndexFunc(wanted, alike) == i && !slices.ContainsFunc(wanted[i+1:], alike)
+		switch {
+		case !slices.ContainsFunc(live, alike), !lone && !slices.ContainsFunc(live, same):
+			live = append(live, *t)
+		case lone:
+			for j := range live {
+				if alike(live[j]) {
+					live[j].TolerationSeconds = t.TolerationSeconds
+				}
+			}
+		}
+	}
+	return live
 }
 
 // withImages returns the live containers with the wanted images, and whether any differs.

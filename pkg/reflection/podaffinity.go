@@ -3,9 +3,11 @@ package reflection
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,8 +21,11 @@ const (
 	presetPropagate = "propagate"
 )
 
-// labelsOfOneRevision tell replicas of one workload apart, which is the opposite of what the preset needs.
-var labelsOfOneRevision = []string{appsv1.ControllerRevisionHashLabelKey, appsv1.DefaultDeploymentUniqueLabelKey, appsv1.StatefulSetPodNameLabel}
+// labelsOfOneReplica tell revisions or replicas of one workload apart, which is the opposite of what the preset needs.
+var labelsOfOneReplica = []string{
+	appsv1.ControllerRevisionHashLabelKey, appsv1.DefaultDeploymentUniqueLabelKey,
+	appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, batchv1.JobCompletionIndexAnnotation,
+}
 
 // applyPatch gives the pod what the virtual node gives to all its pods.
 func applyPatch(spec *corev1.PodSpec, patch *offloadingv1beta1.OffloadingPatch) {
@@ -35,8 +40,12 @@ func applyPatch(spec *corev1.PodSpec, patch *offloadingv1beta1.OffloadingPatch) 
 	}
 }
 
-// applyAntiAffinity spreads the pod over the provider's nodes, as its annotation asks.
-func applyAntiAffinity(spec *corev1.PodSpec, local *corev1.Pod) *Refusal {
+// applyAntiAffinity spreads the pod over the provider's nodes, as its annotation asks. crossing are those of its labels that the
+// remote pod has.
+func applyAntiAffinity(spec *corev1.PodSpec, local *corev1.Pod, crossing map[string]string) *Refusal {
+	refused := func(format string, args ...any) *Refusal {
+		return &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: fmt.Sprintf(format, args...)}
+	}
 	preset := local.Annotations[offloadingv1beta1.AntiAffinityPresetAnnotation]
 	var anti *corev1.PodAntiAffinity
 	switch preset {
@@ -48,14 +57,18 @@ func applyAntiAffinity(spec *corev1.PodSpec, local *corev1.Pod) *Refusal {
 		}
 		anti = local.Spec.Affinity.PodAntiAffinity.DeepCopy()
 		if looksElsewhere(anti) {
-			return &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: "the pod's anti-affinity names other namespaces, " +
-				"which the provider does not have; remove them or the annotation " + offloadingv1beta1.AntiAffinityPresetAnnotation}
+			return refused("the pod's anti-affinity names other namespaces, which the provider does not have; remove them or the annotation %s",
+				offloadingv1beta1.AntiAffinityPresetAnnotation)
 		}
+		spellTerms(anti, crossing)
 	case presetSoft, presetHard:
-		term := corev1.PodAffinityTerm{
-			TopologyKey:   corev1.LabelHostname,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: presetLabels(local)},
+		labels := presetLabels(local, crossing)
+		if len(labels) == 0 {
+			// An empty selector would keep the pod away from all others of the namespace.
+			return refused("annotation %s has nothing to go by: none of the labels that count for it (see annotation %s) is on the pod at the provider",
+				offloadingv1beta1.AntiAffinityPresetAnnotation, offloadingv1beta1.AntiAffinityLabelsAnnotation)
 		}
+		term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
 		anti = &corev1.PodAntiAffinity{}
 		if preset == presetSoft {
 			anti.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: term}}
@@ -63,8 +76,8 @@ func applyAntiAffinity(spec *corev1.PodSpec, local *corev1.Pod) *Refusal {
 			anti.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term}
 		}
 	default:
-		return &Refusal{Reason: offloadingv1beta1.ReasonPodRefused, Message: fmt.Sprintf("annotation %s must be %s, %s or %s",
-			offloadingv1beta1.AntiAffinityPresetAnnotation, presetSoft, presetHard, presetPropagate)}
+		return refused("annotation %s must be %s, %s or %s",
+			offloadingv1beta1.AntiAffinityPresetAnnotation, presetSoft, presetHard, presetPropagate)
 	}
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -73,16 +86,16 @@ func applyAntiAffinity(spec *corev1.PodSpec, local *corev1.Pod) *Refusal {
 	return nil
 }
 
-// presetLabels are the labels by which the pod finds those that it keeps away from.
-func presetLabels(local *corev1.Pod) map[string]string {
+// presetLabels are the labels by which the pod finds those that it keeps away from: they are on the remote pods, too.
+func presetLabels(local *corev1.Pod, crossing map[string]string) map[string]string {
 	keys, chosen := local.Annotations[offloadingv1beta1.AntiAffinityLabelsAnnotation]
 	if !chosen {
-		return without(local.Labels, labelsOfOneRevision, ownershipLabels)
+		return without(crossing, labelsOfOneReplica)
 	}
 	labels := map[string]string{}
 	for key := range strings.SplitSeq(keys, ",") {
 		key = strings.TrimSpace(key)
-		if value, ok := local.Labels[key]; ok {
+		if value, ok := crossing[key]; ok {
 			labels[key] = value
 		}
 	}
@@ -90,14 +103,7 @@ func presetLabels(local *corev1.Pod) map[string]string {
 }
 
 func looksElsewhere(anti *corev1.PodAntiAffinity) bool {
-	terms := anti.RequiredDuringSchedulingIgnoredDuringExecution
-	for _, t := range anti.PreferredDuringSchedulingIgnoredDuringExecution {
-		terms = append(terms, t.PodAffinityTerm)
-	}
-	for i := range terms {
-		if len(terms[i].Namespaces) > 0 || terms[i].NamespaceSelector != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(antiAffinityTerms(anti), func(term *corev1.PodAffinityTerm) bool {
+		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil
+	})
 }

@@ -54,6 +54,12 @@ func (t *translation) conditions() {
 			Message: "no address of this cluster's API server was known when the pod was sent to the provider", LastTransitionTime: t.now,
 		})
 	}
+	if message := HostNamespacesMessage(&t.local.Spec); message != "" {
+		t.set(corev1.PodCondition{
+			Type: offloadingv1beta1.HostNamespacesCondition, Status: corev1.ConditionFalse,
+			Reason: offloadingv1beta1.ReasonHostNamespacesOff, Message: message, LastTransitionTime: t.now,
+		})
+	}
 	t.report()
 }
 

@@ -36,8 +36,8 @@ var podFields = index(map[reflect.Type]fields{
 			"hostAliases enableServiceLinks topologySpreadConstraints setHostnameAsFQDN hostUsers resources hostnameOverride",
 		mapped: "nodeSelector affinity tolerations serviceAccountName serviceAccount automountServiceAccountToken runtimeClassName readinessGates",
 		local: "nodeName schedulerName priorityClassName priority preemptionPolicy overhead os schedulingGates " +
-			"schedulingGroup evictionResponders",
-		refused: "hostNetwork hostPID hostIPC resourceClaims",
+			"schedulingGroup evictionResponders hostNetwork hostPID hostIPC",
+		refused: "resourceClaims",
 	},
 	reflect.TypeFor[corev1.Container](): {
 		copied: "name image command args workingDir ports envFrom env resources resizePolicy restartPolicy restartPolicyRules " +

@@ -81,11 +81,16 @@ var podInputs = map[string]PodInput{
 		Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome",
 		Claims: map[string]string{"data": "data-there", "p-scratch": "p-scratch"},
 	},
+	"spread":       lessCost,
+	"replicas":     lessCost,
 	"home":         atHome(HomeAPI{Enabled: true, Host: "api.rome.example", Port: "6443"}),
 	"homealias":    atHome(HomeAPI{Enabled: true, Address: netip.MustParseAddr("10.70.0.1")}),
 	"homenowhere":  atHome(HomeAPI{Enabled: true}),
 	"homedisabled": atHome(HomeAPI{Enabled: true, Host: "api.rome.example"}),
 }
+
+// lessCost keeps the label cost at home.
+var lessCost = PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome", NotReflected: NotReflected{Labels: []string{"cost"}}}
 
 func atHome(api HomeAPI) PodInput {
 	return PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome", API: api}
@@ -133,7 +138,7 @@ func TestShadowPodGolden(t *testing.T) {
 
 // TestOrdinaryShadowPodsAreAccepted: what an honest consumer makes of ordinary pods, the strictest provider takes.
 func TestOrdinaryShadowPodsAreAccepted(t *testing.T) {
-	for _, name := range []string{"deployment", "antiaffinity", "propagate", "job", "home", "homealias", "homenowhere"} {
+	for _, name := range []string{"deployment", "antiaffinity", "propagate", "spread", "replicas", "hostspaces", "job", "home", "homealias", "homenowhere"} {
 		in, special := podInputs[name]
 		if !special {
 			in = PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"}

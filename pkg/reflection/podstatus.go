@@ -23,6 +23,8 @@ type StatusInput struct {
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
 	OwnPrefixes []netip.Prefix
+	// Addresses says how an address of the provider is reached from this cluster; false if it is not. Nil means as it is.
+	Addresses func(netip.Addr) (netip.Addr, bool)
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
@@ -150,11 +152,9 @@ func newTranslation(local, remote *corev1.Pod, in StatusInput) *translation {
 	t.restarts = restarts
 	if uid != "" && uid != string(remote.UID) {
 		t.replaced = true
-		for i := range local.Status.ContainerStatuses {
-			t.restarts[local.Status.ContainerStatuses[i].Name] = local.Status.ContainerStatuses[i].RestartCount + 1
-		}
-		for i := range local.Status.InitContainerStatuses {
-			t.restarts[local.Status.InitContainerStatuses[i].Name] = local.Status.InitContainerStatuses[i].RestartCount
+		// Each of them begins anew, those included that run before the others or beside them.
+		for _, c := range slices.Concat(local.Status.InitContainerStatuses, local.Status.ContainerStatuses) {
+			t.restarts[c.Name] = c.RestartCount + 1
 		}
 	}
 	return t
@@ -231,8 +231,8 @@ func (t *translation) addresses() {
 	}
 	families := map[bool]bool{}
 	for _, claim := range claimed {
-		address, err := netip.ParseAddr(claim)
-		if why := t.whyNotAddress(address, err); why != "" {
+		address, why := t.address(claim)
+		if why != "" {
 			t.refuse("podIPs", "%s", why)
 			continue
 		}
@@ -248,6 +248,26 @@ func (t *translation) addresses() {
 	}
 }
 
+// address is how this cluster reaches a remote pod, given the address that it has at the provider; or why it cannot be that.
+func (t *translation) address(claim string) (netip.Addr, string) {
+	remote, err := netip.ParseAddr(claim)
+	if why := t.whyNotAddress(remote, err); why != "" {
+		return remote, why
+	}
+	address, reachable := remote, true
+	if t.in.Addresses != nil {
+		address, reachable = t.in.Addresses(remote)
+	}
+	switch {
+	case !reachable:
+		return address, fmt.Sprintf("pod IP %s cannot be reached from this cluster, so it is not shown", remote)
+	case slices.ContainsFunc(t.in.OwnPrefixes, func(p netip.Prefix) bool { return p.Contains(address) }):
+		return address, fmt.Sprintf("pod IP %s lies in a range of this cluster, so it is not shown", address)
+	default:
+		return address, ""
+	}
+}
+
 // whyNotAddress tells why an address cannot be a remote pod's. Showing it would send this cluster's traffic there.
 func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
@@ -258,14 +278,14 @@ func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	case !address.IsGlobalUnicast():
 		t.lie = true
 		return fmt.Sprintf("pod IP %s cannot be a pod's", address)
+	case len(t.in.PodPrefixes) == 0 || slices.ContainsFunc(t.in.PodPrefixes, holds):
+		return ""
 	case slices.ContainsFunc(t.in.OwnPrefixes, holds):
 		// Not a lie for certain: ranges of clusters may overlap where no network connects them.
 		return fmt.Sprintf("pod IP %s lies in a range of this cluster, so it is not shown", address)
-	case len(t.in.PodPrefixes) > 0 && !slices.ContainsFunc(t.in.PodPrefixes, holds):
+	default:
 		t.lie = true
 		return fmt.Sprintf("pod IP %s lies outside of the ranges that the provider announced", address)
-	default:
-		return ""
 	}
 }
 

@@ -2,7 +2,9 @@ package reflection
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -228,6 +231,64 @@ func TestRestartsOfEarlierRemotePodsAreKept(t *testing.T) {
 		if got := local.Status.ContainerStatuses[0].RestartCount; got != tc.want {
 			t.Errorf("step %d: restart count %d, want %d", step, got, tc.want)
 		}
+	}
+}
+
+// What runs before or beside the containers begins anew with the pod, too.
+func TestRestartsOfInitContainersAreKept(t *testing.T) {
+	local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+	for step, tc := range []struct {
+		uid      types.UID
+		restarts int32
+		want     int32
+	}{{"a", 0, 0}, {"b", 0, 1}, {"b", 2, 3}, {"c", 0, 4}, {"c", 0, 4}} {
+		remote := remotePod(running("10.1.0.7", 0))
+		remote.UID = tc.uid
+		remote.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", RestartCount: tc.restarts}}
+		local.Status, _ = LocalStatus(local, remote, plainInput)
+		if got := local.Status.InitContainerStatuses[0].RestartCount; got != tc.want {
+			t.Errorf("step %d: restart count %d, want %d", step, got, tc.want)
+		}
+	}
+}
+
+// Addresses are shown as this cluster reaches them.
+func TestAddressesOfRemotePodsAreTranslated(t *testing.T) {
+	mapped, err := addressing.New(addressing.Pair{Own: netip.MustParsePrefix("10.1.0.0/17"), Seen: netip.MustParsePrefix("10.201.0.0/17")},
+		addressing.Pair{Own: netip.MustParsePrefix("10.0.0.0/16"), Seen: netip.MustParsePrefix("10.200.0.0/16")},
+		addressing.Pair{Own: netip.MustParsePrefix("10.9.0.0/16"), Seen: netip.MustParsePrefix("10.0.0.0/16")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced := slices.Concat(plainInput.PodPrefixes, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16")})
+	for name, tc := range map[string]struct {
+		addresses func(netip.Addr) (netip.Addr, bool)
+		ip        string
+		want      string
+		refused   string
+		ready     corev1.ConditionStatus
+	}{
+		"as they are":                   {nil, "10.1.0.7", "10.1.0.7", "", corev1.ConditionTrue},
+		"by the identity":               {addressing.Mapping{}.Translate, "10.1.0.7", "10.1.0.7", "", corev1.ConditionTrue},
+		"by their prefix":               {mapped.Translate, "10.1.0.7", "10.201.0.7", "", corev1.ConditionTrue},
+		"from a range that we have":     {mapped.Translate, "10.0.0.7", "10.200.0.7", "", corev1.ConditionTrue},
+		"into a range of ours":          {mapped.Translate, "10.9.0.7", "", "lies in a range of this cluster", corev1.ConditionTrue},
+		"not without a way":             {mapped.Translate, "10.1.200.7", "", "cannot be reached", corev1.ConditionTrue},
+		"not if they are not announced": {mapped.Translate, "10.2.0.7", "", "outside of the ranges", corev1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plainInput
+			in.PodPrefixes, in.Addresses = announced, tc.addresses
+			local, remote := localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running(tc.ip, 0))
+			status, refused := LocalStatus(local, remote, in)
+			if status.PodIP != tc.want || tc.want != "" && status.PodIPs[0].IP != tc.want || ready(status) != tc.ready {
+				t.Errorf("pod IP %q, IPs %v, ready %s", status.PodIP, status.PodIPs, ready(status))
+			}
+			if said := fmt.Sprint(refused); (len(refused) > 0) != (tc.refused != "") || !strings.Contains(said, tc.refused) {
+				t.Errorf("refused %s", said)
+			}
+			checkIdempotent(t, local, remote, status, in)
+		})
 	}
 }
 

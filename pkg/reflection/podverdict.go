@@ -1,7 +1,6 @@
 package reflection
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,9 +112,3 @@ func endContainers(status *corev1.PodStatus, exitCode int32, reason string, now 
 }
 
 func seconds(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
-
-// NotOffloadedMessage tells the user why a pod of a namespace that is not offloaded does not run on a virtual node.
-func NotOffloadedMessage(namespace, cluster string) string {
-	return fmt.Sprintf("namespace %q is not offloaded to cluster %q: run `liqoctl offload namespace %s`, or keep the pod off virtual nodes",
-		namespace, cluster, namespace)
-}

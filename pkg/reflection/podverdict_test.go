@@ -13,12 +13,12 @@ import (
 
 func TestWaitingStatus(t *testing.T) {
 	local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
-	got := WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, NotOffloadedMessage("shop", "milan"), noon)
+	got := WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, NotOffloadedMessage(local, "milan"), noon)
 	if got.Phase != corev1.PodPending || got.Reason != "OffloadingBackOff" || !strings.Contains(got.Message, "liqoctl offload namespace shop") {
 		t.Errorf("got %v", got)
 	}
 	local.Status = got
-	if diff := cmp.Diff(got, WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, NotOffloadedMessage("shop", "milan"), noon.Add(time.Hour))); diff != "" {
+	if diff := cmp.Diff(got, WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, NotOffloadedMessage(local, "milan"), noon.Add(time.Hour))); diff != "" {
 		t.Errorf("a second look changes the status: %s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,7 +80,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 				r.tellUses(old)
 				r.tellUses(new)
 			}
-			if old.UID != new.UID || old.Generation != new.Generation || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
+			if old.UID != new.UID || specChanged(old, new) || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
 				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || old.Status.Phase != new.Status.Phase || len(old.Finalizers) != len(new.Finalizers) {
 				r.work.Add(keyOf(new))
@@ -109,4 +110,12 @@ func (r *Reconciler) local(k key) *corev1.Pod {
 		return nil
 	}
 	return localOf(object)
+}
+
+// specChanged tells whether the specification of a pod changed. Before Kubernetes 1.34 nothing counts its changes.
+func specChanged(old, new *corev1.Pod) bool {
+	if old.Generation == 0 && new.Generation == 0 {
+		return !apiequality.Semantic.DeepEqual(old.Spec, new.Spec)
+	}
+	return old.Generation != new.Generation
 }

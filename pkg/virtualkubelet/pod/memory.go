@@ -38,8 +38,10 @@ type memory struct {
 	hastened map[types.UID]int64
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
-	// noAPIServer is when the users of a namespace were last told that its pods cannot use their cluster's API server.
-	noAPIServer map[string]time.Time
+	// toldOfOne is when the users of a namespace were last told what its pods do without.
+	toldOfOne map[about]time.Time
+	// contests are the pods that run, with what is known of changes of their ShadowPods.
+	contests map[types.UID]*contest
 }
 
 type creation struct {
@@ -78,14 +80,16 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
+		contests: map[types.UID]*contest{},
+		taken:    map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
-		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, noAPIServer: map[string]time.Time{},
+		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
 	}
 }
 
 func (m *memory) forget(uid types.UID) {
+	delete(m.contests, uid)
 	delete(m.created, uid)
 	delete(m.gone, uid)
 	delete(m.starting, uid)

@@ -47,7 +47,7 @@ func TestMissingAPIServerIsToldPerNamespaceAndHour(t *testing.T) {
 	tell := func(namespace string) {
 		p := newPod("p", "u", tokenUser)
 		p.Namespace = namespace
-		r.tellNoAPIServer(p)
+		r.tellMade(p)
 	}
 	for _, step := range []struct {
 		after     time.Duration

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -48,6 +49,8 @@ type Options struct {
 	Peer Peer
 	// Recorder of Events; nil records none.
 	Recorder Recorder
+	// Registerer of metrics; nil registers none.
+	Registerer prometheus.Registerer
 	// Confirm asks, past all caches, whether the namespace is still to be offloaded to the provider. It is called before a
 	// pod is given up, because a cache may show the past. Nil means that the Mapping is trusted.
 	Confirm func(ctx context.Context, namespace string) (offloaded bool, err error)
@@ -80,6 +83,8 @@ type Settings struct {
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster.
 	OwnPrefixes []netip.Prefix
+	// Addresses says how an address of the provider is reached from this cluster; nil means as it is.
+	Addresses func(netip.Addr) (netip.Addr, bool)
 }
 
 // Mapping is what is known about the offloaded namespaces. The zero value knows nothing.

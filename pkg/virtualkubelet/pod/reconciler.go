@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -16,6 +17,7 @@ import (
 
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -37,6 +39,8 @@ type Reconciler struct {
 	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
 	reconnect chan struct{}
+	// errors counts refusals, by namespace, kind and reason.
+	errors *prometheus.CounterVec
 
 	mu       sync.Mutex
 	mapping  Mapping
@@ -55,8 +59,12 @@ func New(o Options) (*Reconciler, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	errors, err := mirror.NewErrorCounter(o.Registerer, o.Remote, o.Node)
+	if err != nil {
+		return nil, err
+	}
 	r := &Reconciler{
-		options: o,
+		options: o, errors: errors,
 		work:    newQueue("pods"),
 		status:  newQueue("podstatus"),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),

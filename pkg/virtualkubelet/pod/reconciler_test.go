@@ -248,7 +248,8 @@ func TestARefusedPod(t *testing.T) {
 			offloadingv1beta1.ReasonPodRefused, "hostPath"},
 		"as invalid": {nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "image: Required"}},
 			offloadingv1beta1.ReasonPodRefused, "image: Required"},
-		"at home": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, nil, offloadingv1beta1.ReasonPodRefused, "hostNetwork"},
+		"at home": {func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }, nil,
+			offloadingv1beta1.ReasonPodRefused, "resourceClaims"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

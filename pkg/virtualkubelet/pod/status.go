@@ -84,7 +84,8 @@ func (r *Reconciler) confirmed(ctx context.Context, namespace string) error {
 // statusOf decides what the pod shows; nil means that what it shows stays.
 func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []reflection.Refused) {
 	now := r.options.Clock.Now()
-	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes, HideAddresses: r.options.HideAddresses, Now: now}
+	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes,
+		Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
 	started := reflection.Started(local)
 	switch {
 	case v.offload == notOffloaded && started:
@@ -92,7 +93,7 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 			"namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)), nil
 	case v.offload == notOffloaded:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff,
-			reflection.NotOffloadedMessage(local.Namespace, r.options.Remote), now)), nil
+			reflection.NotOffloadedMessage(local, r.options.Remote), now)), nil
 	case v.offload == pending && !started:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil

@@ -16,7 +16,6 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
-	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -103,20 +102,37 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
-	wanted, refused := reflection.ShadowPod(local, r.input(v))
-	if refused != nil {
-		// It runs already; what changed since cannot be taken over.
-		r.accept(local)
-		return nil
-	}
+	in := r.input(v)
+	in.Runs = true
+	wanted, refused := reflection.ShadowPod(local, in)
 	parts := partsOf(v.shadow, wanted)
-	if len(parts) == 0 {
-		r.accept(local)
-		return nil
+	sum, err := digest(wanted)
+	if err != nil {
+		return err
 	}
-	if !parts[len(parts)-1].resize {
+	r.settle(local.UID, sum, len(parts) == 0)
+	if len(parts) == 0 && refused == nil {
+		r.accept(local)
+	}
+	if len(parts) == 0 || !parts[len(parts)-1].resize {
 		r.acceptSize(local)
 	}
+	if len(parts) > 0 {
+		if _, err := r.writable(local, sum, parts); err != nil {
+			return err
+		}
+		if err := r.bring(ctx, local, v, wanted, sum); err != nil {
+			return err
+		}
+	}
+	if refused != nil {
+		r.refuse(local, refusal{reason: refused.Reason, message: refused.Message + "; the pod runs on as it was made"})
+	}
+	return nil
+}
+
+// bring changes the ShadowPod, as far as the provider lets it, into the wanted one.
+func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wanted *offloadingv1beta1.ShadowPod, sum uint64) error {
 	// It is read first: of its specification the cache holds a part.
 	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
 	if apierrors.IsNotFound(err) || err == nil && live.UID != v.shadow.UID {
@@ -125,15 +141,19 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, local, v.clients, live, partsOf(live, wanted))
+	parts, err := r.writable(local, sum, partsOf(live, wanted))
+	if err != nil {
+		return err
+	}
+	return r.change(local, parts, func(p part) error { return r.write(ctx, local, v, live, sum, p) })
 }
 
 // change makes the first of the changes that the provider does not refuse; what the cache does not show yet is an event, and
 // then it is the turn of the next one. A refused one is tried again later, and holds up none of the others.
-func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clients, live *offloadingv1beta1.ShadowPod, parts []part) error {
+func (r *Reconciler) change(local *corev1.Pod, parts []part, write func(part) error) error {
 	var refusal error
 	for _, part := range parts {
-		err := patchShadow(ctx, c, live, part.changes)
+		err := write(part)
 		if err == nil {
 			if part.resize {
 				r.acceptSize(local)
@@ -159,6 +179,8 @@ func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clien
 
 // part is what changes of a running pod by one request, because the provider may refuse it and take the rest.
 type part struct {
+	// name tells it from the others.
+	name    string
 	changes []reflection.Change
 	resize  bool
 }
@@ -167,13 +189,17 @@ type part struct {
 func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
 	var all []part
 	if changes := reflection.ShadowPodChanges(live, wanted); len(changes) > 0 {
-		all = append(all, part{changes: changes})
+		all = append(all, part{name: "fields", changes: changes})
 	}
 	for _, change := range reflection.ShadowPodDebuggers(live, wanted) {
-		all = append(all, part{changes: []reflection.Change{change}})
+		name := "debugger"
+		if list, ok := change.Value.([]corev1.EphemeralContainer); ok && len(list) > 0 {
+			name += " " + list[len(list)-1].Name
+		}
+		all = append(all, part{name: name, changes: []reflection.Change{change}})
 	}
 	if changes := reflection.ShadowPodResize(live, wanted); len(changes) > 0 {
-		all = append(all, part{changes: changes, resize: true})
+		all = append(all, part{name: "size", changes: changes, resize: true})
 	}
 	return all
 }
@@ -207,7 +233,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	case err == nil:
 		r.accept(local)
 		r.expect(local, uid)
-		r.tellNoAPIServer(local)
+		r.tellMade(local)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.adopt(ctx, local, v)
@@ -215,7 +241,11 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the provider to make the namespace", 10*time.Second)
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		r.refuse(local, refusalOf(err, r.options.Remote))
+		why := refusalOf(err, r.options.Remote)
+		if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" && why.reason == offloadingv1beta1.ReasonPodRefused {
+			why = refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
+		}
+		r.refuse(local, why)
 		// What the provider finds wrong today it may accept tomorrow: its rules change without us being told.
 		return reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
 	}
@@ -230,6 +260,8 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 		return err // it has just gone: try again
 	case err != nil:
 		return err
+	case !r.owned(shadow) && r.siblings(shadow) && !standsFor(shadow, local):
+		return r.awaitSibling(local, shadow)
 	case !r.owned(shadow):
 		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: fmt.Sprintf(
 			"cluster %q has a ShadowPod of that name in namespace %q that does not belong to this node; rename the pod or have it removed",
@@ -263,40 +295,26 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
 }
 
-// tellNoAPIServer tells the users of a namespace that a new pod cannot use its own cluster's API server. It is so for all pods
-// alike, so one of them is told about in the time that an Event lasts; each shows it in a condition, which costs no write of
-// its own.
-func (r *Reconciler) tellNoAPIServer(local *corev1.Pod) {
-	why := reflection.WhyNoAPIServer(local, r.options.API, r.options.Remote)
-	if why == "" || r.options.Recorder == nil {
-		return
-	}
-	now := r.options.Clock.Now()
-	r.mu.Lock()
-	last, told := r.memory.noAPIServer[local.Namespace]
-	news := !told || now.Sub(last) >= eventLife
-	if news {
-		r.memory.noAPIServer[local.Namespace] = now
-	}
-	r.mu.Unlock()
-	if news {
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonNoAPIServerAddress,
-			fmt.Sprintf("%s; this is told of one pod of the namespace in an hour, condition %s shows it on each", why, offloadingv1beta1.APIServerReachableCondition))
-	}
-}
-
 // refuse remembers why the pod cannot run, shows it, and tells it once.
 func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
-	r.mu.Lock()
-	news := r.memory.refuse(local.UID, why)
-	r.mu.Unlock()
-	if !news {
+	r.errors.WithLabelValues(local.Namespace, "pod", why.reason).Inc()
+	if !r.show(local, why) {
 		return
 	}
-	r.status.Add(keyOf(local))
 	if r.options.Recorder != nil && !shows(local, why) {
 		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
 	}
+}
+
+// show remembers why the pod cannot run, and shows it; it tells whether that is news.
+func (r *Reconciler) show(local *corev1.Pod, why refusal) (news bool) {
+	r.mu.Lock()
+	news = r.memory.refuse(local.UID, why)
+	r.mu.Unlock()
+	if news {
+		r.status.Add(keyOf(local))
+	}
+	return news
 }
 
 // refusalOf tells the user what the provider said.

@@ -2,6 +2,7 @@ package shadowpod
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -9,8 +10,8 @@ import (
 )
 
 // whyImmutable returns why one specification may not follow another, or nothing if it may: as in a Pod, only images, a
-// shorter or new activeDeadlineSeconds, additional tolerations and ephemeral containers, and how much cpu and memory containers
-// and the pod as a whole have, may change.
+// shorter or new activeDeadlineSeconds, additional tolerations and ephemeral containers, how long tolerations last, and how much cpu
+// and memory containers and the pod as a whole have, may change.
 func whyImmutable(old, now *corev1.PodSpec) string {
 	if len(old.Containers) != len(now.Containers) || len(old.InitContainers) != len(now.InitContainers) {
 		return "containers cannot be added or removed"
@@ -57,8 +58,9 @@ func whyTooMany(old, now *corev1.PodSpec) string {
 
 // whyNotAdded returns what is wrong with the lists that only grow.
 func whyNotAdded(old, now *corev1.PodSpec) string {
-	if len(now.Tolerations) < len(old.Tolerations) || !equality.Semantic.DeepEqual(old.Tolerations, now.Tolerations[:len(old.Tolerations)]) {
-		return "tolerations can only be added"
+	lasting := func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }
+	if len(now.Tolerations) < len(old.Tolerations) || !slices.EqualFunc(old.Tolerations, now.Tolerations[:len(old.Tolerations)], lasting) {
+		return "tolerations can only be added, or last another time"
 	}
 	if len(now.EphemeralContainers) < len(old.EphemeralContainers) ||
 		!equality.Semantic.DeepEqual(old.EphemeralContainers, now.EphemeralContainers[:len(old.EphemeralContainers)]) {

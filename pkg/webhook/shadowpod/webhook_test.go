@@ -271,11 +271,16 @@ func TestUpdate(t *testing.T) {
 		"V14: a wish for logs": {nil, func(s *offloadingv1beta1.ShadowPod) {
 			s.Annotations = map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"}
 		}, same, ""},
-		"the image":              {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
-		"a new toleration":       {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
-		"a toleration less":      {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
-		"another toleration":     {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
-		"an ephemeral container": {nil, debugging("d"), same, ""},
+		"the image":         {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Containers[0].Image = "busybox:2" }, same, ""},
+		"a new toleration":  {nil, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, same, ""},
+		"a toleration less": {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = nil }, same, "PodRefused: tolerations can only be added"},
+		"a toleration that lasts another time": {func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a", TolerationSeconds: ptr.To[int64](1)}}
+		}, func(s *offloadingv1beta1.ShadowPod) {
+			s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a", TolerationSeconds: ptr.To[int64](2)}}
+		}, same, ""},
+		"another toleration":                           {func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "a"}} }, func(s *offloadingv1beta1.ShadowPod) { s.Spec.Pod.Tolerations = []corev1.Toleration{{Key: "b"}} }, same, "PodRefused: tolerations can only be added"},
+		"an ephemeral container":                       {nil, debugging("d"), same, ""},
 		"V9: more ephemeral containers than a pod has": {nil, debugging(names(65)...), same, "PodRefused: a pod has at most 64 ephemeral containers"},
 		"V9: one more than a pod has":                  {debugging(names(64)...), debugging(names(65)...), same, "PodRefused: a pod has at most 64 ephemeral containers"},
 		"labels of one that has too many":              {debugging(names(70)...), func(s *offloadingv1beta1.ShadowPod) { s.Labels["app"] = "web" }, same, ""},

@@ -189,6 +189,8 @@ const (
 	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
+	// HostNamespacesCondition ("False") tells which of its host's namespaces a pod asks for and does not get at the provider.
+	HostNamespacesCondition = "offloading.liqo.io/HostNamespaces"
 )
 
 // Reasons of conditions and Events in this group.
@@ -276,6 +278,10 @@ const (
 	ReasonTokensRecovered = "SuccessfulSATokensReflection"
 	// ReasonNoAPIServerAddress: the pod cannot use its own cluster's API server, because no address is known that works.
 	ReasonNoAPIServerAddress = "APIServerAddressUnknown"
+	// ReasonEarlierPod: a ShadowPod of an earlier pod of that name is still at the provider, and is waited for.
+	ReasonEarlierPod = "EarlierPod"
+	// ReasonHostNamespacesOff: the pod runs without the namespaces of its host that it asks for.
+	ReasonHostNamespacesOff = "HostNamespacesOff"
 	// ReasonReflectionDisabled: the object's policy keeps it at home.
 	ReasonReflectionDisabled = "ReflectionDisabled"
 	// ReasonNameConflict: an object of that name exists at the provider and is not ours.

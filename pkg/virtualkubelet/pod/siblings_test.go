@@ -1,0 +1,65 @@
+package pod
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// A pod of a StatefulSet that was removed by force may come to another virtual node before its predecessor has gone from the first.
+func TestAPodWaitsForItsPredecessorOnAnotherVirtualNode(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	w.addShadow("uid-0", func(s *offloadingv1beta1.ShadowPod) { s.Labels[offloadingv1beta1.NodeNameLabel] = "milan-gpu" })
+	// The label selector, which the fake does not know, hides it from the cache.
+	w.dyn.PrependReactor("list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, newShadowList(), nil
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod tells what it waits for", func() bool {
+		status := w.pod("p").Status
+		return status.Reason == offloadingv1beta1.ReasonEarlierPod && strings.Contains(status.Message, `virtual node "milan-gpu"`)
+	})
+	if told := w.events.all(); len(told) != 0 {
+		t.Errorf("events are %q", told)
+	}
+	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the pod is made soon", func() bool { return w.shadow("p") != nil })
+}
+
+// What the provider refuses is counted; of a pod that should not be here at all the way out is told.
+func TestARefusedPodOfADaemonSet(t *testing.T) {
+	w := newWorld(t)
+	w.dyn.PrependReactor("create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("tolerates the taints of its control plane"))
+	})
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}))
+	w.start()
+	w.offload()
+	w.eventually("the pod tells what to do", func() bool {
+		status := w.pod("p").Status
+		return status.Reason == offloadingv1beta1.ReasonOffloadingBackOff && strings.Contains(status.Message, "keepDaemonSetsOff")
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(w.r.errors)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "liqo_virtual_kubelet_reflection_error_counter" || families[0].GetMetric()[0].GetCounter().GetValue() < 1 {
+		t.Errorf("counted: %v (%v)", families, err)
+	}
+}
