@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -130,7 +131,7 @@ func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object
 	switch {
 	case err == nil:
 		return live, nil
-	case apierrors.IsInvalid(err):
+	case apierrors.IsInvalid(err) && reconcile.Classify(err) == reconcile.Terminal:
 		return nil, errForeign
 	default:
 		return nil, t.failed("looking at", err)

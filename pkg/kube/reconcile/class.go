@@ -117,6 +117,8 @@ func answer(err error) (Class, string) {
 	}
 	s := status.Status()
 	switch {
+	case deniedByAdmission(s.Message):
+		return Refused, ReasonForbidden
 	case strings.Contains(s.Message, "request is too large"), s.Code == http.StatusRequestEntityTooLarge,
 		s.Reason == metav1.StatusReasonRequestEntityTooLarge:
 		// etcd's limit comes back as an untyped 500: only its text tells it from a passing server error.
@@ -134,4 +136,11 @@ func answer(err error) (Class, string) {
 	default:
 		return Transient, ReasonTransient
 	}
+}
+
+// deniedByAdmission tells whether a policy or a webhook said no. Whatever code it chose for that, and a policy that chooses none
+// answers as for an invalid object, its rules may change while the object stays as it is.
+func deniedByAdmission(message string) bool {
+	return strings.Contains(message, "ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: ") ||
+		strings.Contains(message, "admission webhook ") && strings.Contains(message, " denied the request")
 }

@@ -232,7 +232,7 @@ func refused(err error, doing string, slice *discoveryv1.EndpointSlice) error {
 	}
 	err = fmt.Errorf("%s EndpointSlice %s/%s: %w", doing, slice.Namespace, slice.Name, err)
 	switch {
-	case apierrors.IsInvalid(err):
+	case apierrors.IsInvalid(err) && reconcile.Classify(err) == reconcile.Terminal:
 		return reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, err)
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, err.Error(), reconcile.RefusedRetry)
