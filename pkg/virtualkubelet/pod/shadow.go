@@ -44,7 +44,7 @@ func createShadow(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1
 	return made.GetUID(), nil
 }
 
-// getShadow reads a ShadowPod from the provider, past the cache.
+// getShadow reads a ShadowPod from the provider, past the cache, with the record of who wrote its fields.
 func getShadow(ctx context.Context, c peer.Clients, namespace, name string) (*offloadingv1beta1.ShadowPod, error) {
 	raw, err := c.Dynamic.Resource(shadowPods).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -54,7 +54,9 @@ func getShadow(ctx context.Context, c peer.Clients, namespace, name string) (*of
 	if err != nil {
 		return nil, err
 	}
-	return typed.(*offloadingv1beta1.ShadowPod), nil
+	shadow := typed.(*offloadingv1beta1.ShadowPod)
+	shadow.ManagedFields = raw.GetManagedFields()
+	return shadow, nil
 }
 
 // deleteShadow removes exactly this ShadowPod, and asks once only. One that is gone or was replaced is no error.

@@ -135,6 +135,7 @@ func (r *Reconciler) change(ctx context.Context, local *corev1.Pod, c peer.Clien
 	for _, part := range parts {
 		err := patchShadow(ctx, c, live, part.changes)
 		if err == nil {
+			r.tellPutBack(local, live, part.changes)
 			if part.resize {
 				r.acceptSize(local)
 			}
