@@ -112,7 +112,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 
 // SetMapping tells which namespaces are offloaded.
 func (r *Reconciler) SetMapping(m Mapping) {
-	m.Desired, m.Effective = maps.Clone(m.Desired), maps.Clone(m.Effective)
+	m.Desired, m.Effective, m.Leaving = maps.Clone(m.Desired), maps.Clone(m.Effective), maps.Clone(m.Leaving)
 	r.mu.Lock()
 	changed := r.mapping.changes(m)
 	r.mapping = m
@@ -133,6 +133,13 @@ func (m Mapping) changes(other Mapping) []string {
 		return []string{""}
 	}
 	changed := map[string]bool{}
+	for _, leaving := range []map[string]bool{m.Leaving, other.Leaving} {
+		for namespace := range leaving {
+			if m.Leaving[namespace] != other.Leaving[namespace] {
+				changed[namespace] = true
+			}
+		}
+	}
 	for _, pair := range [][2]map[string]string{{m.Desired, other.Desired}, {m.Effective, other.Effective}} {
 		for _, names := range pair {
 			for namespace := range names {
