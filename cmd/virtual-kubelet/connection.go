@@ -88,6 +88,7 @@ func mappingOf(m *offloadingv1beta1.NamespaceMap) pod.Mapping {
 	return pod.Mapping{
 		Known: true, Desired: m.Spec.DesiredMapping,
 		Effective: placement.EffectiveMapping(m.Spec.DesiredMapping, m.Status.CurrentMapping),
+		Leaving:   placement.LeavingTwins(m.Spec.DesiredMapping, m.Status.CurrentMapping),
 	}
 }
 

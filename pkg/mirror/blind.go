@@ -123,7 +123,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	switch {
 	case errors.Is(probeErr, errForeign):
 		return false, t.conflict()
-	case probeErr != nil && !testFailed(err) && reconcile.Classify(probeErr) == reconcile.Refused:
+	case probeErr != nil && !reconcile.PatchTestFailed(err) && reconcile.Classify(probeErr) == reconcile.Refused:
 		return false, t.failed("changing", err)
 	case probeErr != nil:
 		return false, probeErr
@@ -160,7 +160,7 @@ func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object
 	switch {
 	case err == nil:
 		return live, nil
-	case testFailed(err):
+	case reconcile.PatchTestFailed(err):
 		return nil, errForeign
 	default:
 		return nil, t.failed("looking at", err)

@@ -131,7 +131,7 @@ func TestTestFailed(t *testing.T) {
 		"no answer":               {errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := testFailed(tc.err); got != tc.want {
+			if got := reconcile.PatchTestFailed(tc.err); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})

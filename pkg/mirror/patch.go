@@ -2,13 +2,8 @@ package mirror
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -67,21 +62,6 @@ func steps(changes []reflection.Change, readable bool) []any {
 		list = append(list, operation{"add", pointer(c.Path...), c.Value})
 	}
 	return list
-}
-
-// inapplicable is how an API server answers a patch that does not apply.
-var inapplicable = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false).Status().Message
-
-// testFailed tells whether a patch did not apply to the object that is there: one of its tests failed. Admission and validation
-// come later, answer with the same code, and name the object, the policy or the webhook. What is neither for certain is a refusal:
-// that is tried again, and told with the provider's words.
-func testFailed(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Message != inapplicable {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == "" && details.Kind == "" && len(details.Causes) == 0
 }
 
 func encode(list []any) ([]byte, error) {

@@ -125,6 +125,8 @@ func answer(err error) (Class, string) {
 	}
 	s := status.Status()
 	switch {
+	case deniedByAdmission(s.Message):
+		return Refused, ReasonForbidden
 	case strings.Contains(s.Message, "request is too large"), s.Code == http.StatusRequestEntityTooLarge,
 		s.Reason == metav1.StatusReasonRequestEntityTooLarge:
 		// etcd's limit comes back as an untyped 500: only its text tells it from a passing server error.
@@ -133,8 +135,7 @@ func answer(err error) (Class, string) {
 		if strings.Contains(s.Message, "Too long: may not be more than") {
 			return Terminal, ReasonTooLarge
 		}
-		// These are also the codes of admission that names none: 422 of a ValidatingAdmissionPolicy, 400 of a webhook. Nothing tells
-		// their rules, which change, from Kubernetes' own.
+		// Not all admission says that it is: rules may change while the object stays as it is.
 		return Refused, ReasonInvalid
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "status unknown for quota"):
 		// A fresh ResourceQuota refuses everything until the quota controller has counted for the first time.
@@ -144,4 +145,11 @@ func answer(err error) (Class, string) {
 	default:
 		return Transient, ReasonTransient
 	}
+}
+
+// deniedByAdmission tells whether a policy or a webhook said no. Whatever code it chose for that, and a policy that chooses none
+// answers as for an invalid object, its rules may change while the object stays as it is.
+func deniedByAdmission(message string) bool {
+	return strings.Contains(message, "ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: ") ||
+		strings.Contains(message, "admission webhook ") && strings.Contains(message, " denied the request")
 }

@@ -95,6 +95,8 @@ type Mapping struct {
 	Desired map[string]string
 	// Effective is the part of Desired that the provider accepted.
 	Effective map[string]string
+	// Leaving are the local namespaces whose twin the provider says is being removed.
+	Leaving map[string]bool
 }
 
 const (

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -118,24 +120,63 @@ func (r *Reconciler) Run(ctx context.Context) error {
 
 // SetMapping tells which namespaces are offloaded.
 func (r *Reconciler) SetMapping(m Mapping) {
-	m.Desired, m.Effective = maps.Clone(m.Desired), maps.Clone(m.Effective)
+	m.Desired, m.Effective, m.Leaving = maps.Clone(m.Desired), maps.Clone(m.Effective), maps.Clone(m.Leaving)
 	r.mu.Lock()
-	same := r.mapping.Known == m.Known && maps.Equal(r.mapping.Desired, m.Desired) && maps.Equal(r.mapping.Effective, m.Effective)
+	changed := r.mapping.changes(m)
 	r.mapping = m
 	r.mu.Unlock()
-	if same {
+	if len(changed) == 0 {
 		return
 	}
 	r.wakeLink()
-	r.enqueueLocals("", false)
+	// Pods of other namespaces are left alone: what the provider refuses of them is not to be tried again because of this.
+	for _, namespace := range changed {
+		r.enqueueLocals(namespace, false)
+	}
+}
+
+// changes lists the namespaces about which another mapping says something else; an empty name stands for all of them.
+func (m Mapping) changes(other Mapping) []string {
+	if m.Known != other.Known {
+		return []string{""}
+	}
+	changed := map[string]bool{}
+	for _, leaving := range []map[string]bool{m.Leaving, other.Leaving} {
+		for namespace := range leaving {
+			if m.Leaving[namespace] != other.Leaving[namespace] {
+				changed[namespace] = true
+			}
+		}
+	}
+	for _, pair := range [][2]map[string]string{{m.Desired, other.Desired}, {m.Effective, other.Effective}} {
+		for _, names := range pair {
+			for namespace := range names {
+				before, was := pair[0][namespace]
+				if after, is := pair[1][namespace]; was != is || before != after {
+					changed[namespace] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(changed))
 }
 
 // SetSettings takes what the VirtualNode says.
 func (r *Reconciler) SetSettings(s Settings) {
 	r.mu.Lock()
+	same := r.settings.equal(s)
 	r.settings = s
 	r.mu.Unlock()
-	r.enqueueLocals("", false)
+	if !same {
+		r.enqueueLocals("", false)
+	}
+}
+
+// equal tells whether two settings say the same. Functions cannot be compared: those that have one are taken to differ.
+func (s Settings) equal(other Settings) bool {
+	return apiequality.Semantic.DeepEqual(s.Patch, other.Patch) && apiequality.Semantic.DeepEqual(s.NotReflected, other.NotReflected) &&
+		slices.Equal(s.PodPrefixes, other.PodPrefixes) && slices.Equal(s.OwnPrefixes, other.OwnPrefixes) &&
+		s.Addresses == nil && other.Addresses == nil
 }
 
 // SetWorkers changes how many pods of each queue are handled at a time. With zero the pods stay as they are, and what is

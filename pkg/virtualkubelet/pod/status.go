@@ -97,16 +97,32 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 	case v.offload == pending && !started:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil
+	case v.offload == pending && v.leaving:
+		return ptrTo(reflection.MissingStatus(local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", r.options.Remote), now)), nil
 	case v.lost && v.offload == offloaded && started:
 		return ptrTo(reflection.UnreachableStatus(local, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
 	case !v.ready:
 		return nil, nil
-	case v.shadow == nil && v.refused != (refusal{}) && !started:
-		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now)), nil
 	case v.shadow == nil || !standsFor(v.shadow, local):
-		return nil, nil
+		return r.withoutShadow(local, v, started), nil
 	default:
 		return r.offloadedStatus(local, v, in)
+	}
+}
+
+// withoutShadow is the status of a pod whose ShadowPod is not there. If the provider refuses to have it, one that ran is not ready any
+// more.
+func (r *Reconciler) withoutShadow(local *corev1.Pod, v view, started bool) *corev1.PodStatus {
+	now := r.options.Clock.Now()
+	switch {
+	case v.shadow != nil || v.refused == (refusal{}):
+		return nil
+	case !started:
+		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now))
+	case v.remote == nil:
+		return ptrTo(reflection.MissingStatus(local, v.refused.message, now))
+	default:
+		return nil
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 // view is all that is known about one pod at one moment.
 type view struct {
 	offload offload
+	// leaving says that the provider is removing the twin.
+	leaving bool
 	// namespace is the twin; set when offloaded.
 	namespace string
 	// ready says that the provider answers and the caches are filled: shadow and remote can be relied on, even if nil.
@@ -75,6 +77,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	defer r.mu.Unlock()
 	v = view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
+	v.leaving = r.mapping.Leaving[k.Namespace]
 	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {
 		return v, nil, nil

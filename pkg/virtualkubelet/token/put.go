@@ -48,7 +48,7 @@ func put(ctx context.Context, c kubernetes.Interface, wanted *corev1.Secret, exi
 		return nil
 	case apierrors.IsNotFound(err) && exists:
 		return put(ctx, c, wanted, false)
-	case apierrors.IsInvalid(err):
+	case reconcile.PatchTestFailed(err):
 		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
 			"the provider has a Secret %q in namespace %q that does not hold this pod's tokens; rename the pod or the Secret: %w",
 			wanted.Name, wanted.Namespace, errOfAnother))
