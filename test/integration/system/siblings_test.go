@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,9 +135,66 @@ func referenced(t *testing.T) {
 	})
 }
 
-// Of several virtual nodes of a provider one reflects. By the policy Referenced it brings what pods on any of them use, removes
+// copies are the UIDs of what stands at milan for something of rome, but for pods.
+func (s *siblings) copies(t *testing.T) map[string]types.UID {
+	t.Helper()
+	uids := map[string]types.UID{}
+	for kind, list := range map[string]client.ObjectList{"ConfigMap": &corev1.ConfigMapList{}, "Secret": &corev1.SecretList{}, "Service": &corev1.ServiceList{}} {
+		fixture.Must(t, "listing copies at milan", env.Milan.Client.List(t.Context(), list, client.InNamespace(s.namespace),
+			client.MatchingLabels{offloadingv1beta1.OriginLabel: "rome"}))
+		fixture.Must(t, "looking at copies", meta.EachListItem(list, func(object runtime.Object) error {
+			copied := object.(client.Object)
+			uids[kind+" "+copied.GetName()] = copied.GetUID()
+			return nil
+		}))
+	}
+	return uids
+}
+
+// service makes a Service at rome and waits until it has crossed.
+func (s *siblings) service(t *testing.T, name string) *corev1.Service {
+	t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	fixture.Must(t, "creating a Service", env.Rome.Client.Create(t.Context(), service))
+	fixture.Await(t, fixture.Patience, "Service "+name+" to cross", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(service), &corev1.Service{})
+		return err == nil, fmt.Sprint(err)
+	})
+	return service
+}
+
+// takeOver kills the virtual kubelet that reflects, which leaves its Lease behind, and waits until the other one does. What stands at
+// milan stays as it is: nothing of it is removed, or made or written once more. What was removed at rome meanwhile goes.
+func (s *siblings) takeOver(t *testing.T, holder, other string) {
+	t.Helper()
+	removed := s.service(t, "removed")
+	s.service(t, "stays")
+	settled(t)
+	before := s.copies(t)
+	start := env.Milan.Recorder.Now(t)
+	fixture.Must(t, "killing the virtual kubelet that reflects", s.kubelets[holder].Kill())
+	fixture.Must(t, "removing a Service while nobody reflects", env.Rome.Client.Delete(t.Context(), removed))
+	if now, _ := s.holder(t, other); now != other {
+		t.Fatalf("%s reflects now", now)
+	}
+	s.service(t, "next")
+	awaitGone(t, env.Milan, removed)
+	after := s.copies(t)
+	delete(before, "Service removed")
+	delete(after, "Service next")
+	if diff := cmp.Diff(before, after); diff != "" || len(before) < 5 {
+		t.Errorf("what stands at milan was replaced (-before +after):\n%s", diff)
+	}
+	for _, write := range env.Milan.Recorder.Since(t, start, func(user string) bool { return strings.HasPrefix(user, "liqo.io:slice:") }) {
+		if write.Namespace == s.namespace && write.Name != removed.Name && write.Name != "next" {
+			t.Errorf("whoever takes over made a write: %s: %s", write, write.Body)
+		}
+	}
+}
+
+// C16: of several virtual nodes of a provider one reflects, and another one takes over when it is killed. By the policy Referenced it brings what pods on any of them use, removes
 // what none of them uses any more, and nothing else: whichever of them it is, while the other one is down, and once that is gone.
-func TestReferencedBySeveralVirtualNodes(t *testing.T) {
+func TestC16ReferencedBySeveralVirtualNodes(t *testing.T) {
 	w := peered(t)
 	s := &siblings{w: w, namespace: offloaded(t), kubelets: map[string]*kubelet{w.node: w.kubelet}}
 	defer s.leave(t)
@@ -140,9 +202,9 @@ func TestReferencedBySeveralVirtualNodes(t *testing.T) {
 	holder, other := s.holder(t, s.w.node, second)
 	referenced(t)
 	for _, name := range []string{"own", "others", "late", "nobodys"} {
-		meta := metav1.ObjectMeta{Namespace: s.namespace, Name: name}
-		fixture.Must(t, "creating a Secret", env.Rome.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"a": []byte("1")}}))
-		fixture.Must(t, "creating a ConfigMap", env.Rome.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "1"}}))
+		named := metav1.ObjectMeta{Namespace: s.namespace, Name: name}
+		fixture.Must(t, "creating a Secret", env.Rome.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: named, Data: map[string][]byte{"a": []byte("1")}}))
+		fixture.Must(t, "creating a ConfigMap", env.Rome.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named, Data: map[string]string{"a": "1"}}))
 	}
 	s.run(t, "own", holder)
 	others := s.run(t, "others", other)
@@ -155,10 +217,7 @@ func TestReferencedBySeveralVirtualNodes(t *testing.T) {
 	s.run(t, "others", other)
 	s.crossed(t, "it is there again", map[string]bool{"own": true, "others": true, "late": false, "nobodys": false})
 
-	fixture.Must(t, "stopping the virtual kubelet that reflects", s.kubelets[holder].Stop())
-	if now, _ := s.holder(t, other); now != other {
-		t.Fatalf("%s reflects now", now)
-	}
+	s.takeOver(t, holder, other)
 	late := s.run(t, "late", holder)
 	s.crossed(t, "a pod on the virtual node that does not run", map[string]bool{"own": true, "others": true, "late": true, "nobodys": false})
 	fixture.Must(t, "deleting that pod", env.Rome.Client.Delete(t.Context(), late, &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
