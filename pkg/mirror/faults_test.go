@@ -68,8 +68,8 @@ func TestRefusals(t *testing.T) {
 		heals  bool
 	}{
 		"a quota or a policy":      {status(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden", 11, true},
-		"a policy without reason":  {status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'x' denied request: no"), "Invalid", 11, true},
-		"a webhook without code":   {status(http.StatusBadRequest, "", `admission webhook "x" denied the request: no`), "Invalid", 11, true},
+		"a policy without reason":  {status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'x' denied request: no"), "Forbidden", 11, true},
+		"a webhook without code":   {status(http.StatusBadRequest, "", `admission webhook "x" denied the request: no`), "Forbidden", 11, true},
 		"etcd's limit":             {status(http.StatusInternalServerError, "", "etcdserver: request is too large"), "TooLarge", 1, false},
 		"a server error":           {status(http.StatusInternalServerError, "", "boom"), "Retrying", 25, true},
 		"throttling":               {apierrors.NewTooManyRequests("slow down", 30), "Retrying", 21, true},

@@ -18,11 +18,15 @@ func EffectiveMapping(desired map[string]string, current map[string]offloadingv1
 	return effective
 }
 
-// LeavingTwins returns the local namespaces of which the provider says that it is removing the twin, and which this cluster wants.
+// LeavingTwins returns the local namespaces of which the provider says that it is removing the twin, and which this cluster wants; nil if
+// there are none.
 func LeavingTwins(desired map[string]string, current map[string]offloadingv1beta1.RemoteNamespaceStatus) map[string]bool {
-	leaving := map[string]bool{}
+	var leaving map[string]bool
 	for local, twin := range desired {
 		if now, known := current[local]; known && now.RemoteNamespace == twin && now.Phase == offloadingv1beta1.MappingTerminating {
+			if leaving == nil {
+				leaving = map[string]bool{}
+			}
 			leaving[local] = true
 		}
 	}

@@ -75,7 +75,7 @@ func liveHeap(b *testing.B, pods int) int64 {
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}
-	r, p = nil, nil
+	r = nil
 	return with - heap()
 }
 

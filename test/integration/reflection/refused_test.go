@@ -74,7 +74,7 @@ func refusedByPolicy(w *world, s specimen) {
 	w.forbidden(func(ctx context.Context) error { return w.tryCreate(ctx, s) })
 	w.put(s.make("denied"))
 	w.told(offloadingv1beta1.ReasonFailedReflection, policyWords)
-	w.problem("denied", "Invalid")
+	w.problem("denied", "Forbidden")
 	fixture.Must(w, "deleting the policy", env.Milan.Client.Delete(w.Context(), policy))
 	w.converged("denied")
 	if told := strings.Count(w.events.all(), policyWords); told != 1 {

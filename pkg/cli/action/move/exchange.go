@@ -120,14 +120,18 @@ func (j *job) unchanged(ctx context.Context, m *moved) (*corev1.PersistentVolume
 	if err != nil {
 		return nil, err
 	}
-	old := claim.UID == m.UID && claim.DeletionTimestamp.IsZero() && claim.Annotations[offloadingv1beta1.MovingAnnotation] == m.Run &&
-		maps.Equal(claim.Labels, m.Old.Labels) && apiequality.Semantic.DeepEqual(claim.Spec, m.Old.Spec)
 	copied := temporary != nil && temporary.UID == j.temporary.UID && temporary.DeletionTimestamp.IsZero() &&
 		now != nil && now.Run == m.Run && kept(target)
-	if !old || !copied || !kept(source) {
+	if !m.marked(claim) || !copied || !kept(source) {
 		return nil, errors.New("somebody else changed the claim or a volume meanwhile")
 	}
 	return claim, nil
+}
+
+// marked tells whether a claim is still the one that this run marked, as it was then.
+func (m *moved) marked(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.UID == m.UID && claim.DeletionTimestamp.IsZero() && claim.Annotations[offloadingv1beta1.MovingAnnotation] == m.Run &&
+		maps.Equal(claim.Labels, m.Old.Labels) && apiequality.Semantic.DeepEqual(claim.Spec, m.Old.Spec)
 }
 
 // kept tells whether a volume outlives its claim.

@@ -477,17 +477,19 @@ func TestInterruptedAnywhere(t *testing.T) {
 			}
 		}},
 		"a pod writes and ends later": {at: func(t *testing.T, w *world, _ func(), n int) {
-			if n == 0 {
+			switch n {
+			case 0:
 				w.scaleUp(t)
-			} else if n == 5 {
+			case 5:
 				w.scaleDown(t)
 			}
 		}},
 		"a pod comes, and it is killed then": {
 			at: func(t *testing.T, w *world, _ func(), n int) {
-				if n == 0 {
+				switch n {
+				case 0:
 					w.scaleUp(t)
-				} else if n == 2 {
+				case 2:
 					w.dead = true
 				}
 			},
