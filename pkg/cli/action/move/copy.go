@@ -178,18 +178,21 @@ func (j *job) stream(ctx context.Context, task progress.Task) error {
 	}()
 	ticker := time.NewTicker(tell)
 	defer ticker.Stop()
+	var failed error
 	for open := 2; open > 0; {
 		select {
 		case <-ticker.C:
 			task.Waiting(fmt.Sprintf("%s of %s", sizeOf(passed.n.Load()), sizeOf(total.bytes)))
 		case err := <-ended:
 			open--
-			if err != nil {
-				return err
+			if err != nil && failed == nil {
+				// The other end is waited for all the same: what comes next must not meet it at work.
+				failed = err
+				cancel()
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 func wrap(err error, doing string) error {

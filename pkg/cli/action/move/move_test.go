@@ -10,19 +10,24 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -49,7 +54,7 @@ type world struct {
 	// made counts objects.
 	made int
 	// dead refuses each call, as if the program had been killed.
-	dead bool
+	dead atomic.Bool
 	// fail has a certain call fail.
 	fail func(verb string, object client.Object) error
 	// corrupt changes what is copied.
@@ -101,10 +106,21 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{
 				"shop": {RemoteNamespace: "shop-rome", Phase: offloadingv1beta1.MappingAccepted}}},
 		})
-	w.Cluster = fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: objects})
+	w.Cluster = fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: objects, Scheme: kinds(t)})
 	w.store = w.Client.(client.WithWatch)
 	w.Client = interceptor.NewClient(w.store, w.intercept(t))
 	return w
+}
+
+// kinds are those that a move has to do with.
+func kinds(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		corev1beta1.AddToScheme, authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme} {
+		must(t, add(scheme))
+	}
+	return scheme
 }
 
 const protection = "kubernetes.io/pvc-protection"
@@ -189,7 +205,7 @@ func (w *world) called() error {
 	if before != nil {
 		before(n)
 	}
-	if w.dead {
+	if w.dead.Load() {
 		return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the program was killed"))
 	}
 	return nil
@@ -450,17 +466,17 @@ func TestInterruptedAnywhere(t *testing.T) {
 		between func(t *testing.T, w *world)
 		node    string
 	}{
-		"killed": {at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true }},
+		"killed": {at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead.Store(true) }},
 		"interrupted, and written to before the next try": {
 			at:      func(_ *testing.T, _ *world, cancel func(), _ int) { cancel() },
 			between: func(t *testing.T, w *world) { w.scaleUp(t); w.scaleDown(t) },
 		},
 		"killed, and written to before the next try": {
-			at:      func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true },
+			at:      func(_ *testing.T, w *world, _ func(), _ int) { w.dead.Store(true) },
 			between: func(t *testing.T, w *world) { w.scaleUp(t); w.scaleDown(t) },
 		},
 		"killed, and in use at the next try to another node": {
-			at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead = true }, node: "rack",
+			at: func(_ *testing.T, w *world, _ func(), _ int) { w.dead.Store(true) }, node: "rack",
 			between: func(t *testing.T, w *world) {
 				w.scaleUp(t)
 				if len(w.using(t, "data")) > 0 && w.move(t.Context(), "rack") == nil {
@@ -490,7 +506,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				case 0:
 					w.scaleUp(t)
 				case 2:
-					w.dead = true
+					w.dead.Store(true)
 				}
 			},
 			between: func(t *testing.T, w *world) { w.scaleDown(t) },
@@ -510,7 +526,8 @@ func TestInterruptedAnywhere(t *testing.T) {
 				err := w.move(ctx, node)
 				cancel()
 				calls := w.calls
-				w.before, w.dead = nil, false
+				w.before = nil
+				w.dead.Store(false)
 				w.scaleDown(t)
 				w.safe(t)
 				if tc.between != nil {
@@ -661,7 +678,7 @@ func TestLeftovers(t *testing.T) {
 	w := newWorld(t)
 	w.fail = func(verb string, object client.Object) error {
 		if pod, ok := object.(*corev1.Pod); ok && verb == "delete" {
-			w.dead = true
+			w.dead.Store(true)
 			return apierrors.NewForbidden(schema.GroupResource{}, pod.Name, errors.New("killed"))
 		}
 		return nil
@@ -669,7 +686,8 @@ func TestLeftovers(t *testing.T) {
 	if err := w.move(t.Context(), "milan"); err == nil || len(w.claims(t)) != 2 || len(w.volumes(t)) != 2 {
 		t.Fatalf("error %v with claims %v", err, w.claims(t))
 	}
-	w.fail, w.dead = nil, false
+	w.fail = nil
+	w.dead.Store(false)
 	if err := w.move(t.Context(), "nowhere"); failure.CodeOf(err) != failure.Precondition {
 		t.Errorf("got %v", err)
 	}
@@ -694,17 +712,17 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	for stop := 1; ; stop += 2 {
 		w := newWorld(t)
+		var came atomic.Bool
 		w.before = func(n int) {
-			if n != stop {
+			if n < stop || came.Swap(true) {
 				return
 			}
-			w.before = nil
 			_ = w.move(t.Context(), "rack")
 			w.scaleUp(t)
 			w.scaleDown(t)
 		}
 		err := w.move(t.Context(), "milan")
-		alone := w.before != nil
+		alone := !came.Load()
 		w.before = nil
 		w.safe(t)
 		w.scaleUp(t)
