@@ -41,33 +41,30 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 		Name: "pods", Namespace: remote, Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
 		Event:  func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = selector
-				return pods.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector
-				return pods.Watch(ctx, o)
-			},
-		}, l.clients.Kube),
+		Source: labelled(selector, pods.List, pods.Watch, l.clients.Kube),
 	})
 	t.shadows = replica.New(replica.Options[*packed]{
 		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return &unstructured.Unstructured{} }, Hold: holdShadow,
 		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = selector
-				return shadows.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector
-				return shadows.Watch(ctx, o)
-			},
-		}, l.clients.Dynamic),
+		Source: labelled(selector, shadows.List, shadows.Watch, l.clients.Dynamic),
 	})
 	return t
+}
+
+// labelled lists and watches the objects with certain labels, as far as the client can stream lists.
+func labelled[L runtime.Object](selector string, list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), client any) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return follow(ctx, o)
+		},
+	}, client)
 }
 
 // holdRemote keeps of a remote pod what somebody here reads.
