@@ -1,5 +1,6 @@
 // Package addon applies what a lab cluster needs beside its programs: the
-// API server's rights at the kubelets, DNS and the default storage class.
+// API server's rights at the kubelets, DNS, the default storage class and, where
+// the declaration asks for one, an ingress controller.
 package addon
 
 import (
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"liqo.io/liqo/test/lab/image"
+	"liqo.io/liqo/test/lab/ingress"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/volume"
 )
@@ -71,6 +73,9 @@ func Objects(cluster spec.Cluster) ([]*unstructured.Unstructured, error) {
 	if len(cluster.NodesOf(spec.Real)) > 0 {
 		names = append(names, "coredns.yaml")
 	}
+	if cluster.IngressClass != "" {
+		names = append(names, "ingress.yaml")
+	}
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
 		data, err := render(name, cluster)
@@ -99,7 +104,10 @@ func render(name string, cluster spec.Cluster) ([]byte, error) {
 		return nil, fmt.Errorf("parsing the template %s: %w", name, err)
 	}
 	var out bytes.Buffer
-	values := map[string]string{"DNS": cluster.DNSAddress().String(), "Image": image.CoreDNS, "Provisioner": volume.Provisioner}
+	values := map[string]string{
+		"DNS": cluster.DNSAddress().String(), "Image": image.CoreDNS, "Provisioner": volume.Provisioner,
+		"IngressClass": cluster.IngressClass, "IngressController": ingress.Controller, "IngressImage": image.Ingress,
+	}
 	if err := t.Execute(&out, values); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
 	}

@@ -12,7 +12,10 @@ import (
 )
 
 func TestObjects(t *testing.T) {
+	entrance := spec.Demo(1).Complete().Clusters[0]
+	entrance.IngressClass = "lab"
 	for name, cluster := range map[string]spec.Cluster{
+		"ingress.yaml":   entrance,
 		"real.yaml":      spec.Demo(1).Complete().Clusters[0],
 		"simulated.yaml": spec.Demo(0).Clusters[0],
 	} {

@@ -41,6 +41,7 @@ const (
 	Kwok              = "kwok"
 	CoreDNS           = "coredns"
 	Provisioner       = "provisioner"
+	Ingress           = "ingress"
 )
 
 // Set maps the name of a program to the path of its file.
@@ -65,10 +66,14 @@ func modules() []module {
 		{name: "kubernetes", dir: "hack/kube", packages: kube, inputs: pinned, ldflags: versionFlags(KubernetesVersion)},
 		{name: "etcd", dir: "hack/kube/etcd", packages: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"}, inputs: pinned},
 		{name: "kwok", dir: "hack/kube/kwok", packages: map[string]string{Kwok: "sigs.k8s.io/kwok/cmd/kwok"}, inputs: pinned},
-		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: append(pinned, "main.go")},
+		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: append(slices.Clone(pinned), "main.go")},
 		{
 			name: "provisioner", dir: ".", packages: map[string]string{Provisioner: "./test/lab/volume/provisioner"},
-			inputs: append(pinned, "test/lab/volume"),
+			inputs: append(slices.Clone(pinned), "test/lab/volume"),
+		},
+		{
+			name: "ingress", dir: ".", packages: map[string]string{Ingress: "./test/lab/ingress/controller"},
+			inputs: append(slices.Clone(pinned), "test/lab/ingress"),
 		},
 	}
 }

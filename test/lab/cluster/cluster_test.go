@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,11 @@ func TestWhatALabNeeds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, l.components(mixed.Clusters[0])); diff != "" {
 		t.Errorf("components of rome differ (-want +got):\n%s", diff)
+	}
+	entrance := spec.Demo(1)
+	entrance.Clusters[0].IngressClass = "lab"
+	if !slices.Contains(wanted(entrance.Complete()), "ingress") {
+		t.Error("a lab with an ingress class gets no ingress controller")
 	}
 	bare := mixed.Clusters[1]
 	bare.WithoutControllerManager, bare.WithoutScheduler = true, true

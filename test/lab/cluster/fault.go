@@ -12,7 +12,6 @@ import (
 
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/host"
-	"liqo.io/liqo/test/lab/image"
 	"liqo.io/liqo/test/lab/pki"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/state"
@@ -131,16 +130,8 @@ func (l *Lab) boot(ctx context.Context, cluster, node string) error {
 	if err != nil {
 		return err
 	}
-	images, err := image.Defaults(ctx, b.programs[binary.CoreDNS])
-	if err != nil {
+	if err := b.makeImages(ctx, filepath.Join(cache, "images")); err != nil {
 		return err
-	}
-	for _, i := range images {
-		archive, err := i.Archive(filepath.Join(cache, "images"))
-		if err != nil {
-			return err
-		}
-		b.archives = append(b.archives, archive)
 	}
 	keys, err := pki.New(filepath.Join(l.clusterDir(cluster), "pki"), clock.RealClock{})
 	if err != nil {

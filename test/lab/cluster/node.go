@@ -77,7 +77,7 @@ func (b *builder) runtimeUp(ctx context.Context, n config.Node) error {
 		if err := b.waitSocket(ctx, n); err != nil {
 			return err
 		}
-		return image.Load(ctx, n.Socket(), b.archives...)
+		return image.Load(ctx, n.Socket(), b.imagesOf(n.Cluster)...)
 	})
 }
 

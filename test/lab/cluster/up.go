@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,8 +33,9 @@ type builder struct {
 	*Lab
 	observer step.Observer
 	programs binary.Set
-	plugins  string // folder of the CNI plugins
-	archives []string
+	plugins  string   // folder of the CNI plugins
+	archives []string // of the images that every real node gets
+	entrance string   // the archive of the ingress controller; empty if no cluster has one
 }
 
 // Up makes the declared lab run and returns when its clusters are ready: API
@@ -133,33 +135,56 @@ func (b *builder) prepare(ctx context.Context, machine host.Machine) error {
 		}
 		return b.state.Save(b.dir)
 	}
+	if err := b.makeImages(ctx, filepath.Join(cache, "images")); err != nil {
+		return err
+	}
+	return b.networkUp(ctx)
+}
+
+// makeImages makes the archives of the lab's images in a folder.
+func (b *builder) makeImages(ctx context.Context, dir string) error {
 	images, err := image.Defaults(ctx, b.programs[binary.CoreDNS])
 	if err != nil {
 		return err
 	}
 	for _, i := range images {
-		archive, err := i.Archive(filepath.Join(cache, "images"))
+		archive, err := i.Archive(dir)
 		if err != nil {
 			return err
 		}
 		b.archives = append(b.archives, archive)
 	}
-	return b.networkUp(ctx)
+	if program := b.programs[binary.Ingress]; program != "" {
+		b.entrance, err = image.Entrance(program).Archive(dir)
+	}
+	return err
+}
+
+// imagesOf are the archives that the nodes of a cluster get.
+func (b *builder) imagesOf(cluster string) []string {
+	if c, _ := b.state.Lab.Cluster(cluster); c.IngressClass != "" {
+		return append(slices.Clone(b.archives), b.entrance)
+	}
+	return b.archives
 }
 
 // wanted lists the programs that a lab needs.
 func wanted(lab spec.Lab) []string {
 	names := []string{binary.Etcd, binary.APIServer, binary.ControllerManager, binary.Scheduler, binary.Kubectl}
-	real, simulated := false, false
+	real, simulated, entrance := false, false, false
 	for _, c := range lab.Clusters {
 		real = real || len(c.NodesOf(spec.Real)) > 0
 		simulated = simulated || len(c.NodesOf(spec.Simulated)) > 0
+		entrance = entrance || c.IngressClass != ""
 	}
 	if real {
 		names = append(names, binary.Kubelet, binary.Proxy, binary.CoreDNS, binary.Provisioner)
 	}
 	if simulated {
 		names = append(names, binary.Kwok)
+	}
+	if entrance {
+		names = append(names, binary.Ingress)
 	}
 	return names
 }

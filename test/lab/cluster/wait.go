@@ -75,7 +75,7 @@ func (l *Lab) client(cluster string) (*kubernetes.Clientset, error) {
 	return client, nil
 }
 
-// waitReady waits until nodes and DNS of a cluster are ready.
+// waitReady waits until nodes and add-ons of a cluster are ready.
 func (b *builder) waitReady(ctx context.Context, c spec.Cluster) error {
 	client, err := b.client(c.Name)
 	if err != nil {
@@ -125,16 +125,22 @@ func (l *Lab) notReady(ctx context.Context, client kubernetes.Interface, c spec.
 	if c.WithoutControllerManager || c.WithoutScheduler || l.runningNodes(c) == 0 {
 		return ""
 	}
-	dns, err := client.AppsV1().Deployments("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
-	if err != nil || dns.Status.AvailableReplicas == 0 {
-		return "deployment kube-system/coredns" + whyWaiting(ctx, client)
+	addons := map[string]string{"coredns": "kube-dns"} // deployment → app
+	if c.IngressClass != "" {
+		addons["ingress"] = "ingress"
+	}
+	for name, app := range addons {
+		deployment, err := client.AppsV1().Deployments("kube-system").Get(ctx, name, metav1.GetOptions{})
+		if err != nil || deployment.Status.AvailableReplicas == 0 {
+			return "deployment kube-system/" + name + whyWaiting(ctx, client, app)
+		}
 	}
 	return ""
 }
 
-// whyWaiting says what the cluster's DNS pods wait for, as far as they tell.
-func whyWaiting(ctx context.Context, client kubernetes.Interface) string {
-	pods, err := client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
+// whyWaiting says what the pods of an add-on wait for, as far as they tell.
+func whyWaiting(ctx context.Context, client kubernetes.Interface, app string) string {
+	pods, err := client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=" + app})
 	if err != nil {
 		return ""
 	}

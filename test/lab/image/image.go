@@ -2,7 +2,8 @@
 // and without Docker, and loads docker-archive files into the nodes.
 //
 // The images are a busybox from Debian's static busybox, a pause image from the
-// same, and CoreDNS from its binary. They are named as their users expect
+// same, CoreDNS from its binary and, for clusters that want it, the lab's ingress
+// controller from its own. They are named as their users expect
 // (busybox:1.36 is docker.io/library/busybox:1.36), and their tags are fixed, so
 // that pods use them with the default pull policy.
 package image
@@ -34,6 +35,7 @@ const (
 	Busybox = "docker.io/library/busybox:1.36"
 	Pause   = "lab.liqo.io/pause:1"
 	CoreDNS = "lab.liqo.io/coredns:1"
+	Ingress = "lab.liqo.io/ingress:1"
 )
 
 // File is one file of an image.
@@ -176,6 +178,11 @@ func Defaults(ctx context.Context, coredns string) ([]Image, error) {
 		{Reference: Pause, Entrypoint: []string{"/bin/sleep", "2147483647"}, Files: []File{{Path: "/bin/sleep", Source: busybox}}},
 		{Reference: CoreDNS, Entrypoint: []string{"/coredns"}, Files: []File{{Path: "/coredns", Source: coredns}}},
 	}, nil
+}
+
+// Entrance is the image of the ingress controller, made from its program.
+func Entrance(program string) Image {
+	return Image{Reference: Ingress, Entrypoint: []string{"/ingress"}, Files: []File{{Path: "/ingress", Source: program}}}
 }
 
 // Load imports docker-archive (or OCI) files into the containerd behind a socket.

@@ -41,6 +41,9 @@ type Cluster struct {
 	Nodes []Node `json:"nodes,omitempty"`
 	// APIServer adjusts the API server.
 	APIServer APIServer `json:"apiServer,omitzero"`
+	// IngressClass is the class of Ingresses that the cluster serves, on ports 80
+	// and 443 of one of its real nodes; without it the cluster has no ingress controller.
+	IngressClass string `json:"ingressClass,omitempty"`
 	// WithoutControllerManager leaves kube-controller-manager out: no garbage
 	// collection, no Deployments, no CSR signing.
 	WithoutControllerManager bool `json:"withoutControllerManager,omitempty"`

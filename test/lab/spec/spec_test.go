@@ -59,6 +59,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		"same node twice":         {strings.Replace(valid, "{name: big,", "{name: rome-1,", 1), `two nodes are called "rome-1"`},
 		"unknown Pod Security":    {valid + "  apiServer: {podSecurity: strict}\n", "use privileged, baseline or restricted"},
 		"admission that pulls":    {valid + "  apiServer: {enableAdmission: [AlwaysPullImages]}\n", "needs a registry and the lab has none"},
+		"unusable ingress class":  {valid + "  ingressClass: A_B\n", `ingressClass "A_B" is not valid`},
+		"ingress without pods":    {valid + "  ingressClass: lab\n  withoutScheduler: true\n", "because the ingress controller is a pod"},
 		"port out of range":       {valid + "  apiServer: {port: 70000}\n", "port 70000 is not a port"},
 		"same cluster twice":      {valid + "- {name: rome, podCIDR: 10.12.0.0/16, serviceCIDR: 10.13.0.0/16}\n", `two clusters are called "rome"`},
 		"flat with equal ranges":  {"flat: true" + valid + "- {name: milan, podCIDR: 10.10.0.0/16, serviceCIDR: 10.13.0.0/16}\n", "flat mode cannot route the pods of rome (10.10.0.0/16) and milan (10.10.0.0/16) to each other because their ranges overlap"},

@@ -75,6 +75,7 @@ func (c Cluster) validate() []error {
 	if slices.Contains(c.APIServer.EnableAdmission, "AlwaysPullImages") && len(c.NodesOf(Real)) > 0 {
 		errs = append(errs, fmt.Errorf("cluster %s: AlwaysPullImages needs a registry and the lab has none: leave it out of enableAdmission", c.Name))
 	}
+	errs = append(errs, c.validateIngress()...)
 	if p := c.APIServer.Port; p < 0 || p > 65535 {
 		errs = append(errs, fmt.Errorf("cluster %s: port %d is not a port: use 1 to 65535, or leave it out", c.Name, p))
 	}
@@ -91,6 +92,18 @@ func (c Cluster) validateRange(field string, p netip.Prefix, shortest, longest i
 		return []error{fmt.Errorf("cluster %s: %s %s has bits set after its prefix: write %s", c.Name, field, p, p.Masked())}
 	case p.Bits() < shortest || p.Bits() > longest:
 		return []error{fmt.Errorf("cluster %s: %s %s has an unusable size: use /%d to /%d", c.Name, field, p, shortest, longest)}
+	}
+	return nil
+}
+
+func (c Cluster) validateIngress() []error {
+	switch {
+	case c.IngressClass == "":
+		return nil
+	case !labName.MatchString(c.IngressClass):
+		return []error{fmt.Errorf("cluster %s: ingressClass %q is not valid: use at most 20 lower-case letters, digits and dashes, starting with a letter", c.Name, c.IngressClass)}
+	case len(c.NodesOf(Real)) == 0 || c.WithoutControllerManager || c.WithoutScheduler:
+		return []error{fmt.Errorf("cluster %s: ingressClass needs a real node, a controller manager and a scheduler, because the ingress controller is a pod", c.Name)}
 	}
 	return nil
 }
