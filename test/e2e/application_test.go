@@ -16,7 +16,7 @@ import (
 const secondProvider = "naples"
 
 // An application of six parts works when it is spread over two providers and the consumer: each part is found by its
-// Service's name from each cluster.
+// Service's name from each cluster, and the front end through Ingresses at home and at a provider.
 func TestApplication(t *testing.T) {
 	the.peered(t)
 	naples, err := newSide(the.lab, secondProvider)
@@ -36,11 +36,12 @@ func TestApplication(t *testing.T) {
 	twin := the.offloaded(t, namespace)
 	the.recordFailure(t, naples)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")
+	authority := the.certifies(t, namespace, "bookshop", bookshop)
 	the.rome.applies(t, namespace, "bookshop.yaml")
 
 	the.rome.ready(t, namespace, "db", 1)
 	the.rome.ready(t, namespace, "api", 1)
-	the.rome.ready(t, namespace, "front", 1)
+	the.rome.ready(t, namespace, "front", 2)
 	clients := the.rome.ready(t, namespace, "client", 3)
 	nodes := map[string]bool{}
 	for i := range clients {
@@ -59,6 +60,7 @@ func TestApplication(t *testing.T) {
 	for _, c := range []*side{the.milan, naples} {
 		c.sees(t, &networkingv1.Ingress{ObjectMeta: named(twin, "front")}, "the Ingress")
 	}
+	t.Run("through its Ingresses", func(t *testing.T) { the.recordFailure(t, naples); throughIngresses(t, namespace, twin, authority) })
 	the.kubectl(t, the.rome, soon, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
 	the.rome.ready(t, namespace, "db", 1)
 	// The clients are only ready while what the database kept in its volume is still there.

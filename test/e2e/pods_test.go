@@ -152,13 +152,17 @@ func portForward(t *testing.T, namespace, pod string, env []string) {
 
 // page checks that a page holds a text.
 func page(ctx context.Context, url, text string) (bool, string) {
+	return pageBy(ctx, http.DefaultClient, url, func(body string) bool { return strings.Contains(body, text) })
+}
+
+func pageBy(ctx context.Context, browser *http.Client, url string, right func(body string) bool) (bool, string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false, err.Error()
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := browser.Do(request)
 	if err != nil {
 		return false, err.Error()
 	}
@@ -167,7 +171,7 @@ func page(ctx context.Context, url, text string) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	return answer.StatusCode == http.StatusOK && strings.Contains(string(body), text), fmt.Sprintf("%s: %q", answer.Status, body)
+	return answer.StatusCode == http.StatusOK && right(string(body)), fmt.Sprintf("%s: %q", answer.Status, body)
 }
 
 // TestPodsOfOtherNamespaces shows that a toleration alone brings no pod into the other cluster.

@@ -25,6 +25,8 @@ const (
 	provider = "milan"
 	// virtualNode is the Node of the consumer that stands for the provider.
 	virtualNode = provider
+	// The class of Ingresses that rome serves, and that of milan's, which it offers to rome.
+	homeClass, offeredClass = "lab", "public"
 	// root is the checkout, seen from this package.
 	root = "../.."
 )
@@ -46,11 +48,11 @@ func declaration() spec.Lab {
 	return spec.Lab{Name: "e2e", Flat: true, Clusters: []spec.Cluster{
 		{
 			Name: consumer, PodCIDR: netip.MustParsePrefix("10.110.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.111.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}},
+			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}}, IngressClass: homeClass,
 		},
 		{
 			Name: provider, PodCIDR: netip.MustParsePrefix("10.120.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.121.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}},
+			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}}, IngressClass: offeredClass,
 		},
 		{
 			Name: secondProvider, PodCIDR: netip.MustParsePrefix("10.130.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.131.0.0/16"),
@@ -154,10 +156,18 @@ func (s *suite) install(t *testing.T) {
 func (s *suite) installArgs(t *testing.T, c *side) []string {
 	t.Helper()
 	declared, _ := s.lab.Spec().Cluster(c.name)
-	return []string{
+	args := []string{
 		"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
 		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--set", c.reachableAPI(t), "--timeout", "3m",
 	}
+	switch c.name {
+	case consumer:
+		return append(args, "--set", "offloading.reflection.ingress.statusBack=true")
+	case provider:
+		const offered = "offloading.reflection.ingress.ingressClasses[0]."
+		return append(args, "--set", offered+"name="+offeredClass, "--set", offered+"default=true")
+	}
+	return args
 }
 
 // peered makes sure that rome uses milan, and that its virtual node is ready. It has every failure of the test recorded.
