@@ -109,13 +109,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 			return false, err
 		}
 	}
-	renewal := t.renewal()
-	answer, err := t.patch(ctx, c, t.unseenSteps(renewal))
-	if len(renewal) > 0 && reconcile.PatchTestFailed(err) {
-		// Somebody changed the record of the keys, or the object is another.
-		t.state.impress(imprint{})
-		answer, err = t.patch(ctx, c, t.unseenSteps(nil))
-	}
+	answer, err := t.patchUnseen(ctx, c)
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
@@ -142,6 +136,18 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 		return false, fmt.Errorf("%s %s/%s in cluster %q is still being deleted", t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote)
 	}
 	return false, t.act(ctx, c, d, live, false)
+}
+
+// patchUnseen writes everything that is wanted, whatever stands there.
+func (t *task) patchUnseen(ctx context.Context, c client.WithWatch) (answer reflection.Object, err error) {
+	renewal := t.renewal()
+	answer, err = t.patch(ctx, c, t.unseenSteps(renewal))
+	if len(renewal) > 0 && reconcile.PatchTestFailed(err) {
+		// Somebody changed the record of the keys, or the object is another.
+		t.state.impress(imprint{})
+		return t.patch(ctx, c, t.unseenSteps(nil))
+	}
+	return answer, err
 }
 
 // unseenSteps are the steps of a patch that writes everything that is wanted, whatever stands there, and renews the record of the
@@ -205,6 +211,11 @@ func (t *task) blindRemove(ctx context.Context, l ledger) error {
 	if err := t.confirm(ctx); err != nil {
 		return err
 	}
+	return t.blindDelete(ctx, c, l)
+}
+
+// blindDelete deletes a remote object, after a look at it unless it is known what stands there.
+func (t *task) blindDelete(ctx context.Context, c client.WithWatch, l ledger) error {
 	if done, err := t.deleteSeen(ctx, c); done || err != nil {
 		if done {
 			t.state.sent(nil, l, t.options().Clock.Now())
