@@ -25,8 +25,8 @@ func virtualNode(name, cluster string, ready corev1.ConditionStatus) *corev1.Nod
 }
 
 func TestVirtualNodesVouchForTheirProvider(t *testing.T) {
-	real := virtualNode("worker", "milan", corev1.ConditionTrue)
-	delete(real.Labels, corev1beta1.TypeLabel)
+	plain := virtualNode("worker", "milan", corev1.ConditionTrue)
+	delete(plain.Labels, corev1beta1.TypeLabel)
 	for name, tc := range map[string]struct {
 		nodes []client.Object
 		fail  error
@@ -39,7 +39,7 @@ func TestVirtualNodesVouchForTheirProvider(t *testing.T) {
 		"one that says nothing yet":      {[]client.Object{virtualNode("a", "milan", "")}, nil, false},
 		"one of two":                     {[]client.Object{virtualNode("a", "milan", corev1.ConditionFalse), virtualNode("b", "milan", corev1.ConditionTrue)}, nil, true},
 		"one of another provider":        {[]client.Object{virtualNode("a", "turin", corev1.ConditionTrue)}, nil, false},
-		"a node that is not virtual":     {[]client.Object{real}, nil, false},
+		"a node that is not virtual":     {[]client.Object{plain}, nil, false},
 		"nodes that cannot be listed":    {[]client.Object{virtualNode("a", "milan", corev1.ConditionTrue)}, errors.New("no answer"), false},
 		"ready, and another one unknown": {[]client.Object{virtualNode("a", "milan", corev1.ConditionTrue), virtualNode("b", "turin", corev1.ConditionUnknown)}, nil, true},
 	} {
