@@ -221,6 +221,7 @@ func (t *task) delete(ctx context.Context, c client.WithWatch, live reflection.O
 // remember takes note of the peer's answer to a write, until the view shows it.
 func (t *task) remember(answer reflection.Object) {
 	if t.kind().WriteOnly() {
+		t.impress(answer)
 		return
 	}
 	answer.SetManagedFields(nil)

@@ -24,6 +24,7 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	want := &entry{originUID: reflection.OriginUID(t.wanted), hash: t.kind().Hash(t.wanted)}
 	if l.shows(t.remoteName, want) {
 		t.state.confirmed()
+		t.confirmImprint()
 		t.state.settle(t.fingerprint)
 		return nil
 	}
@@ -108,8 +109,7 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 			return false, err
 		}
 	}
-	list := append(testOwner(t.options().Home, t.options().Remote), testOrigin(t.wanted))
-	answer, err := t.patch(ctx, c, append(list, steps(t.kind().Differences(nil, t.wanted), false)...))
+	answer, err := t.patchUnseen(ctx, c)
 	switch {
 	case err == nil:
 		t.wrote(resultUpdated)
@@ -138,8 +138,28 @@ func (t *task) overwrite(ctx context.Context, c client.WithWatch, exists bool) (
 	return false, t.act(ctx, c, d, live, false)
 }
 
-// tidy takes away the labels and annotations that went at home, and renews the record of those that are ours: which there are only
-// the answer to a write shows.
+// patchUnseen writes everything that is wanted, whatever stands there.
+func (t *task) patchUnseen(ctx context.Context, c client.WithWatch) (answer reflection.Object, err error) {
+	renewal := t.renewal()
+	answer, err = t.patch(ctx, c, t.unseenSteps(renewal))
+	if len(renewal) > 0 && reconcile.PatchTestFailed(err) {
+		// Somebody changed the record of the keys, or the object is another.
+		t.state.impress(imprint{})
+		return t.patch(ctx, c, t.unseenSteps(nil))
+	}
+	return answer, err
+}
+
+// unseenSteps are the steps of a patch that writes everything that is wanted, whatever stands there, and renews the record of the
+// keys that are ours.
+func (t *task) unseenSteps(renewal []any) []any {
+	list := append(testOwner(t.options().Home, t.options().Remote), testOrigin(t.wanted))
+	list = append(list, steps(t.kind().Differences(nil, t.wanted), false)...)
+	return append(list, renewal...)
+}
+
+// tidy takes away the labels and annotations that went at home, and renews the record of those that are ours, if the write itself did
+// not: which there are only its answer showed.
 func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Object) (undone bool, err error) {
 	d := t.decide(live)
 	if d.action == change && slices.ContainsFunc(d.changes, reflection.ChangesKeys) {
@@ -149,6 +169,7 @@ func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Obj
 		t.state.wrote(t.fingerprint, t.options().Clock.Now())
 		d = t.decide(live)
 	}
+	t.remember(live)
 	return d.action != leave, nil
 }
 
@@ -188,6 +209,18 @@ func (t *task) blindRemove(ctx context.Context, l ledger) error {
 		return err
 	}
 	if err := t.confirm(ctx); err != nil {
+		return err
+	}
+	return t.blindDelete(ctx, c, l)
+}
+
+// blindDelete deletes a remote object, after a look at it unless it is known what stands there.
+func (t *task) blindDelete(ctx context.Context, c client.WithWatch, l ledger) error {
+	if done, err := t.deleteSeen(ctx, c); done || err != nil {
+		if done {
+			t.state.sent(nil, l, t.options().Clock.Now())
+			t.gone()
+		}
 		return err
 	}
 	live, err := t.probe(ctx, c)

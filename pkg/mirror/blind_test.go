@@ -63,6 +63,8 @@ func TestRefusedUpdatesOfSecrets(t *testing.T) {
 					w.local.put(secret("a", "1"))
 					w.start()
 					w.publish()
+					w.stop() // What was written before is forgotten, so that it is looked at before it is removed.
+					w.start()
 					w.remote.mu.Lock()
 					w.remote.refuse = func(o reflection.Object) error {
 						if o.GetResourceVersion() == "" {

@@ -100,7 +100,7 @@ func (t *task) translate(ctx context.Context) error {
 	if err := t.findParent(&in); err != nil {
 		return err
 	}
-	result, known := t.decideUse(&in)
+	result, known := t.decideUse(ctx, &in)
 	if !known {
 		return errUnready
 	}

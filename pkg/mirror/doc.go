@@ -10,6 +10,8 @@
 //     While the parent's kind is off nothing of the kind is made, and what is there stays. Where a parent decides about no object
 //     and only has to be there, as for Ingresses, neither holds, and while its kind is off the watch is open.
 //   - Nothing is written that is already there: a restart with everything in place makes no write.
+//   - What cannot be read takes one write as well, labels and annotations that come or go included, and one request to remove: the last
+//     answer, or the ledger, told what to test. After a restart the first removal looks first, and so does a change made meanwhile.
 //   - Remote objects without our mark are never touched. Deletes carry the UID and version of what was seen, and writes to
 //     existing objects test the mark in the same request.
 //   - Something is deleted only on positive knowledge: the local watch is in step and a live read says that the object is

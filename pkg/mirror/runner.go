@@ -50,13 +50,17 @@ type runner struct {
 	// children are the kinds whose parent is this one.
 	children []*runner
 
-	mu       sync.Mutex
-	ctx      context.Context
-	config   offloadingv1beta1.ReflectorConfig
-	pairs    map[string]*pair
-	closing  sync.WaitGroup
-	troubled map[types.NamespacedName]Problem
-	parked   map[types.NamespacedName]bool
+	mu     sync.Mutex
+	ctx    context.Context
+	config offloadingv1beta1.ReflectorConfig
+	pairs  map[string]*pair
+	// configured is when the configuration changed last; zero if that was before this process. leftovers is what was found at the
+	// provider since then of a kind that is off, by local namespace.
+	configured time.Time
+	leftovers  map[string]leftover
+	closing    sync.WaitGroup
+	troubled   map[types.NamespacedName]Problem
+	parked     map[types.NamespacedName]bool
 }
 
 func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.ReflectorConfig) *runner {
@@ -119,6 +123,7 @@ func (r *runner) configure(config offloadingv1beta1.ReflectorConfig) bool {
 		return false
 	}
 	r.config = config
+	r.configured = r.engine.options.Clock.Now()
 	r.slots.Resize(int(config.NumWorkers))
 	return true
 }
@@ -163,6 +168,7 @@ func (r *runner) follow(mapping map[string]string) {
 
 // clear forgets the troubles of a namespace that is no longer reflected.
 func (r *runner) clear(namespace string) {
+	delete(r.leftovers, namespace)
 	for key := range r.troubled {
 		if key.Namespace == namespace {
 			delete(r.troubled, key)

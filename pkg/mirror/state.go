@@ -32,6 +32,8 @@ type state struct {
 	entry   *entry
 	at      time.Time
 	version string
+	// imprint is what is known of an object that can only be written; nil if nothing is.
+	imprint *imprint
 	// lookAt is when to look at the object itself if the ledger still shows nothing, lookPause how long that waits.
 	lookAt    time.Time
 	lookPause time.Duration

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"slices"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -9,11 +10,11 @@ import (
 
 // decideUse translates an object with what is known of its use. known is false if the result depends on a use that nobody here
 // can tell: then the object is neither made nor removed.
-func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known bool) {
+func (t *task) decideUse(ctx context.Context, in *reflection.Input) (result reflection.Result, known bool) {
 	if in.Policy != offloadingv1beta1.Referenced {
 		return t.kind().Translate(*in), true
 	}
-	in.Referenced, known = t.use(in)
+	in.Referenced, known = t.use(ctx, in)
 	result = t.kind().Translate(*in)
 	if known {
 		return result, true
@@ -28,9 +29,9 @@ func (t *task) decideUse(in *reflection.Input) (result reflection.Result, known 
 
 // use tells whether pods or other objects use the task's own.
 //
-// What a kind that was turned off left at the provider is not known. That nothing known uses an object says little then: what
-// stands at the provider already is kept in step, because somebody there may use it.
-func (t *task) use(in *reflection.Input) (used, known bool) {
+// While it is not known what other objects use, that nothing known uses an object says little: what stands at the provider already is
+// kept in step, because somebody there may use it.
+func (t *task) use(ctx context.Context, in *reflection.Input) (used, known bool) {
 	known = true
 	if references := t.options().References; references != nil {
 		used, known = references.Referenced(t.namespace, t.kind().Name, t.name)
@@ -38,7 +39,7 @@ func (t *task) use(in *reflection.Input) (used, known bool) {
 	if used && known {
 		return true, true
 	}
-	here, certain := t.usedHere(in.NamespaceAnnotations)
+	here, certain := t.usedHere(ctx, in.NamespaceAnnotations)
 	switch {
 	case here:
 		return true, true
@@ -53,12 +54,21 @@ func (t *task) use(in *reflection.Input) (used, known bool) {
 }
 
 // usedHere tells whether a reflected object of another kind uses the task's own, as an Ingress does a Secret with its
-// certificate. known is false while nobody can tell: what a kind that was turned off left at the provider may use it.
-func (t *task) usedHere(namespaceAnnotations map[string]string) (used, known bool) {
+// certificate. Objects of a kind that is off do not cross, but what it left at the provider may use it. known is false while nobody
+// can tell.
+func (t *task) usedHere(ctx context.Context, namespaceAnnotations map[string]string) (used, known bool) {
 	known = true
 	wanted := reflection.Reference{Kind: t.kind().Name, Name: t.name}
 	for _, runner := range t.runner.engine.runners {
 		if runner.kind.Uses == nil || runner.kind.UsesKind != t.kind().Name {
+			continue
+		}
+		if runner.off() {
+			there, certain := t.usedThere(ctx, runner)
+			if there {
+				return true, true
+			}
+			known = known && certain
 			continue
 		}
 		users := runner.pair(t.namespace)

@@ -12,5 +12,6 @@
 //   - "Not connected" is a value, not a time-out: Config and Clients return ErrNotConnected only before the first usable
 //     credentials; afterwards State tells whether the peer answers. It is lost after several probes in a row without an
 //     answer and regained with the first answer, so that one lost packet changes nothing.
+//   - Whom somebody else vouches for (Options.Witness) is probed only when something speaks against it, and every five minutes.
 //   - Subscribers are called, one after the other, on each change of Connected, Reason, Epoch or ServerVersion; they must not block.
 package peer

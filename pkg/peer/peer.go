@@ -50,6 +50,10 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// RequestTimeout of every request but watches and streams (default 30 s).
 	RequestTimeout time.Duration
+	// Witness tells whether somebody else knows that the peer answers, as a virtual kubelet does that probes it, too. A connected peer
+	// is not probed while it says so, but every five minutes, and at once after a request that failed or a Doubt. It is asked
+	// once in each ProbeInterval and must not block; nil stands for nobody.
+	Witness func(context.Context) bool
 	// UserAgent shown to the peer.
 	UserAgent string
 	// Clock times the probes; nil means the real one.
@@ -96,6 +100,7 @@ type Clients struct {
 type Peer struct {
 	options  Options
 	wake     chan struct{}
+	doubted  chan struct{}
 	patience *patience
 
 	mu          sync.Mutex
@@ -104,6 +109,7 @@ type Peer struct {
 	clients     Clients
 	raw         string
 	failures    int
+	testimony   testimony
 	subscribers map[int]func(State)
 	next        int
 	// notify keeps subscribers' calls in order.
@@ -127,6 +133,7 @@ func New(o Options) (*Peer, error) {
 	return &Peer{
 		options:     o,
 		wake:        make(chan struct{}, 1),
+		doubted:     make(chan struct{}, 1),
 		patience:    &patience{clock: o.Clock, told: make(chan struct{}, 1)},
 		subscribers: map[int]func(State){},
 		state:       State{Reason: ReasonNoCredentials, Message: ErrNotConnected.Error(), Since: o.Clock.Now()},
@@ -242,6 +249,7 @@ func (p *Peer) load(kubeconfig []byte) {
 	}
 	p.change(func(s *State) {
 		p.config, p.clients, p.raw, p.failures = config, clients, string(kubeconfig), 0
+		p.testimony.doubts++
 		s.Epoch++
 		if !s.Connected {
 			s.Reason, s.Message = ReasonProbing, "waiting for the first answer of the peer"

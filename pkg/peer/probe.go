@@ -39,12 +39,15 @@ const (
 	maxText        = 256
 )
 
-// probeLoop probes at once after new credentials, else after each delay.
+// probeLoop probes at once after new credentials, else after each delay, unless that is spared.
 func (p *Peer) probeLoop(ctx context.Context) error {
 	for {
-		p.probe(ctx)
+		spared := p.spared(ctx)
+		if !spared {
+			p.probe(ctx)
+		}
 		timer := p.options.Clock.NewTimer(max(p.delay(), p.patience.left()))
-		if !p.rest(ctx, timer.C()) {
+		if !p.rest(ctx, timer.C(), spared) {
 			timer.Stop()
 			return nil
 		}
@@ -53,7 +56,7 @@ func (p *Peer) probeLoop(ctx context.Context) error {
 }
 
 // rest waits for the time of the next probe. It returns false if the context ended.
-func (p *Peer) rest(ctx context.Context, over <-chan time.Time) bool {
+func (p *Peer) rest(ctx context.Context, over <-chan time.Time, spared bool) bool {
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,6 +65,11 @@ func (p *Peer) rest(ctx context.Context, over <-chan time.Time) bool {
 			p.change(throttled)
 		case <-p.wake:
 			return true
+		case <-p.doubted:
+			// A peer that is probed anyway is not probed more often.
+			if spared {
+				return true
+			}
 		case <-over:
 			return true
 		}
@@ -98,7 +106,9 @@ func (p *Peer) probe(ctx context.Context) {
 	if err != nil || p.patience.left() > 0 {
 		return
 	}
-	epoch := p.State().Epoch
+	p.mu.Lock()
+	epoch, doubts, asked := p.state.Epoch, p.testimony.doubts, p.options.Clock.Now()
+	p.mu.Unlock()
 	serverVersion, err := p.ask(ctx, clients)
 	if ctx.Err() != nil {
 		return
@@ -109,6 +119,7 @@ func (p *Peer) probe(ctx context.Context) {
 		}
 		if err == nil {
 			p.failures = 0
+			p.testimony.cleared, p.testimony.answered = doubts, asked
 			s.Connected, s.ServerVersion = true, serverVersion
 			s.Reason, s.Message = ReasonConnected, "the peer's API server answers"
 		}
@@ -156,5 +167,9 @@ func cut(text string) string {
 }
 
 func (p *Peer) wrap(next http.RoundTripper) http.RoundTripper {
-	return &patientTransport{patience: p.patience, next: &boundedTransport{next: next, timeout: p.options.RequestTimeout}}
+	bounded := &boundedTransport{next: next, timeout: p.options.RequestTimeout}
+	if p.options.Witness == nil {
+		return &patientTransport{patience: p.patience, next: bounded}
+	}
+	return &patientTransport{patience: p.patience, next: &suspiciousTransport{next: bounded, peer: p}}
 }

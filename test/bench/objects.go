@@ -207,6 +207,9 @@ func (b *bench) objects(counts []int) {
 					written           []*fixture.Cluster
 				}{{floorName, plain, []*fixture.Cluster{b.env.Rome, b.env.Milan}}, {liqo, b.systems[2].namespace, []*fixture.Cluster{b.env.Rome}}} {
 					result := Objects{Kind: k.name, Count: count, System: side.system, Operations: map[string]Operation{}}
+					if side.system == liqo && count >= 1000 {
+						b.profile(fmt.Sprintf("objects-%s-%d", k.name, count), "profile?seconds=8")
+					}
 					b.measure(&result, func() { b.crud(result.Operations, known.GVR, side.written, side.namespace, count, k.make) })
 					c := result.Operations["create"]
 					b.w.Logf("%s: %d %s created, %.0f/s, p50 %.1f ms, %.2f writes at the provider each", side.system, count, k.resource, c.Rate, c.Latency.P50, c.AwayWrites)

@@ -56,6 +56,7 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 		Scheme:     r.client.Scheme(), Mapper: mapper(), Endpoints: r.options.Endpoints,
 		ProbeInterval: r.options.ProbeInterval, ProbeTimeout: r.options.ProbeTimeout, RequestTimeout: r.options.RequestTimeout,
 		Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
+		Witness: func(ctx context.Context) bool { return vouched(ctx, r.client, to.clusterID) },
 	})
 	if err != nil {
 		return nil, err
@@ -149,6 +150,12 @@ func (f *reflector) attach(ctx context.Context) (detach func(), err error) {
 		}
 		undo = append(undo, func() { _ = informer.RemoveEventHandler(registration) })
 	}
+	ignore, err := followNodes(ctx, f.home.mgr.GetCache(), f.clusterID, f.peer.Doubt)
+	if err != nil {
+		detach()
+		return nil, err
+	}
+	undo = append(undo, ignore)
 	return detach, nil
 }
 

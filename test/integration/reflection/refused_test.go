@@ -89,7 +89,7 @@ func TestSecretsThatMayNotBeChanged(t *testing.T) {
 		w.put(specimens["secret"].make(name))
 		w.converged(name)
 	}
-	w.ledgerKept()
+	w.restart() // What was just written is removed without a look at it.
 	policy := w.forbid(admissionregistrationv1.Update)
 	w.forbidden(func(ctx context.Context) error {
 		touched := w.remote(ctx, "changed")

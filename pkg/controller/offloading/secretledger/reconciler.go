@@ -125,10 +125,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.note(request.Name, nil)
 		return ctrl.Result{}, nil
 	}
-	entries, ok := r.twins.entries(request.Name, consumer)
-	if !ok {
+	if !r.twins.follow(request.Name, consumer) {
 		return ctrl.Result{}, nil
 	}
+	// Under a burst each Secret asks, and its ledger grows: what it would say is not gathered before it may be written.
+	if wait := r.wait(request.Name); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	entries := r.twins.entries(request.Name)
 	known, err := r.known(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result(err)
@@ -136,9 +140,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	wanted := ledgerFor(request.Name, entries)
 	if known.ledger == nil && len(entries) == 0 || known.ledger != nil && same(known.ledger, wanted) {
 		return ctrl.Result{}, nil
-	}
-	if wait := known.at.Add(coalesce).Sub(r.clock.Now()); !known.at.IsZero() && wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	return reconcile.Result(r.publish(ctx, known.ledger, wanted))
 }
@@ -162,6 +163,17 @@ func ledgerFor(namespace string, entries map[string]string) *corev1.ConfigMap {
 func same(live, wanted *corev1.ConfigMap) bool {
 	return maps.Equal(live.Data, wanted.Data) &&
 		live.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation] == wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]
+}
+
+// wait is how long the ledger of a namespace must not be written yet.
+func (r *Reconciler) wait(namespace string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.ledgers[namespace]
+	if known.at.IsZero() {
+		return 0
+	}
+	return known.at.Add(coalesce).Sub(r.clock.Now())
 }
 
 // known returns the ledger as it was left, and reads it when it is first asked for.

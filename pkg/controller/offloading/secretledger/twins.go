@@ -51,9 +51,8 @@ func (t *twins) Start(ctx context.Context, queue workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// entries returns what the ledger of a namespace has to say, and starts the namespace's watch if there is none. ok is false
-// until the watch is in step; the namespace is queued then.
-func (t *twins) entries(namespace, consumer string) (entries map[string]string, ok bool) {
+// follow starts the watch of a namespace if there is none. ok is false until the watch is in step; the namespace is queued then.
+func (t *twins) follow(namespace, consumer string) (ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.watches[namespace]
@@ -63,18 +62,24 @@ func (t *twins) entries(namespace, consumer string) (entries map[string]string, 
 	}
 	if w == nil {
 		t.watches[namespace] = t.watch(namespace, consumer)
-		return nil, false
+		return false
 	}
-	if !w.ctrl.HasSynced() {
-		return nil, false
-	}
-	entries = map[string]string{}
-	for _, object := range w.store.List() {
+	return w.ctrl.HasSynced()
+}
+
+// entries are what the ledger of a namespace that is followed has to say.
+func (t *twins) entries(namespace string) map[string]string {
+	t.mu.Lock()
+	w := t.watches[namespace]
+	t.mu.Unlock()
+	objects := w.store.List()
+	entries := make(map[string]string, len(objects))
+	for _, object := range objects {
 		if r := object.(*record); r.entry != "" {
 			entries[r.Name] = r.entry
 		}
 	}
-	return entries, true
+	return entries
 }
 
 // stop ends the watch of a namespace that is no twin any more.
