@@ -14,6 +14,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
@@ -28,6 +29,8 @@ type Reconciler struct {
 	queue   workqueue.TypedRateLimitingInterface[key]
 	// workers bounds how many claims are handled at a time.
 	workers *slots.Slots
+	// budget bounds what is held of all twins.
+	budget *replica.Budget
 	// wake has the watches brought in step with mapping and connection.
 	wake chan struct{}
 
@@ -53,7 +56,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(o.Workers), budget: replica.NewBudget(o.MaxRemoteBytes), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
@@ -178,6 +181,10 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		return r.survey(ctx, a, view)
 	}
 	if claim != nil && reflection.OwnClaim(claim) && view == nil {
+		if err := r.tooMuch(a); err != nil {
+			r.tell(claim, err)
+			return err
+		}
 		r.open(a)
 		return nil // Opened, it has everything looked at.
 	}
@@ -205,7 +212,8 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	switch class {
 	case reconcile.Refused, reconcile.Terminal:
 		switch reason {
-		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider:
+		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider,
+			offloadingv1beta1.ReasonRemoteOverLimit:
 		default:
 			reason = offloadingv1beta1.ReasonVolumeRefused
 		}
