@@ -101,6 +101,7 @@ func (r *Reconciler) align(ctx context.Context) {
 	for _, a := range reopened {
 		r.queue.Add(key{Namespace: a.namespace})
 	}
+	r.enqueueWaiting()
 }
 
 // newArea prepares the watch of the claims of a namespace.

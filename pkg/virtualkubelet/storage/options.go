@@ -55,6 +55,8 @@ type Settings struct {
 	Offered []authv1beta1.StorageType
 	// NotReflected stays at home.
 	NotReflected reflection.NotReflected
+	// Waiting are the names of the volumes that were given back or deleted, and are still there.
+	Waiting []string
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// key names a local claim. One without a name has the twin of its namespace surveyed.
+// key names a local claim. One without a name has the twin of its namespace surveyed; one without a namespace is of a volume.
 type key = types.NamespacedName
 
 // Reconciler provides the volumes of one virtual node. Make it with New.
@@ -81,6 +81,7 @@ func (r *Reconciler) SetSettings(s Settings) {
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
+	r.enqueueWaiting()
 }
 
 // SetLeads tells whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also
@@ -97,6 +98,7 @@ func (r *Reconciler) SetLeads(leads bool) {
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
+	r.enqueueWaiting()
 }
 
 func (r *Reconciler) poke() {
@@ -166,6 +168,9 @@ func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
 
 // reconcile brings one claim in step with the provider.
 func (r *Reconciler) reconcile(ctx context.Context, k key) error {
+	if k.Namespace == "" {
+		return r.settle(ctx, k.Name)
+	}
 	r.mu.Lock()
 	a, settings, leads := r.areas[k.Namespace], r.settings, r.leads
 	r.mu.Unlock()
