@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,4 +80,48 @@ func TestC1ClaimsAndTokensDeletedWhileDisconnected(t *testing.T) {
 	fixture.Must(t, "deleting the volume whose data is given up", env.Rome.Client.Delete(t.Context(), keptVolume))
 	awaitGone(t, env.Milan, remotes["kept"])
 	awaitGone(t, env.Rome, keptVolume)
+}
+
+// A volume whose data is retained is deleted, and the claim at the provider too, while the virtual kubelet does not run. What to do is
+// told meanwhile; once it runs again it learns that the data is gone, and lets the volume go.
+func TestVolumeWhoseDataGoesWhileTheVirtualKubeletIsAway(t *testing.T) {
+	w := peered(t)
+	stored(t, w)
+	namespace := offloaded(t)
+	local, remote, user := claim(namespace, "data", virtualClass), claim(namespace, "data", ""), podWith(namespace, "db", "data")
+	fixture.Must(t, "creating a claim", env.Rome.Client.Create(t.Context(), local))
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), user))
+	awaitClaim(t, env.Rome, local, "to be bound", bound)
+	awaitClaim(t, env.Milan, remote, "to be bound", bound)
+	volume := reclaimAs(t, local, corev1.PersistentVolumeReclaimRetain)
+	fixture.Must(t, "deleting the pod", env.Rome.Client.Delete(t.Context(), user))
+	awaitGone(t, env.Rome, user)
+	fixture.Must(t, "deleting the claim", env.Rome.Client.Delete(t.Context(), local))
+	awaitGone(t, env.Rome, local)
+	settled(t)
+
+	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
+	fixture.Must(t, "deleting the volume", env.Rome.Client.Delete(t.Context(), volume))
+	fixture.Must(t, "deleting the claim at milan", env.Milan.Client.Delete(t.Context(), remote))
+	awaitGone(t, env.Milan, remote)
+	fixture.Await(t, 2*fixture.Patience, "an Event that names the way out", func(ctx context.Context) (bool, string) {
+		list := &corev1.EventList{}
+		err := env.Rome.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))
+		var seen []string
+		for _, e := range list.Items {
+			if e.InvolvedObject.Name == volume.Name && e.Reason == offloadingv1beta1.ReasonVolumesHoldData && strings.Contains(e.Message, "kubectl patch pv") {
+				return true, ""
+			}
+			seen = append(seen, e.Reason+": "+e.Message)
+		}
+		return false, fmt.Sprint(seen, err)
+	})
+	fixture.Must(t, "reading the volume, about which nothing is known yet", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(volume), volume))
+	w.kubelet.start(t, w.node)
+	awaitGone(t, env.Rome, volume)
+	fixture.Await(t, 2*fixture.Patience, "the VirtualNode to name no volume", func(ctx context.Context) (bool, string) {
+		vn := &offloadingv1beta1.VirtualNode{}
+		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: w.node}, vn)
+		return err == nil && vn.Annotations[offloadingv1beta1.WaitingVolumesAnnotation] == "", fmt.Sprint(vn.Annotations, err)
+	})
 }
