@@ -216,10 +216,8 @@ func versioned(c *fake.Clientset, resource, namespace string) {
 			return true, nil, err
 		}
 		live, wanted := object.(metav1.Object), deletion.DeleteOptions.Preconditions
-		if wanted == nil || wanted.UID == nil || wanted.ResourceVersion == nil {
-			return true, nil, errors.New("deleted without preconditions")
-		}
-		if *wanted.UID != live.GetUID() || *wanted.ResourceVersion != live.GetResourceVersion() {
+		if wanted != nil && (wanted.UID != nil && *wanted.UID != live.GetUID() ||
+			wanted.ResourceVersion != nil && *wanted.ResourceVersion != live.GetResourceVersion()) {
 			return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), deletion.Name, errors.New("another version"))
 		}
 		return false, nil, nil

@@ -193,7 +193,7 @@ func (r *Reconciler) overLimit(a *area, v *view) {
 	if !current {
 		return
 	}
-	klog.Background().Info("What a provider shows is not followed for a while", "provider", r.options.Remote, "namespace", a.namespace,
+	klog.FromContext(a.ctx).Info("What a provider shows is not followed for a while", "provider", r.options.Remote, "namespace", a.namespace,
 		"reason", offloadingv1beta1.ReasonRemoteOverLimit)
 	r.queue.AddAfter(key{Namespace: a.namespace}, reconcile.RefusedRetry+poll)
 	r.enqueueAll(a)
