@@ -68,6 +68,9 @@ func (r *Reconciler) align(ctx context.Context) {
 	for namespace, a := range r.areas {
 		if r.mapping[namespace] != a.twin {
 			ended = append(ended, a)
+			if a.view != nil {
+				a.view.end()
+			}
 			delete(r.areas, namespace)
 			maps.DeleteFunc(r.told, func(k key, _ string) bool { return k.Namespace == namespace })
 			maps.DeleteFunc(r.kept, func(k key, _ map[string]reflection.VolumeHandle) bool { return k.Namespace == namespace })
@@ -91,9 +94,6 @@ func (r *Reconciler) align(ctx context.Context) {
 	r.mu.Unlock()
 	for _, a := range ended {
 		a.cancel()
-		if a.view != nil {
-			a.view.end()
-		}
 	}
 	for _, a := range opened {
 		a.group.Go(func() { a.locals.Run(a.ctx) })
