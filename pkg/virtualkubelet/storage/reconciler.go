@@ -163,14 +163,14 @@ func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if k.Namespace == "" {
+		return r.settle(ctx, k.Name)
+	}
 	return r.reconcile(ctx, k)
 }
 
 // reconcile brings one claim in step with the provider.
 func (r *Reconciler) reconcile(ctx context.Context, k key) error {
-	if k.Namespace == "" {
-		return r.settle(ctx, k.Name)
-	}
 	r.mu.Lock()
 	a, settings, leads := r.areas[k.Namespace], r.settings, r.leads
 	r.mu.Unlock()
@@ -186,12 +186,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		return r.survey(ctx, a, view)
 	}
 	if claim != nil && reflection.OwnClaim(claim) && view == nil {
-		if err := r.tooMuch(a); err != nil {
-			r.tell(claim, err)
-			return err
-		}
-		r.open(a)
-		return nil // Opened, it has everything looked at.
+		return r.begin(a, claim)
 	}
 	if view == nil || !view.ready() {
 		return nil
@@ -208,6 +203,16 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	}
 	r.content(k)
 	return err
+}
+
+// begin watches the twin of a claim's namespace, which has everything looked at, unless it held too much lately.
+func (r *Reconciler) begin(a *area, claim *corev1.PersistentVolumeClaim) error {
+	if err := r.tooMuch(a); err != nil {
+		r.tell(claim, err)
+		return err
+	}
+	r.open(a)
+	return nil
 }
 
 // tell writes what keeps a claim from its volume, once.

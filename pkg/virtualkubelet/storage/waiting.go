@@ -26,31 +26,17 @@ func (r *Reconciler) enqueueWaiting() {
 // settle lets a volume go that was given back or deleted, and whose claim at the provider is gone, by the provider's own word. One
 // whose claim is there is left to what is known of that claim.
 func (r *Reconciler) settle(ctx context.Context, name string) error {
-	volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	volume, handle, err := r.unclaimed(ctx, name)
+	if err != nil || volume == nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("reading PersistentVolume %s: %w", name, err)
-	}
-	handle, ok := reflection.HandleOf(volume)
-	ref := volume.Spec.ClaimRef
-	if !ok || handle.Cluster != r.options.Remote || ref == nil || ref.UID == "" || !given(volume) {
-		return nil
-	}
+	a := r.areaOf(volume.Spec.ClaimRef.Namespace)
 	r.mu.Lock()
-	a, leads := r.areas[ref.Namespace], r.leads
+	leads := r.leads
 	r.mu.Unlock()
 	clients, err := r.options.Peer.Clients()
 	if a == nil || !leads || a.twin != handle.Namespace || err != nil || !r.options.Peer.State().Connected {
 		return nil // What changes of these is an event.
-	}
-	claim, err := r.options.Local.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	if err == nil && claim.UID == ref.UID {
-		return nil
 	}
 	_, err = r.confirm(ctx, place{area: a, view: &view{kube: clients.Kube}}, handle)
 	switch {
@@ -60,6 +46,36 @@ func (r *Reconciler) settle(ctx context.Context, name string) error {
 		return err
 	}
 	return r.let(ctx, volume)
+}
+
+// unclaimed reads a volume at this provider that was given back or deleted, and whose claim in this cluster is gone; nil if it is none.
+func (r *Reconciler) unclaimed(ctx context.Context, name string) (*corev1.PersistentVolume, reflection.VolumeHandle, error) {
+	volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, reflection.VolumeHandle{}, nil
+	}
+	if err != nil {
+		return nil, reflection.VolumeHandle{}, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	handle, ok := reflection.HandleOf(volume)
+	ref := volume.Spec.ClaimRef
+	if !ok || handle.Cluster != r.options.Remote || ref == nil || ref.UID == "" || !given(volume) || r.areaOf(ref.Namespace) == nil {
+		return nil, handle, nil
+	}
+	claim, err := r.options.Local.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, handle, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case err == nil && claim.UID == ref.UID:
+		return nil, handle, nil
+	}
+	return volume, handle, nil
+}
+
+func (r *Reconciler) areaOf(namespace string) *area {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.areas[namespace]
 }
 
 // given tells whether a volume was given back, or is to go.
