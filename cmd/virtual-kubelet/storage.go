@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +33,8 @@ func (k *kubelet) startStorage(ctx context.Context, group *errgroup.Group) error
 
 func (k *kubelet) setStorage(vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected) {
 	if k.storage != nil {
-		k.storage.SetSettings(storage.Settings{Offered: vn.Spec.StorageClasses, NotReflected: not})
+		k.storage.SetSettings(storage.Settings{Offered: vn.Spec.StorageClasses, NotReflected: not,
+			Waiting: strings.FieldsFunc(vn.Annotations[offloadingv1beta1.WaitingVolumesAnnotation], func(c rune) bool { return c == ',' })})
 	}
 }
 

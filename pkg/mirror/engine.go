@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -25,6 +26,8 @@ type Engine struct {
 	wake       chan struct{}
 	// stale says that what is known of namespaces may be old.
 	stale chan struct{}
+	// budget bounds what all views of the provider hold.
+	budget *replica.Budget
 	// following keeps the latest mapping the last one that is followed.
 	following sync.Mutex
 
@@ -56,6 +59,7 @@ func New(o Options) (*Engine, error) {
 		reporter:     reporter,
 		wake:         make(chan struct{}, 1),
 		stale:        make(chan struct{}, 1),
+		budget:       replica.NewBudget(o.MaxRemoteBytes),
 		mapping:      map[string]string{},
 		notReflected: o.NotReflected,
 	}

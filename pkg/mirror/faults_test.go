@@ -261,3 +261,52 @@ func TestW9TooManyRemoteObjects(t *testing.T) {
 		})
 	}
 }
+
+// W9: what a provider shows is bounded in bytes, too: a few hundred objects of a megabyte each are not followed, and what is held stays
+// within the bound, whatever the kind or the namespace. Once they are gone all is reflected as before.
+func TestW9LargeRemoteObjects(t *testing.T) {
+	const bound = 16 << 20
+	for name, start := range map[string]int{"from the beginning": 300, "later": 5} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				large := func(i int) *corev1.ConfigMap {
+					return marked(configMap(fmt.Sprintf("flood-%d", i), strings.Repeat("x", 1<<20)), "x")
+				}
+				w.remote.intercept = func(verb, _ string) error {
+					if verb == "delete" {
+						return apierrors.NewForbidden(resource(configMap("", "")), "", nil)
+					}
+					return nil
+				}
+				for i := range start {
+					w.remote.put(large(i))
+				}
+				w.local.put(configMap("a", "1"))
+				w.start(func(o *Options) { o.MaxRemoteBytes = bound })
+				held := w.engine.budget.Held()
+				for i := start; i < 300; i++ {
+					w.remote.put(large(i))
+					w.rest()
+					held = max(held, w.engine.budget.Held())
+				}
+				for range 300 {
+					w.pass(time.Second)
+					held = max(held, w.engine.budget.Held())
+				}
+				if held > bound {
+					t.Errorf("%d MiB were held", held>>20)
+				}
+				if !slices.Contains(reasons(w.engine), offloadingv1beta1.ReasonRemoteOverLimit) {
+					t.Errorf("problems are %v", reasons(w.engine))
+				}
+				for i := range 300 {
+					w.remote.drop(large(i))
+				}
+				w.pass(3 * time.Minute)
+				w.equal("content", "1", w.value(configMap("a", "")))
+				w.stop()
+				w.equal("bytes that are held at the end", int64(0), w.engine.budget.Held())
+			})
+		})
+	}
+}

@@ -71,12 +71,15 @@ type Options struct {
 	RequestTimeout time.Duration
 	// MaxRemoteObjects of a kind are accepted from the provider in one namespace (default 10000).
 	MaxRemoteObjects int
+	// MaxRemoteBytes of all objects together are accepted from the provider (default 512 MiB).
+	MaxRemoteBytes int64
 }
 
 // The defaults of Options.
 const (
 	DefaultRequestTimeout   = 30 * time.Second
 	DefaultMaxRemoteObjects = 10000
+	DefaultMaxRemoteBytes   = 512 << 20
 )
 
 // The times by which the engine works.
@@ -125,6 +128,9 @@ func (o *Options) complete() error {
 	}
 	if o.MaxRemoteObjects <= 0 {
 		o.MaxRemoteObjects = DefaultMaxRemoteObjects
+	}
+	if o.MaxRemoteBytes <= 0 {
+		o.MaxRemoteBytes = DefaultMaxRemoteBytes
 	}
 	return nil
 }

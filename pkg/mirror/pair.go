@@ -174,6 +174,7 @@ func (p *pair) open() {
 		client:    p.options().Peer.Client,
 		namespace: p.twin,
 		limit:     p.options().MaxRemoteObjects,
+		budget:    p.runner.engine.budget,
 		overLimit: func() { p.overLimit(&view) },
 		synced:    p.enqueueAll,
 		failed:    p.remoteFailed,
@@ -258,6 +259,7 @@ func (p *pair) close() (wasOpen bool) {
 		return false
 	}
 	p.view.cancel()
+	p.view.replica.Release()
 	p.old = append(slices.DeleteFunc(p.old, (*watched).ended), p.view)
 	p.view = nil
 	return true
@@ -290,8 +292,8 @@ func (p *pair) overLimit(view **watched) {
 		return
 	}
 	err := reconcile.Refuse(offloadingv1beta1.ReasonRemoteOverLimit,
-		fmt.Errorf("cluster %q shows more than %d objects of kind %s in namespace %q; they are not followed until there are fewer",
-			p.options().Remote, p.options().MaxRemoteObjects, p.kind().Name, p.twin))
+		fmt.Errorf("cluster %q shows more objects of kind %s in namespace %q than are followed (%d of a kind in a namespace, %d MiB of all together); they are not followed until there are fewer",
+			p.options().Remote, p.kind().Name, p.twin, p.options().MaxRemoteObjects, p.options().MaxRemoteBytes>>20))
 	p.runner.trouble(p, types.NamespacedName{Namespace: p.namespace}, err)
 	p.enqueueAfter("", reconcile.RefusedRetry)
 }

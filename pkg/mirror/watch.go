@@ -19,9 +19,6 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// pageSize bounds how much of a list the peer sends at a time.
-const pageSize = 100
-
 // scope says which objects are watched, and by whom.
 type scope struct {
 	client    func() (client.WithWatch, error)
@@ -33,6 +30,8 @@ type scope struct {
 	labels labels.Selector
 	// limit is how many objects are accepted; zero sets none and lets the server stream the first list.
 	limit int
+	// budget bounds with it how many bytes all bounded watches hold.
+	budget *replica.Budget
 	// overLimit is called when there are more.
 	overLimit func()
 	// event is called for each event, one after the other, before the first list is in and after.
@@ -60,7 +59,8 @@ type watched struct {
 func newWatched(s scope) *watched {
 	w := &watched{scope: s}
 	w.replica = replica.New(replica.Options[reflection.Object]{
-		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: func() runtime.Object { return s.newObject() }, Event: w.tell, Synced: s.synced, Slim: strip,
+		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: func() runtime.Object { return s.newObject() }, Event: func(_, object reflection.Object, deleted bool) { s.event(object, deleted) },
+		Synced: s.synced, Slim: strip, Limit: s.limit, Budget: s.budget, Over: s.overLimit,
 	})
 	return w
 }
@@ -132,28 +132,15 @@ func (w *watched) pages(ctx context.Context, raw metav1.ListOptions) (runtime.Ob
 	if w.limit == 0 {
 		return all, c.List(ctx, all, w.listOptions(raw))
 	}
-	raw.ResourceVersion, raw.ResourceVersionMatch = "", ""
-	var items []runtime.Object
-	for {
+	items, version, err := w.replica.Pages(ctx, raw, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page := w.newList()
-		raw.Limit = pageSize
-		if err := c.List(ctx, page, w.listOptions(raw)); err != nil {
-			return nil, err
-		}
-		more, err := meta.ExtractList(page)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, more...)
-		if len(items) > w.limit {
-			w.overLimit()
-			return nil, fmt.Errorf("listing %T in remote namespace %q: there are more than the %d accepted", w.newObject(), w.namespace, w.limit)
-		}
-		all.SetResourceVersion(page.GetResourceVersion())
-		if raw.Continue = page.GetContinue(); raw.Continue == "" {
-			return all, meta.SetList(all, items)
-		}
+		return page, c.List(ctx, page, w.listOptions(o))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing %T in remote namespace %q: %w", w.newObject(), w.namespace, err)
 	}
+	all.SetResourceVersion(version)
+	return all, meta.SetList(all, items)
 }
 
 func (w *watched) watch(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
@@ -215,14 +202,6 @@ func (w *watched) ended() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// tell passes an event on. One that makes too many of them is the last.
-func (w *watched) tell(_, object reflection.Object, deleted bool) {
-	w.event(object, deleted)
-	if w.limit > 0 && !deleted && w.replica.Len() > w.limit {
-		w.overLimit()
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 const (
 	dialTimeout = 10 * time.Second
-	// maxResponse bounds the body of an ordinary answer, in bytes: lists are paged, so nothing legitimate comes near.
+	// maxResponse bounds the body of an ordinary answer, in bytes. Lists are paged, with smaller pages if the objects are large.
 	maxResponse = 64 << 20
 )
 
@@ -77,7 +79,7 @@ type boundedBody struct {
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the peer's answer is larger than %d bytes", maxResponse)
+		return 0, fmt.Errorf("%w: the peer's is larger than %d bytes", reconcile.ErrOversized, maxResponse)
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]

@@ -36,6 +36,9 @@ const RefusedRetry = 60 * time.Second
 // maxRefusedRetry is how long one is left alone that has been refused for long.
 const maxRefusedRetry = 5 * time.Minute
 
+// ErrOversized: an answer is larger than is read of one. Less of it may be asked for.
+var ErrOversized = errors.New("the answer is too large")
+
 // Reasons for errors that nobody gave one.
 const (
 	// ReasonTransient: a call failed and is retried.

@@ -18,7 +18,7 @@ type Object interface {
 	GetNamespace() string
 }
 
-// Options of a Replica. All but Hold and Slim must be given.
+// Options of a Replica. All but Hold, Slim and the bounds must be given.
 type Options[T Object] struct {
 	// Name for logs.
 	Name string
@@ -38,6 +38,11 @@ type Options[T Object] struct {
 	Hold func(watched any) (held T, ok bool)
 	// Slim drops of an object what nobody reads; nil keeps all.
 	Slim func(T)
+	// Limit is how many objects are held at most, and Budget how many bytes, together with all others that share it; zero and nil set
+	// no bounds. With either, Over is called when there are more: those are not held, so who made the replica is to end it.
+	Limit  int
+	Budget *Budget
+	Over   func()
 }
 
 // Replica holds objects by name. They must not be changed. Make it with New; all methods but Run may be called at any time.
@@ -47,6 +52,8 @@ type Replica[T Object] struct {
 
 	mu      sync.RWMutex
 	objects map[string]T
+	// charged is what the budget was charged for the objects.
+	charged int64
 }
 
 // New makes a replica that is empty until it runs.
@@ -54,6 +61,7 @@ func New[T Object](o Options[T]) *Replica[T] { return &Replica[T]{options: o} }
 
 // Run lists and watches until the context ends. It runs once.
 func (r *Replica[T]) Run(ctx context.Context) {
+	defer r.Release()
 	reflector := cache.NewReflectorWithOptions(r.options.Source, r.options.Example(), (*sink[T])(r), cache.ReflectorOptions{Name: r.options.Name})
 	reflector.RunWithContext(ctx)
 }
@@ -117,9 +125,16 @@ func (s *sink[T]) Add(item any) error {
 	if s.objects == nil {
 		s.objects = map[string]T{}
 	}
-	before := s.objects[object.GetName()]
-	s.objects[object.GetName()] = object
+	before, there := s.objects[object.GetName()]
+	fits := (*Replica[T])(s).charge(before, there, object)
+	if fits {
+		s.objects[object.GetName()] = object
+	}
 	s.mu.Unlock()
+	if !fits {
+		s.options.Over()
+		return nil
+	}
 	s.options.Event(before, object, false)
 	return nil
 }
@@ -134,7 +149,10 @@ func (s *sink[T]) Delete(item any) error {
 		return nil
 	}
 	s.mu.Lock()
-	before := s.objects[object.GetName()]
+	before, there := s.objects[object.GetName()]
+	if there && s.options.Budget != nil {
+		(*Replica[T])(s).take(-weight(before))
+	}
 	delete(s.objects, object.GetName())
 	s.mu.Unlock()
 	s.options.Event(before, object, true)
@@ -156,8 +174,15 @@ func (s *sink[T]) Replace(items []any, _ string) error {
 	}
 	s.mu.Lock()
 	before := s.objects
-	s.objects = now
+	fits := (*Replica[T])(s).chargeAll(now)
+	if fits {
+		s.objects = now
+	}
 	s.mu.Unlock()
+	if !fits {
+		s.options.Over()
+		return ErrOverLimit
+	}
 	for name, object := range before {
 		if _, stays := now[name]; !stays {
 			s.options.Event(object, object, true)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -28,28 +28,8 @@ type area struct {
 	group           sync.WaitGroup
 	// view of the twin; nil until it is opened. The Reconciler locks.
 	view *view
-}
-
-// view is what is known of the claims in one twin during one period of connection.
-type view struct {
-	epoch  int64
-	kube   kubernetes.Interface
-	claims *claims
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (v *view) ready() bool { return v.claims.Synced() && v.ctx.Err() == nil }
-
-// remotes lists the claims of the twin that came from here.
-func (v *view) remotes() []*corev1.PersistentVolumeClaim {
-	all := v.claims.List()
-	return all[:min(len(all), maxClaims)]
-}
-
-func (v *view) remote(name string) *corev1.PersistentVolumeClaim {
-	claim, _ := v.claims.Get(name)
-	return claim
+	// shut is until when the twin is not watched, because it held more than is accepted. The Reconciler locks.
+	shut time.Time
 }
 
 func (a *area) local(name string) *corev1.PersistentVolumeClaim {
@@ -60,19 +40,17 @@ func (a *area) local(name string) *corev1.PersistentVolumeClaim {
 // claims are those of one namespace.
 type claims = replica.Replica[*corev1.PersistentVolumeClaim]
 
-// newClaims calls event with each claim that comes, changes or goes, and synced once all are known.
-func newClaims(kube kubernetes.Interface, namespace string, selector labels.Selector, event func(*corev1.PersistentVolumeClaim), synced func()) *claims {
+// newClaims calls event with each claim of this cluster that comes, changes or goes, and synced once all are known.
+func newClaims(kube kubernetes.Interface, namespace string, event func(*corev1.PersistentVolumeClaim), synced func()) *claims {
 	claims := kube.CoreV1().PersistentVolumeClaims(namespace)
 	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
 		Name: "storage", Namespace: namespace, Synced: synced,
 		Example: func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
 		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = selector.String()
 				return claims.List(ctx, o)
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector.String()
 				return claims.Watch(ctx, o)
 			},
 		}, kube),
@@ -90,13 +68,16 @@ func (r *Reconciler) align(ctx context.Context) {
 	for namespace, a := range r.areas {
 		if r.mapping[namespace] != a.twin {
 			ended = append(ended, a)
+			if a.view != nil {
+				a.view.end()
+			}
 			delete(r.areas, namespace)
 			maps.DeleteFunc(r.told, func(k key, _ string) bool { return k.Namespace == namespace })
 			maps.DeleteFunc(r.kept, func(k key, _ map[string]reflection.VolumeHandle) bool { return k.Namespace == namespace })
 			continue
 		}
 		if a.view != nil && (!state.Connected || a.view.epoch != state.Epoch) {
-			a.view.cancel()
+			a.view.end()
 			a.view = nil
 		}
 		if a.view == nil && state.Connected {
@@ -120,13 +101,14 @@ func (r *Reconciler) align(ctx context.Context) {
 	for _, a := range reopened {
 		r.queue.Add(key{Namespace: a.namespace})
 	}
+	r.enqueueWaiting()
 }
 
 // newArea prepares the watch of the claims of a namespace.
 func (r *Reconciler) newArea(ctx context.Context, namespace, twin string) *area {
 	a := &area{namespace: namespace, twin: twin}
 	a.ctx, a.cancel = context.WithCancel(ctx)
-	a.locals = newClaims(r.options.Local, namespace, labels.Everything(), func(claim *corev1.PersistentVolumeClaim) {
+	a.locals = newClaims(r.options.Local, namespace, func(claim *corev1.PersistentVolumeClaim) {
 		if reflection.OwnClaim(claim) {
 			r.queue.Add(key{Namespace: claim.Namespace, Name: claim.Name})
 		}
@@ -153,42 +135,6 @@ func (r *Reconciler) viewOf(a *area) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return a.view
-}
-
-// open watches the twin of a namespace, if the provider answers.
-func (r *Reconciler) open(a *area) {
-	state := r.options.Peer.State()
-	clients, err := r.options.Peer.Clients()
-	if err != nil || !state.Connected {
-		return // The connection is an event.
-	}
-	selector := labels.SelectorFromSet(labels.Set{
-		offloadingv1beta1.OriginLabel: r.options.Home, offloadingv1beta1.DestinationLabel: r.options.Remote,
-	})
-	v := &view{epoch: state.Epoch, kube: clients.Kube}
-	v.claims = newClaims(clients.Kube, a.twin, selector, func(claim *corev1.PersistentVolumeClaim) { r.queue.Add(localKey(a, claim)) }, func() {
-		r.enqueueAll(a)
-		for _, claim := range v.remotes() {
-			r.queue.Add(localKey(a, claim))
-		}
-	})
-	r.mu.Lock()
-	if a.view != nil || a.ctx.Err() != nil {
-		r.mu.Unlock()
-		return
-	}
-	v.ctx, v.cancel = context.WithCancel(a.ctx)
-	a.view = v
-	r.mu.Unlock()
-	a.group.Go(func() { v.claims.Run(v.ctx) })
-}
-
-// localKey names the claim that a claim at the provider stands for, as far as it says so.
-func localKey(a *area, remote *corev1.PersistentVolumeClaim) key {
-	if namespace, name, ok := reflection.VirtualClaim(remote); ok && namespace == a.namespace {
-		return key{Namespace: namespace, Name: name}
-	}
-	return key{Namespace: a.namespace, Name: remote.Name}
 }
 
 func (r *Reconciler) enqueueAll(a *area) {

@@ -24,7 +24,7 @@ func (r *Reconciler) Reflected(namespace, remoteName string) (*corev1.Persistent
 // Crossed tells whether a claim of a namespace is known to be at the provider.
 func (r *Reconciler) Crossed(namespace string) bool {
 	_, v := r.both(namespace)
-	return v != nil && len(v.remotes()) > 0
+	return v != nil && v.claims.Len() > 0
 }
 
 // both is what is known of a namespace; the view is nil unless both sides are known.

@@ -183,11 +183,11 @@ func (r *Reconciler) maintain(ctx context.Context, p place, claim *corev1.Persis
 	if wanted.Skip != nil {
 		return reconcile.Refuse(wanted.Skip.Reason, errors.New(wanted.Skip.Message))
 	}
-	if err := r.change(ctx, p, live, reflection.RemoteClaimChanges(live, wanted.Apply.(*corev1.PersistentVolumeClaim))); err != nil {
+	if _, err := r.change(ctx, p, live, reflection.RemoteClaimChanges(live, wanted.Apply.(*corev1.PersistentVolumeClaim))); err != nil {
 		return err
 	}
 	if size, changed := reflection.Capacity(volume, live); changed {
-		err := r.patchVolume(ctx, volume, []reflection.Change{{Path: []string{"spec", "capacity", "storage"}, Value: size.String()}})
+		_, err := r.patchVolume(ctx, volume, []reflection.Change{{Path: []string{"spec", "capacity", "storage"}, Value: size.String()}})
 		if err != nil {
 			return err
 		}
@@ -230,32 +230,36 @@ func (r *Reconciler) confirm(ctx context.Context, p place, handle reflection.Vol
 	return live, nil
 }
 
-// change writes at the provider what differs, on this version only.
-func (r *Reconciler) change(ctx context.Context, p place, live *corev1.PersistentVolumeClaim, changes []reflection.Change) error {
+// change writes at the provider what differs, on this version only, and returns what came of it.
+func (r *Reconciler) change(ctx context.Context, p place, live *corev1.PersistentVolumeClaim, changes []reflection.Change) (*corev1.PersistentVolumeClaim, error) {
 	if len(changes) == 0 || !live.DeletionTimestamp.IsZero() {
-		return nil
+		return live, nil
 	}
 	patch, err := reflection.MergePatch(live, changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Patch(ctx, live.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	changed, err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Patch(ctx, live.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return r.refused(err, p.twin)
+		return nil, r.refused(err, p.twin)
 	}
-	return nil
+	return changed, nil
 }
 
-func (r *Reconciler) patchVolume(ctx context.Context, volume *corev1.PersistentVolume, changes []reflection.Change) error {
+// patchVolume changes a volume, on this version only, and returns what came of it; nil if it is gone.
+func (r *Reconciler) patchVolume(ctx context.Context, volume *corev1.PersistentVolume, changes []reflection.Change) (*corev1.PersistentVolume, error) {
 	patch, err := reflection.MergePatch(volume, changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = r.options.Local.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("changing PersistentVolume %s: %w", volume.Name, err)
+	changed, err := r.options.Local.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("changing PersistentVolume %s: %w", volume.Name, err)
+	}
+	return changed, nil
 }
 
 // pending looks for the provider's words about a claim that has no volume there yet. Waiting for the first pod is no trouble.

@@ -42,6 +42,9 @@ type Options struct {
 	Recorder Recorder
 	// Workers is how many claims are handled at a time (default 3).
 	Workers int
+	// MaxRemoteClaims of one namespace are accepted from the provider (default 10000), and MaxRemoteBytes of all (default 64 MiB).
+	MaxRemoteClaims int
+	MaxRemoteBytes  int64
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -52,6 +55,8 @@ type Settings struct {
 	Offered []authv1beta1.StorageType
 	// NotReflected stays at home.
 	NotReflected reflection.NotReflected
+	// Waiting are the names of the volumes that were given back or deleted, and are still there.
+	Waiting []string
 }
 
 const (
@@ -65,8 +70,9 @@ const (
 	poll = 15 * time.Second
 	// maxPoll is how seldom that may become.
 	maxPoll = 5 * time.Minute
-	// maxClaims of one namespace are accepted from the provider.
-	maxClaims = 10000
+	// defaultMaxRemoteClaims and defaultMaxRemoteBytes bound what is accepted from the provider.
+	defaultMaxRemoteClaims = 10000
+	defaultMaxRemoteBytes  = 64 << 20
 	// maxWords bounds what is repeated of the provider's words.
 	maxWords = 500
 )
@@ -77,6 +83,12 @@ func (o *Options) complete() error {
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.MaxRemoteClaims <= 0 {
+		o.MaxRemoteClaims = defaultMaxRemoteClaims
+	}
+	if o.MaxRemoteBytes <= 0 {
+		o.MaxRemoteBytes = defaultMaxRemoteBytes
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -14,12 +14,13 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// key names a local claim. One without a name has the twin of its namespace surveyed.
+// key names a local claim. One without a name has the twin of its namespace surveyed; one without a namespace is of a volume.
 type key = types.NamespacedName
 
 // Reconciler provides the volumes of one virtual node. Make it with New.
@@ -28,6 +29,8 @@ type Reconciler struct {
 	queue   workqueue.TypedRateLimitingInterface[key]
 	// workers bounds how many claims are handled at a time.
 	workers *slots.Slots
+	// budget bounds what is held of all twins.
+	budget *replica.Budget
 	// wake has the watches brought in step with mapping and connection.
 	wake chan struct{}
 
@@ -53,7 +56,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(o.Workers), budget: replica.NewBudget(o.MaxRemoteBytes), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
@@ -78,6 +81,7 @@ func (r *Reconciler) SetSettings(s Settings) {
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
+	r.enqueueWaiting()
 }
 
 // SetLeads tells whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also
@@ -94,6 +98,7 @@ func (r *Reconciler) SetLeads(leads bool) {
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
+	r.enqueueWaiting()
 }
 
 func (r *Reconciler) poke() {
@@ -158,6 +163,9 @@ func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if k.Namespace == "" {
+		return r.settle(ctx, k.Name)
+	}
 	return r.reconcile(ctx, k)
 }
 
@@ -178,8 +186,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 		return r.survey(ctx, a, view)
 	}
 	if claim != nil && reflection.OwnClaim(claim) && view == nil {
-		r.open(a)
-		return nil // Opened, it has everything looked at.
+		return r.begin(a, claim)
 	}
 	if view == nil || !view.ready() {
 		return nil
@@ -198,6 +205,16 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	return err
 }
 
+// begin watches the twin of a claim's namespace, which has everything looked at, unless it held too much lately.
+func (r *Reconciler) begin(a *area, claim *corev1.PersistentVolumeClaim) error {
+	if err := r.tooMuch(a); err != nil {
+		r.tell(claim, err)
+		return err
+	}
+	r.open(a)
+	return nil
+}
+
 // tell writes what keeps a claim from its volume, once.
 func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	class, message := reconcile.Classify(err), reconcile.MessageOf(err)
@@ -205,7 +222,8 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	switch class {
 	case reconcile.Refused, reconcile.Terminal:
 		switch reason {
-		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider:
+		case offloadingv1beta1.ReasonVolumeLost, offloadingv1beta1.ReasonClaimConflict, offloadingv1beta1.ReasonVolumeNotAtProvider,
+			offloadingv1beta1.ReasonRemoteOverLimit:
 		default:
 			reason = offloadingv1beta1.ReasonVolumeRefused
 		}

@@ -95,11 +95,19 @@ func provided(claim *corev1.PersistentVolumeClaim, uid types.UID) (*corev1.Persi
 
 func start(t *testing.T, home, remote []runtime.Object) *world {
 	t.Helper()
+	return startWith(t, home, remote, func(*world, *Options) {})
+}
+
+// startWith has the world and the options prepared before anything runs.
+func startWith(t *testing.T, home, remote []runtime.Object, prepare func(*world, *Options)) *world {
+	t.Helper()
 	w := &world{home: fake.NewClientset(append(home, class.DeepCopy())...), remote: fake.NewClientset(remote...)}
 	fakeapi.NoGaps(&w.home.Fake, w.home.Tracker())
 	fakeapi.NoGaps(&w.remote.Fake, w.remote.Tracker())
 	stamp(w.remote)
-	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", Local: w.home, Peer: peerOf{w}, Recorder: w})
+	o := Options{Home: "rome", Remote: "milan", Node: "milan", Local: w.home, Peer: peerOf{w}, Recorder: w}
+	prepare(w, &o)
+	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +256,7 @@ func TestClaimThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			remote, volume := provided(old, "r1")
 			tc.change(volume)
+			remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] = string(volume.Spec.PersistentVolumeReclaimPolicy)
 			w := start(t, []runtime.Object{volume}, []runtime.Object{remote})
 			if tc.gone {
 				w.remoteGone(t, "data")

@@ -20,8 +20,8 @@ import (
 // may be nil.
 func (r *Reconciler) release(ctx context.Context, p place, k key, present *corev1.PersistentVolumeClaim) error {
 	var again error
-	for _, remote := range p.view.remotes() {
-		if localKey(p.area, remote) != k || !reflection.IsOurs(remote, r.options.Home, r.options.Remote) || !remote.DeletionTimestamp.IsZero() ||
+	for _, remote := range p.view.of(k) {
+		if !reflection.IsOurs(remote, r.options.Home, r.options.Remote) || !remote.DeletionTimestamp.IsZero() ||
 			remote.Labels[offloadingv1beta1.RetainedLabel] == "true" ||
 			present != nil && reflection.OriginUID(remote) == string(present.UID) {
 			continue
@@ -43,7 +43,7 @@ func (r *Reconciler) unkeep(ctx context.Context, p place, k key) error {
 	kept := maps.Clone(r.kept[k])
 	r.mu.Unlock()
 	for name, handle := range kept {
-		if handle.Namespace != p.twin || p.view.remote(handle.Name) != nil {
+		if live := p.view.remote(handle.Name); handle.Namespace != p.twin || live != nil && live.UID == handle.UID {
 			continue
 		}
 		if _, err := r.confirm(ctx, p, handle); err == nil || reconcile.Classify(err) != reconcile.Refused {
@@ -124,13 +124,14 @@ func (r *Reconciler) giveUp(ctx context.Context, p place, remote *corev1.Persist
 		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", ref.Namespace, ref.Name, err)
 	case err == nil && claim.UID == ref.UID:
 		return later // Another claim has it now.
-	case volume.Status.Phase != corev1.VolumeReleased && volume.Status.Phase != corev1.VolumeFailed && volume.DeletionTimestamp.IsZero():
+	case !given(volume):
 		return later
 	}
 	return r.reclaim(ctx, p, remote, volume)
 }
 
-// reclaim does what the policy of a volume says that nobody claims any more.
+// reclaim does what the policy of a volume says that nobody claims any more. The policy is recorded at the provider first: should the
+// volume be taken away by force, the record alone decides about the data.
 func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	record := []string{"metadata", "annotations", offloadingv1beta1.ReclaimPolicyAnnotation}
@@ -138,13 +139,17 @@ func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.Persis
 	if remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] != string(policy) {
 		changes = append(changes, reflection.Change{Path: record, Value: string(policy)})
 	}
+	remote, err := r.change(ctx, p, remote, changes)
+	if err != nil {
+		return err
+	}
 	if policy != corev1.PersistentVolumeReclaimDelete {
 		// Also a volume that is being deleted stays as long as its data does: without it nobody would know of the data any more,
 		// and the twin would go with it.
 		r.retain(localKey(p.area, remote), volume)
 		return nil
 	}
-	if err := r.change(ctx, p, remote, changes); err != nil {
+	if err := r.unchanged(ctx, p, remote); err != nil {
 		return err
 	}
 	// The volume goes first: should this end in between, what is recorded at the provider tells the rest.
@@ -154,25 +159,60 @@ func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.Persis
 	return r.delete(ctx, p, remote)
 }
 
-// let removes our finalizer and the volume.
+// let removes our finalizer and the volume, if it is still what was read.
 func (r *Reconciler) let(ctx context.Context, volume *corev1.PersistentVolume) error {
 	kept := slices.DeleteFunc(slices.Clone(volume.Finalizers), func(f string) bool { return f == offloadingv1beta1.VolumeFinalizer })
 	if len(kept) != len(volume.Finalizers) {
-		if err := r.patchVolume(ctx, volume, []reflection.Change{{Path: []string{"metadata", "finalizers"}, Value: kept}}); err != nil {
+		changed, err := r.patchVolume(ctx, volume, []reflection.Change{{Path: []string{"metadata", "finalizers"}, Value: kept}})
+		if err != nil || changed == nil {
 			return err
 		}
+		volume = changed
 	}
-	err := r.options.Local.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}})
+	err := r.options.Local.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{Preconditions: asRead(volume)})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting PersistentVolume %s: %w", volume.Name, err)
 	}
 	return nil
 }
 
+// unchanged tells whether a claim at the provider is what it was when it was read, or gone: a view may lag, and what it does not show yet
+// may be that somebody decided to keep the data.
+func (r *Reconciler) unchanged(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim) error {
+	live, err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Get(ctx, remote.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, remote.Name, r.options.Remote, err)
+	case live.UID != remote.UID || live.ResourceVersion != remote.ResourceVersion:
+		return r.lags(p, remote)
+	}
+	return nil
+}
+
+// lags is the error if a claim at the provider is not what it was when it was read.
+func (r *Reconciler) lags(p place, remote *corev1.PersistentVolumeClaim) error {
+	return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf(
+		"waiting for PersistentVolumeClaim %s/%s of cluster %q to be seen as it is", p.twin, remote.Name, r.options.Remote), poll)
+}
+
+// delete removes a claim at the provider if it is still what was read.
 func (r *Reconciler) delete(ctx context.Context, p place, remote *corev1.PersistentVolumeClaim) error {
-	err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Delete(ctx, remote.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &remote.UID}})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Delete(ctx, remote.Name, metav1.DeleteOptions{Preconditions: asRead(remote)})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return r.lags(p, remote)
+	case err != nil:
 		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, remote.Name, r.options.Remote, err)
 	}
 	return nil
+}
+
+// asRead are the preconditions that an object is the very one, in the very version, that was read.
+func asRead(object metav1.Object) *metav1.Preconditions {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }

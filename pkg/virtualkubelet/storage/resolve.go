@@ -61,6 +61,9 @@ func madeFor(claim *corev1.PersistentVolumeClaim, pod types.UID) bool {
 func (r *Reconciler) holds(ctx context.Context, a *area, handle reflection.VolumeHandle) (*reflection.Skip, error) {
 	p := place{area: a, view: r.viewOf(a)}
 	if p.view == nil || !p.view.ready() {
+		if err := r.tooMuch(a); err != nil {
+			return nil, reconcile.Wait(offloadingv1beta1.ReasonVolumePending, err.Error(), poll/3)
+		}
 		return nil, reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf("waiting for the claims in cluster %q to be known", r.options.Remote), poll/3)
 	}
 	err := r.elsewhere(p, handle)

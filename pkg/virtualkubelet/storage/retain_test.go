@@ -36,6 +36,7 @@ func TestDeletedVolumeStaysWithItsData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			remote, volume := provided(local("data", "u1", "pvc-u1"), "r1")
 			volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] = string(corev1.PersistentVolumeReclaimRetain)
 			volume.Status.Phase = corev1.VolumeReleased
 			now := metav1.Now()
 			volume.DeletionTimestamp = &now
@@ -63,5 +64,26 @@ func TestRetainedClaimIsLeftAlone(t *testing.T) {
 	w.settled(t)
 	if got := w.writes(); len(got) > 0 {
 		t.Errorf("wrote %v", got)
+	}
+}
+
+// A volume that was given back and then is to be retained is taken away by force: its data stays, because the provider's record of the
+// policy was brought up to date before.
+func TestRetainedDataOutlivesItsVolume(t *testing.T) {
+	remote, volume := provided(local("data", "u1", "pvc-u1"), "r1")
+	volume.Spec.PersistentVolumeReclaimPolicy, volume.Status.Phase = corev1.PersistentVolumeReclaimRetain, corev1.VolumeReleased
+	w := start(t, []runtime.Object{volume}, []runtime.Object{remote})
+	claims := w.remote.CoreV1().PersistentVolumeClaims("shop-rome")
+	await(t, "the policy to be recorded", func(ctx context.Context) bool {
+		live, err := claims.Get(ctx, "data", metav1.GetOptions{})
+		return err == nil && live.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] == string(corev1.PersistentVolumeReclaimRetain)
+	})
+	if err := w.home.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-u1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.reconciler.queue.Add(key{Namespace: "shop", Name: "data"}) // as it does every minute
+	w.settled(t)
+	if _, err := claims.Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
+		t.Errorf("the data: %v", err)
 	}
 }

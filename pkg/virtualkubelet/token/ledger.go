@@ -2,17 +2,22 @@ package token
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -41,10 +46,16 @@ type ledgers struct {
 	open  map[string]*ledger
 }
 
+const (
+	// maxLedgers bounds what a provider may answer when it is asked for one ledger.
+	maxLedgers = 10
+	// maxEntries are read of a ledger: more than fit into a ConfigMap. Of one that has more the rest is not known.
+	maxEntries = 50000
+)
+
 type ledger struct {
 	epoch  int64
-	store  cache.Store
-	watch  cache.Controller
+	copy   *replica.Replica[*published]
 	cancel context.CancelFunc
 }
 
@@ -69,14 +80,10 @@ func (l *ledgers) look(twin string, provider kubernetes.Interface, epoch int64) 
 		current = l.start(twin, provider, epoch)
 		l.open[twin] = current
 	}
-	if !current.watch.HasSynced() {
+	if !current.copy.Synced() {
 		return nil, false
 	}
-	object, there, err := current.store.GetByKey(twin + "/" + offloadingv1beta1.SecretLedger)
-	if err != nil || !there {
-		return nil, true
-	}
-	says, _ = object.(*published)
+	says, _ = current.copy.Get(offloadingv1beta1.SecretLedger)
 	return says, true
 }
 
@@ -95,46 +102,56 @@ func (l *ledgers) start(twin string, provider kubernetes.Interface, epoch int64)
 	opened := &ledger{epoch: epoch, cancel: cancel}
 	configMaps := provider.CoreV1().ConfigMaps(twin)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, offloadingv1beta1.SecretLedger).String()
-	changed := func(before, after any) {
-		old, _ := before.(*published)
-		now, _ := after.(*published)
-		l.changed(twin, old, now)
-	}
-	opened.store, opened.watch = cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	opened.copy = replica.New(replica.Options[*published]{
+		Name: "tokens", Namespace: twin, Hold: tokensOnly, Limit: maxLedgers,
+		Over: func() {
+			klog.FromContext(ctx).Info("A provider shows more than the one ledger that it was asked for", "namespace", twin)
+		},
+		Example: func() runtime.Object { return &corev1.ConfigMap{} },
+		Source: source{&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = selector
-				return configMaps.List(ctx, o)
+				items, version, err := opened.copy.Pages(ctx, o, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					o.FieldSelector = selector
+					return configMaps.List(ctx, o)
+				})
+				if err != nil {
+					return nil, fmt.Errorf("reading ConfigMap %s/%s of the provider: %w", twin, offloadingv1beta1.SecretLedger, err)
+				}
+				all := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+				for _, item := range items {
+					all.Items = append(all.Items, runtime.RawExtension{Object: item})
+				}
+				return all, nil
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				o.FieldSelector = selector
 				return configMaps.Watch(ctx, o)
 			},
-		}, provider),
-		ObjectType: &corev1.ConfigMap{},
-		Transform:  tokensOnly,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(after any) { changed(nil, after) },
-			UpdateFunc: changed,
-			// A ledger that vanishes says nothing about any Secret.
+		}},
+		Event: func(before, after *published, deleted bool) {
+			if !deleted { // A ledger that vanishes says nothing about any Secret.
+				l.changed(twin, before, after)
+			}
 		},
+		Synced: func() { l.changed(twin, nil, nil) },
 	})
-	l.group.Go(func() { opened.watch.RunWithContext(ctx) })
-	l.group.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-opened.watch.HasSyncedChecker().Done():
-			changed(nil, nil)
-		}
-	})
+	l.group.Go(func() { opened.copy.Run(ctx) })
 	return opened
 }
 
+// source reads a ledger.
+type source struct {
+	*cache.ListWatch
+}
+
+// IsWatchListSemanticsUnSupported tells client-go to list page by page: a provider may answer with more than it was asked for.
+func (source) IsWatchListSemanticsUnSupported() bool { return true }
+
 // tokensOnly keeps of a ledger what concerns tokens.
-func tokensOnly(object any) (any, error) {
-	configMap, ok := object.(*corev1.ConfigMap)
-	if !ok {
-		return object, nil
+func tokensOnly(object any) (*published, bool) {
+	configMap, is := object.(*corev1.ConfigMap)
+	if !is || configMap.Name != offloadingv1beta1.SecretLedger {
+		return nil, false
 	}
 	_, partial := configMap.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]
 	says := &published{
@@ -142,9 +159,16 @@ func tokensOnly(object any) (any, error) {
 		version:    configMap.ResourceVersion, entries: map[string]reflection.TokenEntry{}, partial: partial,
 	}
 	for name, value := range configMap.Data {
-		if entry, ok := reflection.ParseTokenEntry(value); ok {
+		entry, ok := reflection.ParseTokenEntry(value)
+		switch {
+		case !ok || len(name) > validation.DNS1123SubdomainMaxLength:
+		case len(says.entries) == maxEntries:
+			says.partial = true
+		default:
+			// Not as a part of what the provider wrote around it.
+			entry.PodUID, entry.Shape = strings.Clone(entry.PodUID), strings.Clone(entry.Shape)
 			says.entries[name] = entry
 		}
 	}
-	return says, nil
+	return says, true
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -30,7 +31,11 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// client-go pauses after errors by a clock of its own, which differs from that of the tests by decades.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	goleak.VerifyTestMain(m)
+}
 
 const twin = "shop-rome"
 

@@ -54,6 +54,9 @@ const (
 	// MovedClaimAnnotation on a volume that a claim's data was copied to is that claim, as JSON, until it has one of the two
 	// volumes for good: whoever runs the move again finds in it how to end it, or how to go back.
 	MovedClaimAnnotation = "storage.liqo.io/moved-claim"
+	// WaitingVolumesAnnotation on a VirtualNode names, separated by commas, the volumes at its provider that were given back or deleted
+	// and wait for the virtual kubelet to look what became of their data.
+	WaitingVolumesAnnotation = "storage.liqo.io/waiting-volumes"
 	// DeleteVolumesAnnotation on a NamespaceOffloading or VirtualNode lists the UIDs, separated by commas, of the claims whose
 	// volumes at the provider may be lost with it. "true" means all, and counts only while the object is being deleted.
 	DeleteVolumesAnnotation = "storage.liqo.io/delete-volumes"

@@ -30,7 +30,10 @@ func (r *volumes) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	defer cancel()
 	var volume corev1.PersistentVolume
 	if err := r.Get(ctx, req.NamespacedName, &volume); err != nil {
-		return reconcile.Result(client.IgnoreNotFound(err))
+		if apierrors.IsNotFound(err) {
+			err = r.announce(ctx)
+		}
+		return reconcile.Result(err)
 	}
 	if !reflection.OwnVolume(&volume) || !controllerutil.ContainsFinalizer(&volume, offloadingv1beta1.VolumeFinalizer) || !given(&volume) {
 		return ctrl.Result{}, nil
@@ -150,6 +153,9 @@ func (r *volumes) releaseRemote(ctx context.Context, volume *corev1.PersistentVo
 		_, wanted := nm.Spec.DesiredMapping[ref.Namespace]
 		_, there := nm.Status.CurrentMapping[ref.Namespace]
 		if err == nil && (wanted || there) {
+			if err := r.announce(ctx); err != nil {
+				return err
+			}
 			return reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf(
 				"waiting for the virtual kubelet of cluster %s to give up what is behind PersistentVolume %s", handle.Cluster, volume.Name), poll)
 		}

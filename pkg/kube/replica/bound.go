@@ -1,0 +1,166 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+const (
+	// pageSize is how many objects a page of a list holds at most.
+	pageSize = 100
+	// perObject is what an object weighs besides its content, in bytes.
+	perObject = 1 << 10
+)
+
+// ErrOverLimit: a server shows more than is accepted from it.
+var ErrOverLimit = errors.New("there is more than is accepted")
+
+// Budget bounds how many bytes the replicas that share it hold together. Make it with NewBudget.
+type Budget struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
+
+// Held is how many bytes are held.
+func (b *Budget) Held() int64 { return b.held.Load() }
+
+// Limit is how many bytes may be held.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// take accounts for more bytes, or fewer, unless they are too many.
+func (b *Budget) take(more int64) bool {
+	if b.held.Add(more) > b.limit && more > 0 {
+		b.held.Add(-more)
+		return false
+	}
+	return true
+}
+
+// weight is about how many bytes an object takes.
+func weight(object any) int64 {
+	if sized, is := object.(interface{ Size() int }); is {
+		return int64(sized.Size()) + perObject
+	}
+	data, _ := json.Marshal(object) // What was decoded can be encoded.
+	return int64(len(data)) + perObject
+}
+
+// charge accounts for an object in the place of what was there of its name, if anything, unless there is no room for it. The caller
+// locks.
+func (r *Replica[T]) charge(before T, there bool, object T) bool {
+	if r.options.Limit > 0 && !there && len(r.objects) >= r.options.Limit {
+		return false
+	}
+	if r.options.Budget == nil {
+		return true
+	}
+	more := weight(object)
+	if there {
+		more -= weight(before)
+	}
+	return r.take(more)
+}
+
+// chargeAll accounts for objects in the place of all that were there. The caller locks.
+func (r *Replica[T]) chargeAll(objects map[string]T) bool {
+	if r.options.Limit > 0 && len(objects) > r.options.Limit {
+		return false
+	}
+	if r.options.Budget == nil {
+		return true
+	}
+	var all int64
+	for _, object := range objects {
+		all += weight(object)
+	}
+	return r.take(all - r.charged)
+}
+
+func (r *Replica[T]) take(more int64) bool {
+	if !r.options.Budget.take(more) {
+		return false
+	}
+	r.charged += more
+	return true
+}
+
+// Release gives back to the budget what the replica holds. Run does so at its end; who ends it and wants the room at once calls it.
+func (r *Replica[T]) Release() {
+	if r.options.Budget == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.options.Budget.take(-r.charged)
+	r.charged = 0
+}
+
+// Pages reads a list page by page, from the server's storage rather than from a cache that may lag, for a Source. It keeps of each
+// page what the replica keeps, asks for fewer objects at a time if an answer is too large, and ends with ErrOverLimit, having called
+// Over, once there are more than the replica accepts.
+func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (runtime.Object, error)) (
+	items []runtime.Object, version string, err error) {
+	o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", pageSize
+	var weighs int64
+	for {
+		list, err := page(ctx, o)
+		if errors.Is(err, reconcile.ErrOversized) && o.Limit > 1 {
+			o.Limit /= 4
+			o.Limit = max(o.Limit, 1)
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		about, err := meta.ListAccessor(list)
+		if err != nil {
+			return nil, "", fmt.Errorf("reading a page of a list: %w", err)
+		}
+		more, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, "", fmt.Errorf("reading a page of a list: %w", err)
+		}
+		for _, item := range more {
+			if object, is := r.held(item); is && r.options.Budget != nil {
+				weighs += weight(object)
+			}
+		}
+		items = append(items, more...)
+		if !r.room(len(items), weighs) {
+			r.options.Over()
+			return nil, "", ErrOverLimit
+		}
+		version, o.Continue = about.GetResourceVersion(), about.GetContinue()
+		if o.Continue == "" {
+			return items, version, nil
+		}
+		if len(more) == 0 {
+			return nil, "", errors.New("reading a list: the server sends an empty page and says that there are more")
+		}
+	}
+}
+
+// room tells whether so many objects, that weigh so much, could be held in the place of those that are.
+func (r *Replica[T]) room(objects int, weighs int64) bool {
+	if r.options.Limit > 0 && objects > r.options.Limit {
+		return false
+	}
+	if r.options.Budget == nil {
+		return true
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.options.Budget.Held()-r.charged+weighs <= r.options.Budget.limit
+}
