@@ -33,9 +33,12 @@ func (w *Writes) Add(now time.Time) {
 	*w = times[max(0, len(times)-Most):]
 }
 
-// MayTell tells whether something that was last told then is to be told now, and notes it.
+// Due tells whether something that was last told then is to be told now.
+func Due(last, now time.Time) bool { return last.IsZero() || now.Sub(last) >= TellEvery }
+
+// MayTell is Due, and takes note that it is told.
 func MayTell(last *time.Time, now time.Time) bool {
-	if !last.IsZero() && now.Sub(*last) < TellEvery {
+	if !Due(*last, now) {
 		return false
 	}
 	*last = now

@@ -134,7 +134,7 @@ func (r *reconciler) rest(s *scope, e *effort, now time.Time) {
 	switch wait := e.wait(now); {
 	case e.contended != "" && len(e.times) > 0:
 		s.say(e, e.times[len(e.times)-1].Add(restraint.Within).Sub(now))
-	case wait == 0 && len(e.insists) == 0 && now.Sub(e.told) >= restraint.TellEvery:
+	case wait == 0 && len(e.insists) == 0 && restraint.Due(e.told, now):
 		r.efforts.Delete(client.ObjectKeyFromObject(s.shadow))
 	default:
 		e.contended = ""
