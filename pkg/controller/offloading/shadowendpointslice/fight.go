@@ -25,7 +25,7 @@ const fieldManager = client.FieldOwner("liqo-controller-manager")
 
 // contest is what is remembered of the writes of one EndpointSlice. Losing it costs a request.
 type contest struct {
-	// asked identifies what the EndpointSlice is made of; inStep says that it was seen to hold that.
+	// asked identifies what the EndpointSlice is made of; inStep says that it was known to hold that.
 	asked  string
 	inStep bool
 	// writes are the latest writes of what is asked for.
@@ -92,13 +92,19 @@ func (r *reconciler) putBack(ctx context.Context, s *scope, live, now *discovery
 	if err != nil {
 		return refused(err, "changing", live)
 	}
-	s.contest.writes.Add(at)
+	s.wrote(now, at)
 	if tell {
 		s.contest.reverted = at
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonRemoteChangeReverted, "PublishEndpoints",
 			"Field %s of EndpointSlice %s/%s was changed by %s; it was put back", field, live.Namespace, live.Name, by)
 	}
 	return nil
+}
+
+// wrote takes note of a write and of whether the provider's admission left it as it was asked for.
+func (s *scope) wrote(answer *discoveryv1.EndpointSlice, at time.Time) {
+	s.contest.writes.Add(at)
+	s.contest.inStep = changed(answer, s.wanted, equality.Semantic.DeepEqual) == nil
 }
 
 // meddler is who changed a field of the EndpointSlice last, other than us; empty if that is not known. The cache does not keep it.

@@ -227,10 +227,11 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if err := r.mayWrite(s, "it is removed"); err != nil {
 		return err
 	}
-	err := r.Create(ctx, s.wanted, fieldManager)
+	made := s.wanted.DeepCopy()
+	err := r.Create(ctx, made, fieldManager)
 	switch {
 	case err == nil:
-		s.contest.writes.Add(r.Clock.Now())
+		s.wrote(made, r.Clock.Now())
 		return nil
 	case !apierrors.IsAlreadyExists(err):
 		return refused(err, "creating", s.wanted)
