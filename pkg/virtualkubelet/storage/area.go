@@ -10,12 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -66,18 +65,9 @@ func newClaims(kube kubernetes.Interface, namespace string, selector labels.Sele
 	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
 		Name: "storage", Namespace: namespace, Synced: synced,
 		Example: func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
-		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = selector.String()
-				return claims.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector.String()
-				return claims.Watch(ctx, o)
-			},
-		}, kube),
-		Event: func(_, claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
-		Slim:  func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
+		Source:  selection.ListerWatcher(selection.Labelled(selector.String()), claims.List, claims.Watch, kube),
+		Event:   func(_, claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
+		Slim:    func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
 	})
 }
 

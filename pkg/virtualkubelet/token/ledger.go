@@ -6,13 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -94,25 +92,15 @@ func (l *ledgers) start(twin string, provider kubernetes.Interface, epoch int64)
 	ctx, cancel := context.WithCancel(l.ctx)
 	opened := &ledger{epoch: epoch, cancel: cancel}
 	configMaps := provider.CoreV1().ConfigMaps(twin)
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, offloadingv1beta1.SecretLedger).String()
 	changed := func(before, after any) {
 		old, _ := before.(*published)
 		now, _ := after.(*published)
 		l.changed(twin, old, now)
 	}
 	opened.store, opened.watch = cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = selector
-				return configMaps.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = selector
-				return configMaps.Watch(ctx, o)
-			},
-		}, provider),
-		ObjectType: &corev1.ConfigMap{},
-		Transform:  tokensOnly,
+		ListerWatcher: selection.ListerWatcher(selection.Named(offloadingv1beta1.SecretLedger), configMaps.List, configMaps.Watch, provider),
+		ObjectType:    &corev1.ConfigMap{},
+		Transform:     tokensOnly,
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(after any) { changed(nil, after) },
 			UpdateFunc: changed,
