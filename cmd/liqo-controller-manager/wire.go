@@ -30,6 +30,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
+	daemonsetwebhook "liqo.io/liqo/pkg/webhook/daemonset"
 	foreignclusterwebhook "liqo.io/liqo/pkg/webhook/foreigncluster"
 	namespaceoffloadingwebhook "liqo.io/liqo/pkg/webhook/namespaceoffloading"
 	podwebhook "liqo.io/liqo/pkg/webhook/pod"
@@ -164,6 +165,10 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
 		"pod webhook": func() error {
 			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})
+		},
+		"daemonset webhook": func() error {
+			daemonsetwebhook.Register(mgr)
+			return nil
 		},
 		"shadowpod webhook": func() error {
 			return shadowpodwebhook.Register(mgr, shadowpodwebhook.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})

@@ -160,18 +160,12 @@ func (r *runner) statusBack() bool {
 func (s *state) mayBringBack(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.broughtBack) > 0 && now.Sub(s.broughtBack[0]) >= sameWrites {
-		s.broughtBack = s.broughtBack[1:]
-	}
-	if len(s.broughtBack) < maxSameWrites {
-		return 0
-	}
-	return s.broughtBack[0].Add(sameWrites).Sub(now)
+	return s.broughtBack.Wait(now)
 }
 
 // bringsBack takes note of a write of the local status.
 func (s *state) bringsBack(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broughtBack = append(s.broughtBack, now)
+	s.broughtBack.Add(now)
 }

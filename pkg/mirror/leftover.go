@@ -12,6 +12,9 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
+// pageSize bounds how much of a list the peer sends at a time.
+const pageSize = 100
+
 // leftover is what the copies that a kind left in a twin when it was turned off use there.
 type leftover struct {
 	uses map[reflection.Reference]bool

@@ -7,13 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"liqo.io/liqo/pkg/kube/restraint"
 	"liqo.io/liqo/pkg/reflection"
-)
-
-// The bound on writing the same thing again because somebody undid it.
-const (
-	maxSameWrites = 2
-	sameWrites    = time.Minute
 )
 
 // state is what is remembered of one object beyond the caches. Losing it costs at most a request.
@@ -21,7 +16,7 @@ type state struct {
 	mu sync.Mutex
 	// written is what was written last, and when the same was written before.
 	written string
-	times   []time.Time
+	times   restraint.Writes
 	// last is when anything was written last.
 	last time.Time
 	// answer is what the peer answered to the last write, believed until the cache caught up or until expires.
@@ -45,7 +40,7 @@ type state struct {
 	// revertedAt is when a change that was put back was told last.
 	revertedAt time.Time
 	// broughtBack is when the status of the local object was written lately.
-	broughtBack []time.Time
+	broughtBack restraint.Writes
 	// refused is what the provider refused, so that it is not asked for again.
 	refused refusal
 	// kept is what stays of the remote object although it would not be made like that.
@@ -134,13 +129,7 @@ func (s *state) mayWrite(what string, now time.Time) time.Duration {
 	if s.written != what {
 		return 0
 	}
-	for len(s.times) > 0 && now.Sub(s.times[0]) >= sameWrites {
-		s.times = s.times[1:]
-	}
-	if len(s.times) < maxSameWrites {
-		return 0
-	}
-	return s.times[0].Add(sameWrites).Sub(now)
+	return s.times.Wait(now)
 }
 
 // mayTell tells whether a change that was put back is to be told now.
@@ -178,7 +167,7 @@ func (s *state) wrote(what string, now time.Time) {
 	if s.written != what {
 		s.written, s.times = what, nil
 	}
-	s.times = append(s.times, now)
+	s.times.Add(now)
 	s.last = now
 }
 

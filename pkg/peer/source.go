@@ -6,14 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/selection"
 )
 
 // Source is where the credentials of a peer come from.
@@ -43,7 +40,6 @@ func (s SecretSource) Run(ctx context.Context, changed func([]byte)) error {
 	if key == "" {
 		key = authv1beta1.KubeconfigKey
 	}
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
 	notify := func(object any) {
 		if secret, ok := object.(*corev1.Secret); ok && secret.Name == s.Name && len(secret.Data[key]) != 0 {
 			changed(secret.Data[key])
@@ -51,17 +47,8 @@ func (s SecretSource) Run(ctx context.Context, changed func([]byte)) error {
 	}
 	secrets := s.Client.CoreV1().Secrets(s.Namespace)
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.FieldSelector = selector
-				return secrets.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.FieldSelector = selector
-				return secrets.Watch(ctx, options)
-			},
-		}, s.Client),
-		ObjectType: &corev1.Secret{},
+		ListerWatcher: selection.ListerWatcher(selection.Named(s.Name), secrets.List, secrets.Watch, s.Client),
+		ObjectType:    &corev1.Secret{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    notify,
 			UpdateFunc: func(_, object any) { notify(object) },

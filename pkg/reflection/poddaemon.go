@@ -10,7 +10,7 @@ import (
 
 // daemonRemedy is how the pods of a DaemonSet are kept off virtual nodes.
 const daemonRemedy = "keep the DaemonSet off virtual nodes with a required node affinity `liqo.io/type DoesNotExist` in its template, " +
-	"or all DaemonSets with the chart value virtualKubelet.virtualNode.keepDaemonSetsOff (Kubernetes 1.36)"
+	"or all DaemonSets with the chart value virtualKubelet.virtualNode.keepDaemonSetsOff"
 
 func ofDaemonSet(local *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(local)

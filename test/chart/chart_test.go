@@ -96,20 +96,26 @@ func TestRender(t *testing.T) {
 				}
 				text.WriteString("# " + path + "\n" + strings.TrimSpace(rendered[path]) + "\n---\n")
 			}
-			golden := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), text.String()); diff != "" {
-				t.Errorf("the chart renders something else than %s (go test ./test/chart -update writes it):\n%s", golden, diff)
-			}
+			compare(t, name, text.String())
 		})
+	}
+}
+
+// compare holds what is rendered against a golden file.
+func compare(t *testing.T, name, text string) {
+	t.Helper()
+	golden := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("the chart renders something else than %s (go test ./test/chart -update writes it):\n%s", golden, diff)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // required is the node affinity with these terms.
@@ -66,6 +67,15 @@ func TestDaemonSetsAreKeptOffVirtualNodes(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, apply(patched).Spec.Template.Spec.Affinity); diff != "" {
 				t.Errorf("once more: %s", diff)
+			}
+			// The webhook that older API servers ask leaves out terms that select nothing beside others, and comes to the same.
+			asked := corev1.PodSpec{Affinity: tc.has.DeepCopy()}
+			changed := placement.KeepOffVirtualNodes(&asked)
+			if diff := cmp.Diff(normal(&corev1.Pod{Spec: corev1.PodSpec{Affinity: tc.want}}).Spec, normal(&corev1.Pod{Spec: asked}).Spec); diff != "" || !changed {
+				t.Errorf("the webhook, which changed something: %v: %s", changed, diff)
+			}
+			if once := asked.DeepCopy(); placement.KeepOffVirtualNodes(&asked) || cmp.Diff(*once, asked) != "" {
+				t.Error("the webhook changes it once more")
 			}
 		})
 	}

@@ -11,15 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"liqo.io/liqo/pkg/kube/selection"
 )
 
 // Options of a Reporter. Client, Node and Address must be given.
@@ -84,17 +83,8 @@ func New(o Options) (*Reporter, error) {
 		options: o, changed: make(chan struct{}, 1), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
 		facts: Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster},
 	}
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, o.Node).String()
-	r.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return o.Client.CoreV1().Nodes().List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return o.Client.CoreV1().Nodes().Watch(ctx, options)
-		},
-	}, o.Client), &corev1.Node{}, 0, nil)
+	nodes := o.Client.CoreV1().Nodes()
+	r.informer = cache.NewSharedIndexInformer(selection.ListerWatcher(selection.Named(o.Node), nodes.List, nodes.Watch, o.Client), &corev1.Node{}, 0, nil)
 	return r, nil
 }
 

@@ -14,15 +14,9 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/restraint"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
-)
-
-// The bound on putting the same thing back because somebody at the provider undid it, and how often that is told.
-const (
-	maxSameWrites = 2
-	sameWrites    = time.Minute
-	tellEvery     = 5 * time.Minute
 )
 
 // contest is what is remembered of the changes of one ShadowPod.
@@ -31,7 +25,7 @@ type contest struct {
 	wanted uint64
 	inStep bool
 	// written are the times of the latest writes of what is wanted, by part; nil if there were none.
-	written map[string][]time.Time
+	written map[string]*restraint.Writes
 	// reverted and contended are when either was last told.
 	reverted, contended time.Time
 }
@@ -51,31 +45,20 @@ func (m *memory) contest(uid types.UID, wanted uint64) *contest {
 
 // wait is how long a part must not be written; zero lets it be written now.
 func (c *contest) wait(part string, now time.Time) time.Duration {
-	times := c.written[part]
-	for len(times) > 0 && now.Sub(times[0]) >= sameWrites {
-		times = times[1:]
+	if writes := c.written[part]; writes != nil {
+		return writes.Wait(now)
 	}
-	if len(times) < maxSameWrites {
-		return 0
-	}
-	return times[0].Add(sameWrites).Sub(now)
+	return 0
 }
 
 func (c *contest) wrote(part string, now time.Time) {
 	if c.written == nil {
-		c.written = map[string][]time.Time{}
+		c.written = map[string]*restraint.Writes{}
 	}
-	times := append(c.written[part], now)
-	c.written[part] = times[max(0, len(times)-maxSameWrites):]
-}
-
-// mayTell tells whether something that was last told then is to be told now, and notes it.
-func mayTell(last *time.Time, now time.Time) bool {
-	if !last.IsZero() && now.Sub(*last) < tellEvery {
-		return false
+	if c.written[part] == nil {
+		c.written[part] = &restraint.Writes{}
 	}
-	*last = now
-	return true
+	c.written[part].Add(now)
 }
 
 // digest identifies what may change of a ShadowPod that is wanted.
@@ -116,7 +99,7 @@ func (r *Reconciler) writable(local *corev1.Pod, wanted uint64, parts []part) ([
 		}
 	}
 	stuck := len(free) == 0 && first > 0
-	tell := stuck && mayTell(&c.contended, now)
+	tell := stuck && restraint.MayTell(&c.contended, now)
 	r.mu.Unlock()
 	if !stuck {
 		return free, nil
@@ -146,7 +129,7 @@ func (r *Reconciler) write(ctx context.Context, local *corev1.Pod, v view, live 
 	r.mu.Lock()
 	c := r.memory.contest(local.UID, wanted)
 	c.wrote(p.name, now)
-	tell := drifted && mayTell(&c.reverted, now)
+	tell := drifted && restraint.MayTell(&c.reverted, now)
 	r.mu.Unlock()
 	if tell && r.options.Recorder != nil {
 		by := "somebody"

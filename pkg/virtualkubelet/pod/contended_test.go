@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/restraint"
 )
 
 // meddle has somebody at the provider change the ShadowPod.
@@ -46,7 +47,7 @@ func TestAFightingControllerAtTheProvider(t *testing.T) {
 	w := up(t)
 	w.calm()
 	before := w.count()
-	for range maxSameWrites {
+	for range restraint.Most {
 		w.meddle(label("app", "theirs"))
 		w.eventually("the label is put back", func() bool { return w.shadow("p").Labels["app"] == "shop" })
 		w.calm()
@@ -57,8 +58,8 @@ func TestAFightingControllerAtTheProvider(t *testing.T) {
 		w.calm()
 	}
 	w.eventually("it is told", func() bool { return len(w.events.all()) == 2 })
-	if writes := w.count() - before; writes != maxSameWrites {
-		t.Errorf("%d writes, want %d", writes, maxSameWrites)
+	if writes := w.count() - before; writes != restraint.Most {
+		t.Errorf("%d writes, want %d", writes, restraint.Most)
 	}
 	told := w.events.all()
 	if !strings.Contains(told[0], offloadingv1beta1.ReasonRemoteChangeReverted) || !strings.Contains(told[0], `field manager "fighter"`) ||
@@ -105,7 +106,7 @@ func TestTheSameIsWrittenTwiceAMinute(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	m := newMemory()
 	c := m.contest("uid", 1)
-	for range maxSameWrites {
+	for range restraint.Most {
 		if left := c.wait("fields", noon); left != 0 {
 			t.Fatalf("the first writes wait %s", left)
 		}
@@ -117,7 +118,7 @@ func TestTheSameIsWrittenTwiceAMinute(t *testing.T) {
 	if left := c.wait("size", noon); left != 0 {
 		t.Errorf("another part waits %s", left)
 	}
-	if left := c.wait("fields", noon.Add(sameWrites)); left != 0 {
+	if left := c.wait("fields", noon.Add(restraint.Within)); left != 0 {
 		t.Errorf("a minute later it waits %s", left)
 	}
 	if left := m.contest("uid", 2).wait("fields", noon); left != 0 {

@@ -1,36 +1,23 @@
 package pod
 
 import (
-	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"liqo.io/liqo/pkg/kube/selection"
 )
 
 const nodeNameField = "spec.nodeName"
 
 // newLocalInformer watches the pods that are bound to the node: all that a node may see.
 func newLocalInformer(client kubernetes.Interface, node string) cache.SharedIndexInformer {
-	selector := fields.OneTermEqualSelector(nodeNameField, node).String()
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return pods.Watch(ctx, options)
-		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, 0,
+	informer := cache.NewSharedIndexInformer(selection.ListerWatcher(selection.Where(nodeNameField, node), pods.List, pods.Watch, client), &corev1.Pod{}, 0,
 		cache.Indexers{usesIndex: indexUses})
 	// The transform cannot fail to be set before the informer runs.
 	_ = informer.SetTransform(holdLocal)

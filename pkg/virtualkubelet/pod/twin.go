@@ -11,11 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -41,30 +40,15 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 		Name: "pods", Namespace: remote, Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
 		Event:  func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: labelled(selector, pods.List, pods.Watch, l.clients.Kube),
+		Source: selection.ListerWatcher(selection.Labelled(selector), pods.List, pods.Watch, l.clients.Kube),
 	})
 	t.shadows = replica.New(replica.Options[*packed]{
 		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return &unstructured.Unstructured{} }, Hold: holdShadow,
 		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: labelled(selector, shadows.List, shadows.Watch, l.clients.Dynamic),
+		Source: selection.ListerWatcher(selection.Labelled(selector), shadows.List, shadows.Watch, l.clients.Dynamic),
 	})
 	return t
-}
-
-// labelled lists and watches the objects with certain labels, as far as the client can stream lists.
-func labelled[L runtime.Object](selector string, list func(context.Context, metav1.ListOptions) (L, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), client any) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return follow(ctx, o)
-		},
-	}, client)
 }
 
 // holdRemote keeps of a remote pod what somebody here reads.

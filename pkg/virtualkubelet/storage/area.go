@@ -10,12 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -46,16 +45,9 @@ func newClaims(kube kubernetes.Interface, namespace string, event func(*corev1.P
 	return replica.New(replica.Options[*corev1.PersistentVolumeClaim]{
 		Name: "storage", Namespace: namespace, Synced: synced,
 		Example: func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
-		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return claims.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return claims.Watch(ctx, o)
-			},
-		}, kube),
-		Event: func(_, claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
-		Slim:  func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
+		Source:  selection.ListerWatcher(selection.Selector{}, claims.List, claims.Watch, kube),
+		Event:   func(_, claim *corev1.PersistentVolumeClaim, _ bool) { event(claim) },
+		Slim:    func(claim *corev1.PersistentVolumeClaim) { claim.ManagedFields = nil },
 	})
 }
 

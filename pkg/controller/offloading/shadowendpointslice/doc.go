@@ -7,5 +7,5 @@
 //   - An endpoint whose address lies in no accepted range is left out: else a consumer could make Services of the provider
 //     point at the provider's own nodes and pods, or at those of other tenants.
 //   - An EndpointSlice of the name that this very ShadowEndpointSlice does not control is left alone.
-//   - Nothing is written that is there already.
+//   - Nothing is written that is there already, and nothing more than twice a minute because somebody at the provider undoes it.
 package shadowendpointslice

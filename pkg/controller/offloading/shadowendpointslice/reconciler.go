@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,8 @@ type Options struct {
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
 	Events events.EventRecorder
+	// Clock tells when an EndpointSlice that somebody keeps changing is put back; the real one if nil.
+	Clock clock.PassiveClock
 	// Workers is how many ShadowEndpointSlices are reconciled at a time; 10 if 0.
 	Workers int
 }
@@ -59,6 +62,8 @@ type reconciler struct {
 	Options
 	// told is, by name, what was last said about a ShadowEndpointSlice.
 	told sync.Map
+	// contests are, by name, what is remembered of the writes of EndpointSlices.
+	contests sync.Map
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the EndpointSlices with the label
@@ -69,6 +74,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Events == nil {
 		o.Events = mgr.GetEventRecorder("liqo-shadowendpointslice")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	if o.Workers == 0 {
 		o.Workers = 10
@@ -157,6 +165,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.Get(ctx, req.NamespacedName, &shadow)
 	if apierrors.IsNotFound(err) {
 		r.told.Delete(req.NamespacedName)
+		r.contests.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -196,6 +205,7 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 		return "", "", err
 	}
 	wanted, omitted := Build(shadow, know)
+	s := &scope{shadow: shadow, wanted: wanted, contest: r.contestOf(shadow, know)}
 	if len(omitted) > 0 {
 		reason, message = offloadingv1beta1.ReasonAddressNotAnnounced, why(omitted, know)
 	}
@@ -203,26 +213,34 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), &live)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = r.create(ctx, shadow, wanted)
+		err = r.create(ctx, s)
 	case err != nil:
 		err = fmt.Errorf("reading EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	default:
-		err = r.follow(ctx, shadow, &live, wanted)
+		err = r.follow(ctx, s, &live)
 	}
 	return reason, message, err
 }
 
 // create makes the EndpointSlice.
-func (r *reconciler) create(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice, wanted *discoveryv1.EndpointSlice) error {
-	err := r.Create(ctx, wanted)
-	if !apierrors.IsAlreadyExists(err) {
-		return refused(err, "creating", wanted)
+func (r *reconciler) create(ctx context.Context, s *scope) error {
+	if err := r.mayWrite(s, "it is removed"); err != nil {
+		return err
+	}
+	made := s.wanted.DeepCopy()
+	err := r.Create(ctx, made, fieldManager)
+	switch {
+	case err == nil:
+		s.wrote(made, r.Clock.Now())
+		return nil
+	case !apierrors.IsAlreadyExists(err):
+		return refused(err, "creating", s.wanted)
 	}
 	var live discoveryv1.EndpointSlice
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), &live); err != nil {
-		return fmt.Errorf("reading EndpointSlice %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.wanted), &live); err != nil {
+		return fmt.Errorf("reading EndpointSlice %s/%s: %w", s.wanted.Namespace, s.wanted.Name, err)
 	}
-	return r.follow(ctx, shadow, &live, wanted)
+	return r.follow(ctx, s, &live)
 }
 
 // refused classifies a failure to write.
@@ -243,32 +261,32 @@ func refused(err error, doing string, slice *discoveryv1.EndpointSlice) error {
 }
 
 // follow changes the EndpointSlice that is there, if it is this ShadowEndpointSlice's and differs.
-func (r *reconciler) follow(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice, live, wanted *discoveryv1.EndpointSlice) error {
+func (r *reconciler) follow(ctx context.Context, s *scope, live *discoveryv1.EndpointSlice) error {
 	switch {
-	case !metav1.IsControlledBy(live, shadow) && predecessor(live, shadow):
+	case !metav1.IsControlledBy(live, s.shadow) && predecessor(live, s.shadow):
 		return reconcile.Wait(offloadingv1beta1.ReasonEndpointSliceConflict, "waiting for an earlier EndpointSlice of this name to go", lag)
-	case !metav1.IsControlledBy(live, shadow):
+	case !metav1.IsControlledBy(live, s.shadow):
 		return reconcile.Refuse(offloadingv1beta1.ReasonEndpointSliceConflict,
 			fmt.Errorf("an EndpointSlice named %q exists in the namespace and is not this consumer's", live.Name))
 	case !live.DeletionTimestamp.IsZero():
 		return nil
-	case live.AddressType != wanted.AddressType:
-		// Its family cannot be changed. The deletion's event brings us back.
+	case live.AddressType != s.wanted.AddressType:
+		// Its family cannot be changed. The deletion's event brings us back, and counts as the creation that follows.
+		if err := r.mayWrite(s, "its address family is changed"); err != nil {
+			return err
+		}
 		uid, version := live.UID, live.ResourceVersion
 		if err := r.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting EndpointSlice %s/%s: %w", live.Namespace, live.Name, err)
 		}
 		return nil
 	}
-	now := changed(live, wanted, equality.Semantic.DeepEqual)
+	now := changed(live, s.wanted, equality.Semantic.DeepEqual)
 	if now == nil {
+		s.contest.inStep = true
 		return nil
 	}
-	err := r.Patch(ctx, now, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return refused(err, "changing", live)
+	return r.putBack(ctx, s, live, now)
 }
 
 // predecessor tells whether an EndpointSlice was made of an earlier ShadowEndpointSlice of the name: the garbage collector

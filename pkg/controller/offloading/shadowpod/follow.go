@@ -19,16 +19,8 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/marks"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/restraint"
 )
-
-// The bound on asking a Pod for the same again: of what somebody undoes, and of what is refused.
-const (
-	maxTries = 2
-	triesIn  = time.Minute
-)
-
-// tellEvery is how often it is told that somebody's change was put back.
-const tellEvery = 5 * time.Minute
 
 // contended is what is told while somebody keeps changing what is ours.
 const contended = "somebody at the provider keeps changing %s of the pod: it is set right at most twice a minute"
@@ -38,8 +30,8 @@ type effort struct {
 	// pod and asked are what was tried for: another Pod, and other wishes, are an effort of their own.
 	pod   types.UID
 	asked string
-	// times are those of the tries within triesIn.
-	times []time.Time
+	// times are those of the latest tries.
+	times restraint.Writes
 	// refused is what the last try was refused, in words.
 	refused []string
 	// insists is what the provider makes of labels and annotations whenever they are written.
@@ -52,15 +44,11 @@ type effort struct {
 
 // wait is how long the same may not be tried again.
 func (e *effort) wait(now time.Time) time.Duration {
-	e.times = slices.DeleteFunc(e.times, func(at time.Time) bool { return now.Sub(at) >= triesIn })
-	switch {
-	case len(e.times) > 0 && len(e.refused) > 0:
-		return e.times[len(e.times)-1].Add(triesIn).Sub(now)
-	case len(e.times) >= maxTries:
-		return e.times[0].Add(triesIn).Sub(now)
-	default:
-		return 0
+	wait := e.times.Wait(now)
+	if len(e.times) > 0 && len(e.refused) > 0 {
+		return e.times[len(e.times)-1].Add(restraint.Within).Sub(now)
 	}
+	return wait
 }
 
 // follow brings to the Pod what may change in a ShadowPod: labels, annotations, and of the specification what Kubernetes lets
@@ -120,10 +108,9 @@ func (r *reconciler) alter(ctx context.Context, s *scope) error {
 	if err := r.try(ctx, s, e, parts); err != nil {
 		return err
 	}
-	e.times = append(e.times, now)
-	s.say(e, triesIn)
-	if news := known && before.Equal(marksOf(s.shadow)) && len(e.refused)+len(e.insists) == 0; news && now.Sub(e.told) >= tellEvery {
-		e.told = now
+	e.times.Add(now)
+	s.say(e, restraint.Within)
+	if news := known && before.Equal(marksOf(s.shadow)) && len(e.refused)+len(e.insists) == 0; news && restraint.MayTell(&e.told, now) {
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, offloadingv1beta1.ReasonRemoteChangeReverted, "ChangePod",
 			"somebody at the provider changed %s of the pod; it was put back", what)
 	}
@@ -146,8 +133,8 @@ func (r *reconciler) rest(s *scope, e *effort, now time.Time) {
 	e.refused = nil
 	switch wait := e.wait(now); {
 	case e.contended != "" && len(e.times) > 0:
-		s.say(e, e.times[len(e.times)-1].Add(triesIn).Sub(now))
-	case wait == 0 && len(e.insists) == 0 && now.Sub(e.told) >= tellEvery:
+		s.say(e, e.times[len(e.times)-1].Add(restraint.Within).Sub(now))
+	case wait == 0 && len(e.insists) == 0 && restraint.Due(e.told, now):
 		r.efforts.Delete(client.ObjectKeyFromObject(s.shadow))
 	default:
 		e.contended = ""
