@@ -202,8 +202,8 @@ func TestD7FamiliesThatAreNotThere(t *testing.T) {
 				return ptr.Deref(s.Spec.IPFamilyPolicy, "") == tc.want && s.Spec.IPFamilies[0] == corev1.IPv4Protocol && s.Spec.ClusterIP != ""
 			})
 			w.rests("web", told)
-			w.editLocal("web", of(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "b"} }))
-			w.crossed("web", "once it changed", func(s *corev1.Service) bool { return s.Spec.Selector["app"] == "b" })
+			w.editLocal("web", of(func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true }))
+			w.crossed("web", "once it changed", func(s *corev1.Service) bool { return s.Spec.PublishNotReadyAddresses })
 			if told := strings.Count(w.events.all(), offloadingv1beta1.ReasonPartiallyReflected); (told > 0) != (tc.told != "") {
 				t.Errorf("it is told %d times: %s", told, w.events.all())
 			}
