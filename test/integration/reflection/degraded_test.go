@@ -84,7 +84,7 @@ func TestD6ForcedNodePort(t *testing.T) {
 }
 
 // D6: a node port that cannot be had at the provider, because another consumer has it or it lies outside of the range there, becomes
-// one that the provider chooses. The user reads why, once, and gets the wanted one when it can be had.
+// one that the provider chooses. The user reads why, once, and gets the wanted one when it can be had, or does without.
 func TestD6NodePortsThatCannotBeHad(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// port at home; zero for one that the API server there chooses.
@@ -114,7 +114,7 @@ func TestD6NodePortsThatCannotBeHad(t *testing.T) {
 			if tc.taken {
 				fixture.Must(t, "freeing the node port", env.Milan.Client.Delete(t.Context(), theirs))
 			} else {
-				w.editLocal("web", of(func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 0 }))
+				w.editLocal("web", of(func(s *corev1.Service) { delete(s.Annotations, offloadingv1beta1.ForceRemoteNodePortAnnotation) }))
 			}
 			w.editLocal("web", func(o reflection.Object) { o.GetLabels()["touched"] = "true" })
 			w.converged("web")
