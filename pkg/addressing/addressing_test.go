@@ -127,6 +127,8 @@ func TestAccept(t *testing.T) {
 		"our nodes":                     {[]string{"172.18.0.0/16"}, nil, 1},
 		"everything":                    {[]string{"0.0.0.0/0", "::/0", "0.0.0.0/1", "128.0.0.0/1"}, nil, 4},
 		"the metadata service":          {[]string{"169.254.169.254/32"}, nil, 1},
+		"metadata services elsewhere":   {[]string{"fd00:ec2::/32", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32"}, nil, 4},
+		"ranges around them":            {[]string{"100.64.0.0/10", "fd00:ec0::/28"}, []string{"100.64.0.0/10", "fd00:ec0::/28"}, 0},
 		"this host":                     {[]string{"127.0.0.1/32", "::1/128"}, nil, 2},
 		"nonsense":                      {[]string{"", "10.0.0.1", "::ffff:10.20.0.0/112", strings.Repeat("x", 1000)}, nil, 4},
 		"too many":                      {append(strings.Split(strings.Repeat("10.10.0.0/16 ", 32), " ")[:32], "10.11.0.0/16"), []string{"10.10.0.0/16"}, 1},

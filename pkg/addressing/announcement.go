@@ -62,6 +62,11 @@ func (p Protected) refuse(prefix netip.Prefix) string {
 			return fmt.Sprintf("overlaps %s, which is no cluster's", other)
 		}
 	}
+	for _, other := range metadata {
+		if other.Overlaps(prefix) && other.Bits() <= prefix.Bits() {
+			return fmt.Sprintf("lies in %s, where clouds have their metadata services", other)
+		}
+	}
 	for _, other := range p.Prefixes {
 		if other.Overlaps(prefix) {
 			return fmt.Sprintf("overlaps %s of this cluster", other)
@@ -75,8 +80,8 @@ func (p Protected) refuse(prefix netip.Prefix) string {
 	return ""
 }
 
-// Within tells whether an address lies in one of the prefixes.
+// Within tells whether an address lies in one of the prefixes and can be a pod's.
 func Within(address netip.Addr, prefixes []netip.Prefix) bool {
 	address = address.Unmap()
-	return address.Zone() == "" && slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
+	return address.Zone() == "" && !Reserved(address) && slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
 }

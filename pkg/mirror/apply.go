@@ -119,6 +119,7 @@ func (t *task) create(ctx context.Context, c client.WithWatch, look bool) error 
 	case err == nil:
 		t.remember(sent)
 		t.wrote(resultCreated)
+		t.lacks(sent)
 		return nil
 	case apierrors.IsAlreadyExists(err) && look:
 		live, err := t.read(ctx, c)

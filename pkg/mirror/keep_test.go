@@ -60,3 +60,37 @@ func TestWithdrawnClasses(t *testing.T) {
 		w.equal("note", "", reflection.RefusedPartOf(w.remote.find(at(balancer))))
 	})
 }
+
+// TestD9IngressesWithoutClass: who made an Ingress of a class reads once that it has none at the provider.
+func TestD9IngressesWithoutClass(t *testing.T) {
+	for name, tc := range map[string]struct {
+		class    *string
+		provider reflection.Provider
+		told     []string
+	}{
+		"no class there":     {ptr.To("local"), reflection.Provider{}, []string{"in Warning " + offloadingv1beta1.ReasonPartiallyReflected}},
+		"an offered class":   {ptr.To("local"), reflection.Provider{IngressClass: "public"}, nil},
+		"no class at either": {nil, reflection.Provider{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service"), kindNamed(t, "ingress")} })
+				w.engine.SetProvider(tc.provider)
+				w.local.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+				entrance := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "in"}, Spec: networkingv1.IngressSpec{IngressClassName: tc.class}}
+				w.local.put(entrance)
+				w.pass(time.Minute)
+				w.equal("events", tc.told, w.events.took())
+				w.remote.took(true)
+				edit(w.local, entrance, func(i *networkingv1.Ingress) { i.Labels = map[string]string{"tier": "front"} })
+				w.wrote("a change", "patch Ingress/demo-rome/in")
+				if tc.provider.IngressClass == "" {
+					w.stop()
+					w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service"), kindNamed(t, "ingress")} })
+					w.wrote("a restart")
+				}
+				w.equal("later events", []string(nil), w.events.took())
+			})
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package reflection
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ func ingressKind() Kind {
 		Translate:      translateIngress,
 		Changes:        ingressChanges,
 		MustRecreate:   ingressMustRecreate,
+		Lacks:          ingressLacks,
 		Back:           ingressBack,
 		BackField:      []string{"status", "loadBalancer", "ingress"},
 	}
@@ -101,6 +103,21 @@ func ingressMustRecreate(liveObject, wantedObject Object) string {
 		return "spec.ingressClassName"
 	}
 	return ""
+}
+
+// ingressLacks tells of an Ingress that has a class at home and got none at the provider: most ingress controllers leave it alone.
+// Whether a class of some name exists there is not ours to see; that its API server gave the Ingress no default one is.
+func ingressLacks(localObject, madeObject Object) string {
+	local, made := localObject.(*networkingv1.Ingress), madeObject.(*networkingv1.Ingress)
+	class := local.Annotations[ingressClassAnnotation]
+	if local.Spec.IngressClassName != nil {
+		class = *local.Spec.IngressClassName
+	}
+	if class == "" || made.Spec.IngressClassName != nil || made.Annotations[ingressClassAnnotation] != "" {
+		return ""
+	}
+	return fmt.Sprintf("its class %s stays at home, and it got none there: the provider neither offers an IngressClass nor has a default one, "+
+		"so perhaps nobody serves it", class)
 }
 
 // ingressBack takes the addresses of the remote load balancer into the status of the local object; nil means that they are

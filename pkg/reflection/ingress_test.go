@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,6 +139,35 @@ func TestIngressesLeaveTheClassToTheProvider(t *testing.T) {
 			t.Fatalf("still to change: %v", rest)
 		}
 	})
+}
+
+// D9: only what the local one has and the remote one lacks is told.
+func TestIngressesThatLackAClass(t *testing.T) {
+	of := func(class *string, annotation string) *networkingv1.Ingress {
+		ingress := &networkingv1.Ingress{Spec: networkingv1.IngressSpec{IngressClassName: class}}
+		if annotation != "" {
+			ingress.Annotations = map[string]string{ingressClassAnnotation: annotation}
+		}
+		return ingress
+	}
+	for name, tc := range map[string]struct {
+		local, made *networkingv1.Ingress
+		named       string
+	}{
+		"a class, and none there":           {of(ptr.To("nginx"), ""), of(nil, ""), "nginx"},
+		"an annotation, and none there":     {of(nil, "traefik"), of(nil, ""), "traefik"},
+		"the provider's default one":        {of(ptr.To("nginx"), ""), of(ptr.To("theirs"), ""), ""},
+		"one of the provider's admission":   {of(ptr.To("nginx"), ""), of(nil, "theirs"), ""},
+		"none at home, and the default one": {of(nil, ""), of(ptr.To("theirs"), ""), ""},
+		"none":                              {of(nil, ""), of(nil, ""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			what := ingressLacks(tc.local, tc.made)
+			if (what != "") != (tc.named != "") || !strings.Contains(what, "class "+tc.named) && tc.named != "" {
+				t.Errorf("it says %q", what)
+			}
+		})
+	}
 }
 
 // FuzzIngress feeds whatever two API servers could have stored.

@@ -71,6 +71,9 @@ type Kind struct {
 	// Keep says what of a live object stays although it would not be made like this any more: to change it would take more away than
 	// it is worth. kept is the wanted object with that, noted on it; a nil one means that nothing stays. Nil means that nothing ever does.
 	Keep func(live, wanted Object) (kept Object, what string)
+	// Lacks says, for people, what a remote object that was just made does not have, though the local one has it and the provider could
+	// have given it; empty if it lacks nothing. Nil means that nothing of the kind is the provider's to give.
+	Lacks func(local, made Object) string
 	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
 	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.
 	Back func(local, live Object) Object

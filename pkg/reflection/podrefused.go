@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,10 @@ func ResizePendingOf(shadow *offloadingv1beta1.ShadowPod, remote string) *corev1
 	return &corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, Message: wordsOf(said, remote)}
 }
 
+// changeReasons are why a provider's controller does not make a change: of a container of kubectl debug, because somebody keeps undoing
+// it, of anything else. What else a provider may say stands for the last of them.
+var changeReasons = []string{offloadingv1beta1.ReasonDebugFailed, offloadingv1beta1.ReasonContended, offloadingv1beta1.ReasonFailedReflection}
+
 // ChangeRefusedOf is the condition of the local pod for another change, such as a container of kubectl debug, that the provider took
 // and its controller then refused; nil if that did not happen.
 func ChangeRefusedOf(shadow *offloadingv1beta1.ShadowPod, remote string) *corev1.PodCondition {
@@ -41,8 +46,11 @@ func ChangeRefusedOf(shadow *offloadingv1beta1.ShadowPod, remote string) *corev1
 	if said == nil {
 		return nil
 	}
-	return &corev1.PodCondition{Type: offloadingv1beta1.ChangeRefusedCondition, Status: corev1.ConditionTrue,
-		Reason: offloadingv1beta1.ReasonDebugFailed, Message: wordsOf(said, remote)}
+	reason := offloadingv1beta1.ReasonFailedReflection
+	if slices.Contains(changeReasons, said.Reason) {
+		reason = said.Reason
+	}
+	return &corev1.PodCondition{Type: offloadingv1beta1.ChangeRefusedCondition, Status: corev1.ConditionTrue, Reason: reason, Message: wordsOf(said, remote)}
 }
 
 // saidOf is what the provider says of a refused change; nil if it says nothing.
@@ -56,5 +64,8 @@ func saidOf(shadow *offloadingv1beta1.ShadowPod, conditionType string) *metav1.C
 }
 
 func wordsOf(said *metav1.Condition, remote string) string {
+	if said.Reason == offloadingv1beta1.ReasonContended {
+		return bounded(fmt.Sprintf("cluster %q: %s", remote, bounded(said.Message)))
+	}
 	return bounded(fmt.Sprintf("cluster %q refused it: %s", remote, bounded(said.Message)))
 }

@@ -38,7 +38,11 @@ func TestWhatTheProviderSaysOfRefusedChanges(t *testing.T) {
 		"infeasible":          {metav1.Condition{Type: resize, Status: "True", Reason: "Infeasible", Message: "too much"}, "Infeasible: cluster \"milan\" refused it: too much", ""},
 		"a reason of its own": {metav1.Condition{Type: resize, Status: "True", Reason: "Because"}, "Deferred: cluster \"milan\" refused it: ", ""},
 		"no refusal":          {metav1.Condition{Type: resize, Status: "False", Reason: "Deferred", Message: "no room"}, "", ""},
-		"a debugger":          {metav1.Condition{Type: change, Status: "True", Reason: "Any", Message: "no\x00image"}, "", "FailedDebug: cluster \"milan\" refused it: no image"},
+		"a debugger":          {metav1.Condition{Type: change, Status: "True", Reason: "FailedDebug", Message: "no\x00image"}, "", "FailedDebug: cluster \"milan\" refused it: no image"},
+		"a label":             {metav1.Condition{Type: change, Status: "True", Reason: "FailedReflection", Message: "not this one"}, "", "FailedReflection: cluster \"milan\" refused it: not this one"},
+		"a label that somebody changes": {metav1.Condition{Type: change, Status: "True", Reason: "Contended", Message: "somebody changes it"}, "",
+			"Contended: cluster \"milan\": somebody changes it"},
+		"a change for a reason of its own": {metav1.Condition{Type: change, Status: "True", Reason: "Because", Message: "no"}, "", "FailedReflection: cluster \"milan\" refused it: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shadow := &offloadingv1beta1.ShadowPod{Status: offloadingv1beta1.ShadowPodStatus{Conditions: []metav1.Condition{tc.said}}}

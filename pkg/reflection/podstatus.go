@@ -23,6 +23,8 @@ type StatusInput struct {
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
 	OwnPrefixes []netip.Prefix
+	// Reserved tells of addresses that are no pod's in any range; nil if nothing is known of such.
+	Reserved func(netip.Addr) bool
 	// Addresses says how an address of the provider is reached from this cluster; false if it is not. Nil means as it is.
 	Addresses func(netip.Addr) (netip.Addr, bool)
 	// HideAddresses keeps the addresses of remote pods to the provider.
@@ -275,7 +277,7 @@ func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	case err != nil || address.Zone() != "" || address.Is4In6():
 		t.lie = true
 		return "a pod IP is not an IP address"
-	case !address.IsGlobalUnicast():
+	case !address.IsGlobalUnicast(), t.in.Reserved != nil && t.in.Reserved(address):
 		t.lie = true
 		return fmt.Sprintf("pod IP %s cannot be a pod's", address)
 	case len(t.in.PodPrefixes) == 0 || slices.ContainsFunc(t.in.PodPrefixes, holds):

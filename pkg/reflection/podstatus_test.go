@@ -63,7 +63,8 @@ func running(ip string, restarts int32) corev1.PodStatus {
 }
 
 var plainInput = StatusInput{NodeIP: "10.9.9.9", PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")},
-	OwnPrefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Now: noon}
+	OwnPrefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Now: noon,
+	Reserved: func(a netip.Addr) bool { return a == netip.MustParseAddr("10.1.9.9") }}
 
 const remoteMessage = "runs as pod shop-rome/p, UID remote"
 
@@ -129,6 +130,7 @@ func TestLocalStatusRules(t *testing.T) {
 			with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
 		"no address at all":    {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "bogus", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
 		"a loopback address":   {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "127.0.0.1", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
+		"a reserved address":   {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "10.1.9.9", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
 		"a mapped address":     {nil, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "::ffff:10.1.0.7", nil }, with(func(r *result) { r.IPs, r.Refused, r.Ready = 0, 1, corev1.ConditionFalse })},
 		"two families":         {nil, func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "fd00::7"}) }, with(func(r *result) { r.IPs = 2 })},
 		"twice the family":     {nil, func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "10.1.0.8"}) }, with(func(r *result) { r.Refused = 1 })},

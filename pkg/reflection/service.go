@@ -71,7 +71,7 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 		SessionAffinityConfig:         spec.SessionAffinityConfig,
 		InternalTrafficPolicy:         spec.InternalTrafficPolicy,
 		TrafficDistribution:           spec.TrafficDistribution,
-		IPFamilyPolicy:                remoteFamilyPolicy(spec.IPFamilyPolicy),
+		IPFamilyPolicy:                spec.IPFamilyPolicy,
 		IPFamilies:                    remoteFamilies(spec),
 		AllocateLoadBalancerNodePorts: spec.AllocateLoadBalancerNodePorts,
 		LoadBalancerSourceRanges:      spec.LoadBalancerSourceRanges,
@@ -88,16 +88,6 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 		remote.LoadBalancerClass = &class
 	}
 	return remote
-}
-
-// remoteFamilyPolicy asks for two IP families only where there are two: a provider with one refuses a Service that requires
-// both.
-func remoteFamilyPolicy(local *corev1.IPFamilyPolicy) *corev1.IPFamilyPolicy {
-	if local == nil || *local != corev1.IPFamilyPolicyRequireDualStack {
-		return local
-	}
-	policy := corev1.IPFamilyPolicyPreferDualStack
-	return &policy
 }
 
 func remotePorts(local *corev1.Service) []corev1.ServicePort {

@@ -253,9 +253,6 @@ func leftToProvider(t interface{ Fatalf(string, ...any) }, spec corev1.ServiceSp
 		len(spec.ClusterIPs)+len(spec.ExternalIPs) > 0 || len(spec.IPFamilies) > 0 && !slices.Equal(spec.IPFamilies, []corev1.IPFamily{"IPv6"}) {
 		t.Fatalf("fields of the provider: %+v", spec)
 	}
-	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		t.Fatalf("two IP families are required")
-	}
 	for _, port := range spec.Ports {
 		if port.NodePort != 0 && !forced {
 			t.Fatalf("node port %d", port.NodePort)
@@ -394,6 +391,37 @@ func TestServiceFamilies(t *testing.T) {
 			relaxed, given := serviceRelax(wanted, `Service "a" is invalid: spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
 			if (relaxed != nil) != (tc.want != nil) || tc.want != nil && (given != "it has no addresses of family IPv6" || relaxed.(*corev1.Service).Spec.IPFamilies != nil) {
 				t.Errorf("relaxed %v, %q", relaxed, given)
+			}
+		})
+	}
+}
+
+// D7: who requires two IP families gets those that the provider has, and reads that it has only one.
+func TestServicesThatRequireTwoFamilies(t *testing.T) {
+	const refusal = `Service "a" is invalid: spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not configured for dual-stack services`
+	single, prefer, require := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+	for name, tc := range map[string]struct {
+		policy  *corev1.IPFamilyPolicy
+		refusal string
+		relaxed bool
+	}{
+		"both required":             {&require, refusal, true},
+		"both preferred":            {&prefer, refusal, false},
+		"one":                       {&single, refusal, false},
+		"no policy":                 {nil, refusal, false},
+		"refused for another field": {&require, `spec.ports[0].port: Invalid value: 0`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := translateService(input(serviceOf(corev1.ServiceSpec{IPFamilyPolicy: tc.policy}))).Apply.(*corev1.Service)
+			if diff := cmp.Diff(tc.policy, wanted.Spec.IPFamilyPolicy); diff != "" {
+				t.Error(diff)
+			}
+			relaxed, given := serviceRelax(wanted, tc.refusal)
+			if (relaxed != nil) != tc.relaxed || (given == "it has addresses of one IP family alone") != tc.relaxed {
+				t.Fatalf("relaxed %v, %q", relaxed, given)
+			}
+			if tc.relaxed && *relaxed.(*corev1.Service).Spec.IPFamilyPolicy != prefer {
+				t.Errorf("policy %s", *relaxed.(*corev1.Service).Spec.IPFamilyPolicy)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // remoteFamilies are the IP families that a Service has to have at the provider. Where it has IPv6 alone its endpoints have no others,
@@ -19,7 +20,7 @@ func remoteFamilies(spec corev1.ServiceSpec) []corev1.IPFamily {
 }
 
 // serviceRelax leaves to the provider what it cannot give: node ports that were forced upon it and that are taken there, or outside of
-// its range, and an IP family that it does not have.
+// its range, an IP family that it does not have, and a second one.
 func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
 	without := wantedObject.DeepCopyObject().(*corev1.Service)
 	var parts []string
@@ -32,6 +33,10 @@ func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given st
 	if len(without.Spec.IPFamilies) > 0 && strings.Contains(refusal, ".ipFamilies") {
 		parts = append(parts, fmt.Sprintf("it has no addresses of family %s", without.Spec.IPFamilies[0]))
 		without.Spec.IPFamilies = nil
+	}
+	if policy := without.Spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack && strings.Contains(refusal, ".ipFamilyPolicy: ") {
+		parts = append(parts, "it has addresses of one IP family alone")
+		without.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
 	}
 	if len(parts) == 0 {
 		return nil, ""

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
@@ -85,7 +86,7 @@ func (r *Reconciler) confirmed(ctx context.Context, namespace string) error {
 func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []reflection.Refused) {
 	now := r.options.Clock.Now()
 	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes,
-		Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
+		Reserved: addressing.Reserved, Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
 	started := reflection.Started(local)
 	switch {
 	case v.offload == notOffloaded && started:

@@ -1,16 +1,12 @@
 package reflection
 
 import (
-	"context"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -73,58 +69,6 @@ func TestNodePortsStay(t *testing.T) {
 	after := w.converged("nodeport").(*corev1.Service)
 	if after.Spec.ClusterIP != before.Spec.ClusterIP || len(after.Spec.Ports) != 2 || after.Spec.Ports[1].NodePort != before.Spec.Ports[0].NodePort {
 		t.Errorf("before %+v, after %+v", before.Spec.Ports, after.Spec.Ports)
-	}
-}
-
-// D6: a node port that is taken at the provider.
-func TestForcedNodePort(t *testing.T) {
-	w := newWorld(t, "service")
-	free := specimens["service"].make("free").(*corev1.Service)
-	free.Spec.Type, free.Annotations = corev1.ServiceTypeNodePort, map[string]string{offloadingv1beta1.ForceRemoteNodePortAnnotation: "true"}
-	taken := free.DeepCopy()
-	taken.Name = "taken"
-	w.put(free)
-	if remote := w.converged("free").(*corev1.Service); remote.Spec.Ports[0].NodePort != free.Spec.Ports[0].NodePort {
-		t.Errorf("node port %d, want %d", remote.Spec.Ports[0].NodePort, free.Spec.Ports[0].NodePort)
-	}
-	// Somebody at the provider has the port that the API server at home allocates.
-	w.link.connect(false)
-	w.put(taken)
-	other := specimens["service"].make("other").(*corev1.Service)
-	other.Namespace, other.Spec.Type = w.twin, corev1.ServiceTypeNodePort
-	other.Spec.Ports[0].NodePort = taken.Spec.Ports[0].NodePort
-	fixture.Must(t, "taking the node port at the provider", env.Milan.Client.Create(t.Context(), other))
-	w.link.connect(true)
-	w.told(offloadingv1beta1.ReasonPartiallyReflected, "provided port is already allocated")
-	fixture.Await(t, fixture.Patience, "the Service to cross with another node port", func(ctx context.Context) (bool, string) {
-		remote, there := w.remote(ctx, "taken").(*corev1.Service)
-		return there && remote.Spec.Ports[0].NodePort != 0 && remote.Spec.Ports[0].NodePort != taken.Spec.Ports[0].NodePort, w.events.all()
-	})
-	w.mark("before")
-	start := env.Milan.Recorder.Now(t)
-	w.restart()
-	w.mark("after")
-	if writes := w.writes(start, "taken"); len(writes) > 0 {
-		t.Errorf("writes after a restart: %v", writes)
-	}
-	if told := strings.Count(w.events.all(), offloadingv1beta1.ReasonPartiallyReflected); told != 1 {
-		t.Errorf("it is told %d times: %s", told, w.events.all())
-	}
-	fixture.Must(t, "freeing the node port", env.Milan.Client.Delete(t.Context(), other))
-	w.editLocal("taken", func(o reflection.Object) { o.GetLabels()["touched"] = "true" })
-	w.converged("taken")
-}
-
-// D7: what asks for two IP families crosses to a provider with one.
-func TestTwoFamilies(t *testing.T) {
-	w := newWorld(t, "service")
-	// Without a selector, an API server makes a headless Service require both.
-	headless := &corev1.Service{ObjectMeta: meta("both"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
-	headless.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
-	w.put(headless)
-	remote := w.converged("both").(*corev1.Service)
-	if got := ptr.Deref(remote.Spec.IPFamilyPolicy, ""); got != corev1.IPFamilyPolicyPreferDualStack {
-		t.Errorf("policy %q", got)
 	}
 }
 

@@ -28,7 +28,13 @@ import (
 
 var env fixture.Environment
 
-func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{}) }
+// Rome has what milan does not: a second IP family, and some node ports more. API servers choose none of the lowest ones by themselves.
+func TestMain(m *testing.M) {
+	fixture.Main(m, &env, fixture.Options{Rome: map[string]string{
+		"service-cluster-ip-range": "10.11.0.0/16,fd00:11::/112",
+		"service-node-port-range":  "29990-32767",
+	}})
+}
 
 const (
 	home, provider = "rome", "milan"

@@ -45,7 +45,7 @@ func nodeAddress(t *testing.T) string {
 }
 
 // V7: a consumer announces ranges that are not its own, and has the provider's Services point into them: at the provider's nodes,
-// pods and Services, at what each node reaches by itself, and at what it did not announce. It writes to the provider as itself,
+// pods and Services, at what each node reaches by itself, such as the metadata services of clouds, and at what it did not announce. It writes to the provider as itself,
 // past every virtual kubelet. Only the addresses that are its own are published, and the user is told of the others.
 func TestV7HostileShadowEndpointSlice(t *testing.T) {
 	t.Parallel()
@@ -57,14 +57,17 @@ func TestV7HostileShadowEndpointSlice(t *testing.T) {
 	within := func(prefix string) string { return netip.MustParsePrefix(prefix).Addr().Next().Next().String() }
 	changed := slice.DeepCopy()
 	changed.Spec.PodCIDRs = []string{"10.99.0.0/16", "fd99::/64", "0.0.0.0/0", "::/0", "127.0.0.0/8", "169.254.0.0/16", "169.254.169.254/32",
-		node + "/32", env.Milan.PodCIDR, env.Milan.ServiceCIDR, "::1/128", "fe80::/10", "::ffff:169.254.0.0/112"}
+		node + "/32", env.Milan.PodCIDR, env.Milan.ServiceCIDR, "::1/128", "fe80::/10", "::ffff:169.254.0.0/112",
+		"100.64.0.0/10", "168.63.0.0/16", "192.0.0.0/24", "fd00::/16", "fd20::/16", "fd00:ec2::254/128"}
 	fixture.Must(t, "announcing ranges", c.user.Patch(t.Context(), changed, client.MergeFrom(slice)))
 	for family, tc := range map[discoveryv1.AddressType]struct {
 		own, stolen []string
 	}{
 		discoveryv1.AddressTypeIPv4: {[]string{"10.99.0.1"}, []string{"127.0.0.1", "127.8.8.8", "169.254.169.254", "169.254.1.1", "0.0.0.0",
-			within(env.Milan.PodCIDR), within(env.Milan.ServiceCIDR), node, "192.0.2.1", "224.0.0.1", "255.255.255.255", "10.100.0.1"}},
-		discoveryv1.AddressTypeIPv6: {[]string{"fd99::1"}, []string{"::1", "fe80::1", "ff02::1", "2001:db8::1", "::ffff:169.254.169.254", "::"}},
+			within(env.Milan.PodCIDR), within(env.Milan.ServiceCIDR), node, "192.0.2.1", "224.0.0.1", "255.255.255.255", "10.100.0.1",
+			"100.100.100.200", "168.63.129.16", "192.0.0.192"}},
+		discoveryv1.AddressTypeIPv6: {[]string{"fd99::1"}, []string{"::1", "fe80::1", "ff02::1", "2001:db8::1", "::ffff:169.254.169.254", "::",
+			"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"}},
 		discoveryv1.AddressTypeFQDN: {nil, []string{"metadata.google.internal"}},
 	} {
 		t.Run(string(family), func(t *testing.T) {

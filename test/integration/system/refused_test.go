@@ -56,7 +56,7 @@ var obstacles = map[string]obstacle{
 	"a webhook that finds it invalid": {raise: webhook(http.StatusUnprocessableEntity), words: "denied the request: " + registryOnly,
 		reason: offloadingv1beta1.ReasonPodCreationFailed},
 	"a ResourceQuota": {raise: noPods, words: "exceeded quota: theirs", reason: offloadingv1beta1.ReasonPodCreationFailed},
-	"D9: a RuntimeClass that the provider does not have": {words: "runtimeClassName", reason: offloadingv1beta1.ReasonPodRefused,
+	"D9: a RuntimeClass that the provider does not allow": {words: "runtimeClassName", reason: offloadingv1beta1.ReasonPodRefused,
 		change: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{offloadingv1beta1.RemoteRuntimeClassAnnotation: "gvisor"}
 		}},

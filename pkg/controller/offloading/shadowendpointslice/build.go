@@ -129,7 +129,16 @@ func why(omitted []string, know Knowledge) string {
 	if len(know.Refused) > 0 {
 		message += "; not accepted: " + strings.Join(know.Refused[:min(len(know.Refused), shown)], ", ")
 	}
+	if i := slices.IndexFunc(omitted, reserved); i >= 0 {
+		message += "; " + omitted[i] + " is no pod's, whatever is announced"
+	}
 	return message
+}
+
+// reserved tells whether a text is an address that is never published.
+func reserved(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && addressing.Reserved(address)
 }
 
 // changed returns the live object as it must be, nil if it is so already. Labels and annotations of others stay.

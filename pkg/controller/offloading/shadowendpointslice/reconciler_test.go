@@ -278,6 +278,7 @@ func TestV7HostileAddresses(t *testing.T) {
 		"our Services, among much":        {[]string{"10.0.0.0/8"}, []string{"10.21.0.1", "10.10.0.1"}, nil},
 		"our nodes":                       {[]string{"172.18.0.0/24"}, []string{"172.18.0.3", "172.18.0.9"}, nil},
 		"the metadata service":            {[]string{"169.254.0.0/16"}, []string{"169.254.169.254"}, nil},
+		"metadata services, among much":   {[]string{"100.64.0.0/10", "168.63.0.0/16"}, []string{"100.100.100.200", "168.63.129.16", "100.64.0.1"}, []string{"100.64.0.1"}},
 		"everything":                      {[]string{"0.0.0.0/0"}, []string{"8.8.8.8", "127.0.0.1"}, nil},
 		"an IPv4 address in IPv6 clothes": {[]string{"10.10.0.0/16"}, []string{"::ffff:10.10.0.1"}, nil},
 		"nonsense":                        {[]string{"10.10.0.0/16", "x"}, []string{"", "kubernetes.default", strings.Repeat("1", 1000)}, nil},

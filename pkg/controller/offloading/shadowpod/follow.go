@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,8 +80,26 @@ func (r *reconciler) effortOf(s *scope) *effort {
 			}
 			now.told, now.contended = e.told, e.contended
 		}
+		return now
+	}
+	if now.contended = contendedOf(s.shadow); now.contended != "" {
+		// From before a restart: it stays told, and is not told again, until it was quiet for a while.
+		now.told, now.times = r.Clock.Now(), []time.Time{r.Clock.Now()}
+		r.efforts.Store(client.ObjectKeyFromObject(s.shadow), now)
 	}
 	return now
+}
+
+// contendedOf is what a ShadowPod says that somebody keeps changing of its Pod; empty if it says nothing of that.
+func contendedOf(shadow *offloadingv1beta1.ShadowPod) string {
+	said := meta.FindStatusCondition(shadow.Status.Conditions, offloadingv1beta1.ChangeRefusedCondition)
+	if said == nil || said.Reason != offloadingv1beta1.ReasonContended {
+		return ""
+	}
+	before, after, _ := strings.Cut(contended, "%s")
+	rest, _ := strings.CutPrefix(said.Message, before)
+	what, _, _ := strings.Cut(rest, after)
+	return what
 }
 
 // alter brings labels, annotations, images, deadline and tolerations in step.

@@ -352,3 +352,71 @@ func TestPodsWithoutTheNoteFollow(t *testing.T) {
 		t.Errorf("labels %v, images %s and %s", pod.Labels, pod.Spec.Containers[0].Image, pod.Spec.Containers[1].Image)
 	}
 }
+
+// Who is told of a refused change, or of one that somebody keeps undoing, is not told again by a manager that starts anew.
+func TestWhatIsRefusedOfAChangeIsToldOnce(t *testing.T) {
+	notAllowed := func(*corev1.Pod) error {
+		return apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("not this label"))
+	}
+	for name, tc := range map[string]struct {
+		refuse func(*corev1.Pod) error
+		// meanwhile is what happens to the Pod before each pass.
+		meanwhile func(*corev1.Pod)
+		told      map[string]int
+		shown     string
+	}{
+		"a label that is refused": {notAllowed, nil, map[string]int{"FailedReflection": 1}, "FailedReflection: changing labels and annotations: "},
+		"a label that is changed": {nil, func(pod *corev1.Pod) { pod.Labels["app"] = "theirs" }, map[string]int{"RemoteChangeReverted": 1, "Contended": 1},
+			"Contended: somebody at the provider keeps changing label app of the pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, server())
+			told := events.NewFakeRecorder(100)
+			w.reconciler.Events = told
+			_, _ = w.pass()
+			w.admission(nil, tc.refuse)
+			if tc.refuse != nil {
+				w.shadowBecomes(func(s *offloadingv1beta1.ShadowPod) { s.Labels["tier"] = "front" })
+			}
+			passes := func(count int) {
+				for range count {
+					if tc.meanwhile != nil {
+						w.podBecomes(tc.meanwhile)
+					}
+					if _, err := w.pass(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			passes(3)
+			said := w.refusedChange()
+			if !strings.HasPrefix(said, tc.shown) {
+				t.Errorf("the condition says %q", said)
+			}
+			for range 3 {
+				answering := w.reconciler.Client
+				newWorldFrom(w).reconciler.Client = answering
+				passes(3)
+				if now := w.refusedChange(); now != said {
+					t.Errorf("after a restart the condition says %q", now)
+				}
+			}
+			counts := map[string]int{}
+			for len(told.Events) > 0 {
+				counts[strings.Fields(<-told.Events)[1]]++
+			}
+			if diff := cmp.Diff(tc.told, counts); diff != "" {
+				t.Error(diff)
+			}
+			w.admission(nil, nil)
+			tc.meanwhile = nil
+			for range 2 {
+				w.clock.SetTime(w.clock.Now().Add(time.Minute))
+				passes(1)
+			}
+			if now := w.refusedChange(); now != "" {
+				t.Errorf("when all is quiet the condition says %q", now)
+			}
+		})
+	}
+}
