@@ -47,7 +47,25 @@ func liveHeap(b *testing.B, pods int) int64 {
 	b.Helper()
 	server := httptest.NewServer(&clusters{pods: pods})
 	defer server.Close()
-	config := &rest.Config{Host: server.URL, QPS: -1}
+	r, stop := runOn(b, server.URL)
+	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.memory.taken) == pods && len(r.memory.starting) == pods && r.work.Len()+r.status.Len() == 0, nil
+	})
+	if err != nil {
+		b.Fatalf("waited in vain until %d pods are taken for in step: %v", pods, err)
+	}
+	with := heap()
+	stop()
+	r, stop = nil, nil
+	return with - heap()
+}
+
+// runOn runs a Reconciler on a server that is both clusters, with one namespace that is offloaded.
+func runOn(b *testing.B, host string) (r *Reconciler, stop func()) {
+	b.Helper()
+	config := &rest.Config{Host: host, QPS: -1}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = apiruntime.ContentTypeProtobuf
 	kube := kubernetes.NewForConfigOrDie(protobuf)
@@ -58,25 +76,15 @@ func liveHeap(b *testing.B, pods int) int64 {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return len(r.memory.taken) == pods && len(r.memory.starting) == pods && r.work.Len()+r.status.Len() == 0, nil
-	})
-	if err != nil {
-		b.Fatalf("waited in vain until %d pods are taken for in step: %v", pods, err)
+	return r, func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
 	}
-	with := heap()
-	cancel()
-	if err := <-done; err != nil {
-		b.Fatal(err)
-	}
-	r = nil
-	return with - heap()
 }
 
 func heap() int64 {

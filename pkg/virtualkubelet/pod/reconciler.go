@@ -47,6 +47,8 @@ type Reconciler struct {
 	mu       sync.Mutex
 	mapping  Mapping
 	settings Settings
+	// changes is how often the settings changed.
+	changes int
 	link     *link
 	memory   memory
 	beats    map[string]time.Time
@@ -166,6 +168,9 @@ func (r *Reconciler) SetSettings(s Settings) {
 	r.mu.Lock()
 	same := r.settings.equal(s)
 	r.settings = s
+	if !same {
+		r.changes++
+	}
 	r.mu.Unlock()
 	if !same {
 		r.enqueueLocals("", false)

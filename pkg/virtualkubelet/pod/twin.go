@@ -171,7 +171,7 @@ func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool
 		r.remoteSeen(t, pod, false)
 		r.status.AddAfter(k, calm(pod))
 	default:
-		if old := before.pod(); old != nil && (old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil) {
+		if before.uid != after.uid || !before.leaving && after.leaving {
 			r.work.Add(k)
 		}
 		r.status.AddAfter(k, calm(pod))
@@ -196,19 +196,19 @@ func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
 		delete(r.memory.hastened, types.UID(reflection.OriginUID(remote)))
 		r.mu.Unlock()
 	}
-	local := r.local(key{Namespace: t.local, Name: remote.Name})
-	if local == nil || string(local.UID) != reflection.OriginUID(remote) {
+	local := r.heldLocal(key{Namespace: t.local, Name: remote.Name})
+	if local == nil || string(local.uid) != reflection.OriginUID(remote) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if gone {
-		r.memory.gone[local.UID] = true
+		r.memory.gone[local.uid] = true
 		return
 	}
-	delete(r.memory.gone, local.UID)
-	if _, seen := r.memory.starting[local.UID]; !seen {
-		r.memory.starting[local.UID] = r.options.Clock.Now()
+	delete(r.memory.gone, local.uid)
+	if _, seen := r.memory.starting[local.uid]; !seen {
+		r.memory.starting[local.uid] = r.options.Clock.Now()
 	}
 }
 
