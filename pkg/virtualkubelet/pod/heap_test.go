@@ -70,7 +70,7 @@ func runOn(b *testing.B, host string) (r *Reconciler, stop func()) {
 	protobuf.ContentType = apiruntime.ContentTypeProtobuf
 	kube := kubernetes.NewForConfigOrDie(protobuf)
 	p := &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
-		clients: peer.Clients{Kube: kube, Dynamic: dynamic.NewForConfigOrDie(config)}}
+		clients: peer.Clients{Kube: kube, REST: kube.CoreV1().RESTClient(), Dynamic: dynamic.NewForConfigOrDie(config)}}
 	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: nodeIP, Local: kube, Peer: p})
 	if err != nil {
 		b.Fatal(err)

@@ -83,7 +83,7 @@ func (r refusal) condition() *corev1.PodCondition {
 func newMemory() memory {
 	return memory{
 		contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
-		taken:    map[types.UID]bool{}, sized: map[types.UID]bool{},
+		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},

@@ -49,9 +49,9 @@ type Reconciler struct {
 	settings Settings
 	// changes is how often the settings changed.
 	changes int
-	link     *link
-	memory   memory
-	beats    map[string]time.Time
+	link    *link
+	memory  memory
+	beats   map[string]time.Time
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
 	// idle says that there are no workers.

@@ -43,11 +43,18 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 		Synced: func() { t.fill(r) },
 		Source: labelled(selector, pods.List, pods.Watch, l.clients.Kube),
 	})
+	example, follow := runtime.Object(&unstructured.Unstructured{}), shadows.Watch
+	if client := l.clients.REST; client != nil {
+		example = &offloadingv1beta1.ShadowPod{}
+		follow = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return watchShadows(ctx, client, remote, o)
+		}
+	}
 	t.shadows = replica.New(replica.Options[*packed]{
-		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return &unstructured.Unstructured{} }, Hold: holdShadow,
+		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return example }, Hold: holdShadow,
 		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: labelled(selector, shadows.List, shadows.Watch, l.clients.Dynamic),
+		Source: labelled(selector, shadows.List, follow, l.clients.Dynamic),
 	})
 	return t
 }
@@ -78,13 +85,15 @@ func holdRemote(object any) (*packed, bool) {
 	return held, err == nil
 }
 
-// holdShadow keeps of what the dynamic client read what somebody here reads of a ShadowPod.
+// holdShadow keeps of what was read what somebody here reads of a ShadowPod.
 func holdShadow(object any) (*packed, bool) {
-	raw, ok := object.(*unstructured.Unstructured)
+	shadow, ok := object.(*offloadingv1beta1.ShadowPod)
+	if raw, is := object.(*unstructured.Unstructured); is {
+		shadow, ok = typedShadow(raw), true
+	}
 	if !ok {
 		return nil, false
 	}
-	shadow := typedShadow(raw)
 	reflection.SlimShadowPod(shadow)
 	held, err := packShadow(shadow)
 	return held, err == nil
