@@ -29,8 +29,8 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	}
 	v, shadow, remote := r.glance(k, held.uid)
 	knows := knowledge(held, shadow, remote, v)
-	if r.showsAll(held.uid, knows) || v.ready && shadow == nil && v.refused == (refusal{}) {
-		return nil // without decoding anything; withoutShadow shows nothing either
+	if nothingYet(v, shadow) || r.showsAll(held.uid, knows) {
+		return nil // without decoding anything
 	}
 	local := held.pod()
 	if local == nil || reflection.Terminal(local.Status.Phase) {
