@@ -28,7 +28,9 @@ func knowledge(local, shadow, remote *packed, v view) uint64 {
 }
 
 // nothingYet tells whether there is nothing to show of a pod because its ShadowPod is still to be made.
-func nothingYet(v view, shadow *packed) bool { return v.ready && shadow == nil && v.refused == (refusal{}) }
+func nothingYet(v view, shadow *packed) bool {
+	return v.ready && shadow == nil && v.refused == (refusal{})
+}
 
 // showsAll tells whether the pod was seen to show all that is known.
 func (r *Reconciler) showsAll(uid types.UID, knows uint64) bool {
