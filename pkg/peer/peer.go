@@ -90,6 +90,8 @@ type Clients struct {
 	Kube kubernetes.Interface
 	// Dynamic is for kinds that are named at run time.
 	Dynamic dynamic.Interface
+	// REST sends and receives what its caller encodes and decodes; nil if the peer is not reached by HTTP.
+	REST rest.Interface
 	// Client is for the kinds in Options.Scheme; it reads from the peer, not from a cache.
 	Client client.WithWatch
 	// User is who we are to the peer, by our certificate; empty without one.
@@ -282,6 +284,7 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 	if clients.Kube, err = kubernetes.NewForConfigAndClient(protobuf, httpClient); err != nil {
 		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
 	}
+	clients.REST = clients.Kube.CoreV1().RESTClient()
 	if clients.Dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
 	}

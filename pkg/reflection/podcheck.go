@@ -206,19 +206,28 @@ func (r Rules) checkTokens(root *field.Path, spec *corev1.PodSpec) field.ErrorLi
 
 // whyNotOffloadable lists the fields of a local pod that cannot be honoured at any provider.
 func whyNotOffloadable(spec *corev1.PodSpec) []string {
-	var why []string
-	walkPod(field.NewPath("spec"), reflect.ValueOf(spec), func(path *field.Path, _ reflect.Type, f podField, _ reflect.Value) bool {
-		switch f.treatment {
-		case Copied, Mapped:
-			return true
-		case Local:
-			return false
-		default:
-			if len(why) < maxPodErrors {
-				why = append(why, fmt.Sprintf("%s cannot be offloaded", path))
-			}
-			return false
+	wrong := 0
+	walkPod(nil, reflect.ValueOf(spec), func(_ *field.Path, _ reflect.Type, f podField, _ reflect.Value) bool {
+		if !f.offloadable() {
+			wrong++
 		}
+		return f.inside()
+	})
+	if wrong == 0 {
+		return nil // as most pods, whose fields need no names
+	}
+	why := make([]string, 0, min(wrong, maxPodErrors))
+	walkPod(field.NewPath("spec"), reflect.ValueOf(spec), func(path *field.Path, _ reflect.Type, f podField, _ reflect.Value) bool {
+		if !f.offloadable() && len(why) < maxPodErrors {
+			why = append(why, fmt.Sprintf("%s cannot be offloaded", path))
+		}
+		return f.inside()
 	})
 	return why
 }
+
+// inside tells whether what a field holds is looked at in its turn.
+func (f *podField) inside() bool { return f.treatment == Copied || f.treatment == Mapped }
+
+// offloadable tells whether a local pod may have the field set.
+func (f *podField) offloadable() bool { return f.inside() || f.treatment == Local }

@@ -14,7 +14,8 @@ const maxPodErrors = 16
 // visitor is told of every field that is set. It returns whether to look inside.
 type visitor func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) (inside bool)
 
-// walkPod visits the set fields of a value of the pod API, outermost first, in the order of the types' declarations.
+// walkPod visits the set fields of a value of the pod API, outermost first, in the order of the types' declarations. Without a path
+// to begin with it tells none, which costs less.
 func walkPod(path *field.Path, value reflect.Value, visit visitor) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -26,7 +27,11 @@ func walkPod(path *field.Path, value reflect.Value, visit visitor) {
 			return
 		}
 		for i := range value.Len() {
-			walkPod(path.Index(i), value.Index(i), visit)
+			below := path
+			if path != nil {
+				below = path.Index(i)
+			}
+			walkPod(below, value.Index(i), visit)
 		}
 	case reflect.Struct:
 		if value.Type().PkgPath() != podAPI {
@@ -44,12 +49,14 @@ func walkStruct(path *field.Path, value reflect.Value, visit visitor) {
 		if v.IsZero() {
 			continue
 		}
-		f := podField{name: jsonName(t.Field(i))}
+		var f podField
 		if known != nil {
 			f = known[i]
+		} else {
+			f = podField{name: jsonName(t.Field(i))}
 		}
 		below := path
-		if !t.Field(i).Anonymous {
+		if path != nil && !t.Field(i).Anonymous {
 			below = path.Child(f.name)
 		}
 		if visit(below, t, f, v) {

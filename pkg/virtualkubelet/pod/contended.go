@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -65,12 +64,12 @@ func (c *contest) wrote(part string, now time.Time) {
 func digest(wanted *offloadingv1beta1.ShadowPod) (uint64, error) {
 	slim := *wanted
 	reflection.SlimShadowPod(&slim)
-	data, err := json.Marshal(slim)
+	held, err := packShadow(&slim)
 	if err != nil {
-		return 0, fmt.Errorf("encoding ShadowPod %s/%s: %w", wanted.Namespace, wanted.Name, err)
+		return 0, err
 	}
 	sum := fnv.New64a()
-	sum.Write(data)
+	sum.Write(held.data)
 	return sum.Sum64(), nil
 }
 

@@ -47,22 +47,8 @@ func liveHeap(b *testing.B, pods int) int64 {
 	b.Helper()
 	server := httptest.NewServer(&clusters{pods: pods})
 	defer server.Close()
-	config := &rest.Config{Host: server.URL, QPS: -1}
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = apiruntime.ContentTypeProtobuf
-	kube := kubernetes.NewForConfigOrDie(protobuf)
-	p := &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
-		clients: peer.Clients{Kube: kube, Dynamic: dynamic.NewForConfigOrDie(config)}}
-	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: nodeIP, Local: kube, Peer: p})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	r, stop := runOn(b, server.URL)
+	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.memory.taken) == pods && len(r.memory.starting) == pods && r.work.Len()+r.status.Len() == 0, nil
@@ -71,12 +57,34 @@ func liveHeap(b *testing.B, pods int) int64 {
 		b.Fatalf("waited in vain until %d pods are taken for in step: %v", pods, err)
 	}
 	with := heap()
-	cancel()
-	if err := <-done; err != nil {
+	stop()
+	r, stop = nil, nil
+	return with - heap()
+}
+
+// runOn runs a Reconciler on a server that is both clusters, with one namespace that is offloaded.
+func runOn(b *testing.B, host string) (r *Reconciler, stop func()) {
+	b.Helper()
+	config := &rest.Config{Host: host, QPS: -1}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = apiruntime.ContentTypeProtobuf
+	kube := kubernetes.NewForConfigOrDie(protobuf)
+	p := &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
+		clients: peer.Clients{Kube: kube, REST: kube.CoreV1().RESTClient(), Dynamic: dynamic.NewForConfigOrDie(config)}}
+	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: nodeIP, Local: kube, Peer: p})
+	if err != nil {
 		b.Fatal(err)
 	}
-	r = nil
-	return with - heap()
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
+	return r, func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func heap() int64 {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqo.io/liqo/pkg/kube/selection"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 const nodeNameField = "spec.nodeName"
@@ -69,7 +70,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 			if old.UID != new.UID || specChanged(old, new) || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
-				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || old.Status.Phase != new.Status.Phase || len(old.Finalizers) != len(new.Finalizers) {
+				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || ended(old) != ended(new) || len(old.Finalizers) != len(new.Finalizers) {
 				r.work.Add(keyOf(new))
 			}
 			r.status.Add(keyOf(new))
@@ -90,14 +91,21 @@ func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.memory.forget(pod.UID)
 }
 
-// local returns a copy of the pod of the cache, or nil.
-func (r *Reconciler) local(k key) *corev1.Pod {
+// local returns the pod of the cache, which must not be changed, or nil.
+func (r *Reconciler) local(k key) *corev1.Pod { return r.heldLocal(k).pod() }
+
+// heldLocal returns what the cache holds of a pod, or nil.
+func (r *Reconciler) heldLocal(k key) *packed {
 	object, ok, err := r.locals.GetStore().GetByKey(k.String())
 	if err != nil || !ok {
 		return nil
 	}
-	return localOf(object)
+	held, _ := object.(*packed)
+	return held
 }
+
+// ended tells whether the pod is over. No other phase matters to its ShadowPod.
+func ended(pod *corev1.Pod) bool { return reflection.Terminal(pod.Status.Phase) }
 
 // specChanged tells whether the specification of a pod changed. Before Kubernetes 1.34 nothing counts its changes.
 func specChanged(old, new *corev1.Pod) bool {

@@ -32,6 +32,8 @@ type memory struct {
 	sized map[types.UID]bool
 	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
 	patched map[types.UID]string
+	// shown are the pods whose status says all that is known, with what was known.
+	shown map[types.UID]uint64
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
 	ended map[types.UID]removal
 	// hastened is the grace period that the remote pod was last asked to end in.
@@ -80,8 +82,8 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		contests: map[types.UID]*contest{},
-		taken:    map[types.UID]bool{}, sized: map[types.UID]bool{},
+		contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
+		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
@@ -90,6 +92,7 @@ func newMemory() memory {
 
 func (m *memory) forget(uid types.UID) {
 	delete(m.contests, uid)
+	delete(m.shown, uid)
 	delete(m.created, uid)
 	delete(m.gone, uid)
 	delete(m.starting, uid)

@@ -2,40 +2,66 @@ package pod
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // packed is a pod, or a ShadowPod in the form of one, as this package's caches hold it: encoded, which takes a quarter of the
-// memory, and which Go's collector need not look through. There are many, and each is read only when something happens to it.
+// memory, and which Go's collector need not look through. There are many, and each is read only when something happens to it; but then
+// several times in a row, so the pod is at hand until the next collection.
 type packed struct {
 	namespace, name, version string
-	data                     []byte
+	uid                      types.UID
+	// serial is another one for each that was ever packed.
+	serial uint64
+	// leaving says that it is being deleted.
+	leaving bool
+	data    []byte
 	// uses are the index keys of what a local pod uses.
 	uses []string
+
+	mu     sync.Mutex
+	recent weak.Pointer[corev1.Pod]
 }
 
-// pack fails for no pod that came from an API server.
+var serials atomic.Uint64
+
+// unpacked is called for each pod that is decoded; tests count.
+var unpacked = func() {}
+
+// pack fails for no pod that came from an API server. The pod must not be changed from now on.
 func pack(pod *corev1.Pod) (*packed, error) {
 	data, err := pod.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("encoding pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	return &packed{namespace: pod.Namespace, name: pod.Name, version: pod.ResourceVersion, data: data}, nil
+	return &packed{namespace: pod.Namespace, name: pod.Name, version: pod.ResourceVersion, uid: pod.UID, leaving: pod.DeletionTimestamp != nil,
+		serial: serials.Add(1), data: data, recent: weak.Make(pod)}, nil
 }
 
-// pod returns a copy of the pod; nil if there is none.
+// pod returns the pod, which others may read at the same time and nobody may change; nil if there is none.
 func (p *packed) pod() *corev1.Pod {
 	if p == nil {
 		return nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pod := p.recent.Value(); pod != nil {
+		return pod
+	}
+	unpacked()
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(p.data); err != nil {
 		return nil
 	}
+	p.recent = weak.Make(pod)
 	return pod
 }
 
@@ -50,7 +76,7 @@ func packShadow(shadow *offloadingv1beta1.ShadowPod) (*packed, error) {
 	return pack(pod)
 }
 
-// shadow returns a copy of the ShadowPod; nil if there is none.
+// shadow returns the ShadowPod, nothing of which may be changed; nil if there is none.
 func (p *packed) shadow() *offloadingv1beta1.ShadowPod {
 	pod := p.pod()
 	if pod == nil {
@@ -63,6 +89,14 @@ func (p *packed) shadow() *offloadingv1beta1.ShadowPod {
 			ObservedGeneration: c.ObservedGeneration, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message})
 	}
 	return shadow
+}
+
+// number tells it from all others; zero if there is none.
+func (p *packed) number() uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.serial
 }
 
 // GetName and GetNamespace make it a replica.Object.

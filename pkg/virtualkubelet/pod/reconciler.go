@@ -47,9 +47,11 @@ type Reconciler struct {
 	mu       sync.Mutex
 	mapping  Mapping
 	settings Settings
-	link     *link
-	memory   memory
-	beats    map[string]time.Time
+	// changes is how often the settings changed.
+	changes int
+	link    *link
+	memory  memory
+	beats   map[string]time.Time
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
 	// idle says that there are no workers.
@@ -166,6 +168,9 @@ func (r *Reconciler) SetSettings(s Settings) {
 	r.mu.Lock()
 	same := r.settings.equal(s)
 	r.settings = s
+	if !same {
+		r.changes++
+	}
 	r.mu.Unlock()
 	if !same {
 		r.enqueueLocals("", false)

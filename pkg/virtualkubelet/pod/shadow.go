@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,14 @@ const (
 func createShadow(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1.ShadowPod) (types.UID, error) {
 	if c.User != "" {
 		// The provider writes it down where it is missing, and refuses a wrong one: with it, admission is one step shorter.
-		shadow = shadow.DeepCopy()
-		metav1.SetMetaDataLabel(&shadow.ObjectMeta, offloadingv1beta1.CreatorUserLabel, capacity.UserLabel(c.User))
+		labelled := *shadow
+		labelled.Labels = maps.Clone(shadow.Labels)
+		metav1.SetMetaDataLabel(&labelled.ObjectMeta, offloadingv1beta1.CreatorUserLabel, capacity.UserLabel(c.User))
+		shadow = &labelled
+	}
+	options := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if c.REST != nil {
+		return sendShadow(ctx, c.REST, shadow, options)
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shadow)
 	if err != nil {
@@ -36,8 +43,7 @@ func createShadow(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1
 	}
 	// The status belongs to the provider; its empty form would fail the validation.
 	delete(raw, "status")
-	made, err := c.Dynamic.Resource(shadowPods).Namespace(shadow.Namespace).Create(ctx, &unstructured.Unstructured{Object: raw},
-		metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+	made, err := c.Dynamic.Resource(shadowPods).Namespace(shadow.Namespace).Create(ctx, &unstructured.Unstructured{Object: raw}, options)
 	if err != nil {
 		return "", fmt.Errorf("creating ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
 	}

@@ -24,11 +24,20 @@ import (
 func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	local := r.local(k)
+	held := r.heldLocal(k)
+	if held == nil {
+		return nil
+	}
+	v, shadow, remote := r.glance(k, held.uid)
+	knows := knowledge(held, shadow, remote, v)
+	if nothingYet(v, shadow) || r.showsAll(held.uid, knows) {
+		return nil // without decoding anything
+	}
+	local := held.pod()
 	if local == nil || reflection.Terminal(local.Status.Phase) {
 		return nil
 	}
-	v := r.look(k, local.UID)
+	v = r.see(v, shadow, remote)
 	if v.offload == notOffloaded && reflection.Started(local) {
 		if err := r.confirmed(ctx, k.Namespace); err != nil {
 			return err
@@ -49,7 +58,7 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 		wanted.ObservedGeneration = local.Generation
 	}
 	r.tellDoubts(local, doubts)
-	return r.patchStatus(ctx, local, wanted)
+	return r.patchStatus(ctx, local, wanted, knows)
 }
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
@@ -190,8 +199,8 @@ func (r *Reconciler) tellDoubts(local *corev1.Pod, doubts []reflection.Refused) 
 }
 
 // patchStatus writes the difference, if there is one, to this version of this very pod.
-func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) error {
-	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted)) {
+func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus, knows uint64) error {
+	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted), knows) {
 		return nil // the answer to the last write is an event
 	}
 	written, err := r.writeStatus(ctx, local, wanted)
@@ -224,7 +233,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, local *corev1.Pod, wanted 
 
 // notePatch tells whether there is something to write to this version of the pod, and nothing was yet, and notes that it is. It is
 // noted before the call: the event that clears it may come before the answer. If the pod went before, the call fails.
-func (r *Reconciler) notePatch(local *corev1.Pod, differs bool) bool {
+func (r *Reconciler) notePatch(local *corev1.Pod, differs bool, knows uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if version, noted := r.memory.patched[local.UID]; noted && version == local.ResourceVersion {
@@ -232,6 +241,7 @@ func (r *Reconciler) notePatch(local *corev1.Pod, differs bool) bool {
 	}
 	if !differs {
 		delete(r.memory.patched, local.UID)
+		r.memory.shown[local.UID] = knows
 		return false
 	}
 	r.memory.patched[local.UID] = local.ResourceVersion

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
@@ -42,11 +43,18 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 		Synced: func() { t.fill(r) },
 		Source: selection.ListerWatcher(selection.Labelled(selector), pods.List, pods.Watch, l.clients.Kube),
 	})
+	example, follow := runtime.Object(&unstructured.Unstructured{}), shadows.Watch
+	if client := l.clients.REST; client != nil {
+		example = &offloadingv1beta1.ShadowPod{}
+		follow = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return watchShadows(ctx, client, remote, o)
+		}
+	}
 	t.shadows = replica.New(replica.Options[*packed]{
-		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return &unstructured.Unstructured{} }, Hold: holdShadow,
+		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return example }, Hold: holdShadow,
 		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
 		Synced: func() { t.fill(r) },
-		Source: selection.ListerWatcher(selection.Labelled(selector), shadows.List, shadows.Watch, l.clients.Dynamic),
+		Source: selection.ListerWatcher(selection.Labelled(selector), shadows.List, follow, l.clients.Dynamic),
 	})
 	return t
 }
@@ -62,13 +70,15 @@ func holdRemote(object any) (*packed, bool) {
 	return held, err == nil
 }
 
-// holdShadow keeps of what the dynamic client read what somebody here reads of a ShadowPod.
+// holdShadow keeps of what was read what somebody here reads of a ShadowPod.
 func holdShadow(object any) (*packed, bool) {
-	raw, ok := object.(*unstructured.Unstructured)
+	shadow, ok := object.(*offloadingv1beta1.ShadowPod)
+	if raw, is := object.(*unstructured.Unstructured); is {
+		shadow, ok = typedShadow(raw), true
+	}
 	if !ok {
 		return nil, false
 	}
-	shadow := typedShadow(raw)
 	reflection.SlimShadowPod(shadow)
 	held, err := packShadow(shadow)
 	return held, err == nil
@@ -155,7 +165,7 @@ func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool
 		r.remoteSeen(t, pod, false)
 		r.status.AddAfter(k, calm(pod))
 	default:
-		if old := before.pod(); old != nil && (old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil) {
+		if before.uid != after.uid || !before.leaving && after.leaving {
 			r.work.Add(k)
 		}
 		r.status.AddAfter(k, calm(pod))
@@ -180,19 +190,19 @@ func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
 		delete(r.memory.hastened, types.UID(reflection.OriginUID(remote)))
 		r.mu.Unlock()
 	}
-	local := r.local(key{Namespace: t.local, Name: remote.Name})
-	if local == nil || string(local.UID) != reflection.OriginUID(remote) {
+	local := r.heldLocal(key{Namespace: t.local, Name: remote.Name})
+	if local == nil || string(local.uid) != reflection.OriginUID(remote) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if gone {
-		r.memory.gone[local.UID] = true
+		r.memory.gone[local.uid] = true
 		return
 	}
-	delete(r.memory.gone, local.UID)
-	if _, seen := r.memory.starting[local.UID]; !seen {
-		r.memory.starting[local.UID] = r.options.Clock.Now()
+	delete(r.memory.gone, local.uid)
+	if _, seen := r.memory.starting[local.uid]; !seen {
+		r.memory.starting[local.uid] = r.options.Clock.Now()
 	}
 }
 

@@ -38,6 +38,8 @@ type view struct {
 	remote  *corev1.Pod
 	// settings of the node.
 	settings Settings
+	// changes is how often they changed.
+	changes int
 	// lost says that the provider was asked and does not answer.
 	lost bool
 	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
@@ -56,6 +58,11 @@ type view struct {
 // look takes a view; uid is that of the local pod, if there is one.
 func (r *Reconciler) look(k key, uid types.UID) view {
 	v, shadow, remote := r.glance(k, uid)
+	return r.see(v, shadow, remote)
+}
+
+// see adds to a view what the caches hold of the ShadowPod and the remote pod.
+func (r *Reconciler) see(v view, shadow, remote *packed) view {
 	// They are decoded here because all workers wait for whoever holds the lock.
 	v.shadow, v.remote = shadow.shadow(), remote.pod()
 	if v.shadow != nil && !r.owned(v.shadow) {
@@ -75,7 +82,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v = view{offload: r.offload(k.Namespace), settings: r.settings, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
+	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.leaving = r.mapping.Leaving[k.Namespace]
 	v.made = r.memory.created[uid].shadow

@@ -85,7 +85,7 @@ func TestNotesOfAWriteGoWithThePod(t *testing.T) {
 				}
 				return true, tc.answer, tc.err
 			})
-			_ = r.patchStatus(context.Background(), pod, &corev1.PodStatus{Phase: corev1.PodRunning})
+			_ = r.patchStatus(context.Background(), pod, &corev1.PodStatus{Phase: corev1.PodRunning}, 0)
 			if _, noted := r.memory.patched["u"]; noted != tc.notes {
 				t.Errorf("a write of the status is noted: %v", noted)
 			}

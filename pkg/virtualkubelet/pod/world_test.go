@@ -259,6 +259,7 @@ func (w *world) start() {
 	go func() { done <- r.Run(ctx) }()
 	w.r = r
 	w.stop = func() {
+		w.unchanged()
 		cancel()
 		if err := <-done; err != nil {
 			w.t.Errorf("the virtual kubelet ended with %v", err)
