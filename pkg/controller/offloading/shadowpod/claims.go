@@ -139,7 +139,9 @@ func (c *claims) made(shadow *offloadingv1beta1.ShadowPod, pod types.UID) {
 	defer c.mu.Unlock()
 	if held := c.holders[client.ObjectKeyFromObject(shadow)]; held != nil {
 		held.making = false
-		held.pod, held.left = pod, false
+		if held.uid == shadow.UID {
+			held.pod, held.left = pod, false
+		}
 	}
 }
 
