@@ -5,9 +5,9 @@ package marks
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -36,7 +36,14 @@ const (
 
 // Of is the mark of one thing that is asked for.
 func Of(kind rune, words ...string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", words))
+	text := []byte{'['}
+	for i, word := range words {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = strconv.AppendQuote(text, word)
+	}
+	sum := sha256.Sum256(append(text, ']'))
 	return string(kind) + base64.RawURLEncoding.EncodeToString(sum[:9])[:length-1]
 }
 

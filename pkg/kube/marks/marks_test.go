@@ -1,6 +1,8 @@
 package marks
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,5 +66,15 @@ func TestTheNote(t *testing.T) {
 	}
 	if Of('i', "a", "b") == Of('i', "a\" \"b") || Of('i', "ab") == Of('t', "ab") {
 		t.Error("different things have one mark")
+	}
+}
+
+// The words of a mark are quoted as fmt does it: other marks would have all Pods written once more after an update.
+func TestMarksStayTheSame(t *testing.T) {
+	for _, words := range [][]string{nil, {""}, {"a"}, {"a", "b"}, {"a b", `"`, "ä\n\xff"}} {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q", words))
+		if got, want := Of(Label, words...), "l"+base64.RawURLEncoding.EncodeToString(sum[:9])[:length-1]; got != want {
+			t.Errorf("%q: %s, want %s", words, got, want)
+		}
 	}
 }

@@ -47,6 +47,9 @@ type holder struct {
 	accepted corev1.ResourceList
 	// making says that a Pod is being made for it just now: that there is none does not mean that none comes.
 	making bool
+	// pod is the UID of the Pod that this process made for it last, empty if it does not know that; left says that it is gone.
+	pod  types.UID
+	left bool
 }
 
 func newClaims() *claims {
@@ -119,6 +122,7 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	}
 	next := &holder{uid: shadow.UID, user: user, amount: capacity.Larger(held.amount, amount), accepted: amount, making: pod == nil}
 	if pod != nil {
+		next.pod, next.left = held.pod, held.left
 		next.accepted, next.amount = held.accepted, capacity.Larger(next.amount, capacity.Taken(&shadow.Spec.Pod, pod))
 	}
 	c.enter(key, next)
@@ -128,12 +132,16 @@ func (c *claims) fit(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, user 
 	return nil
 }
 
-// made says that no Pod is being made any more for a ShadowPod: what the API server shows is what there is.
-func (c *claims) made(shadow *offloadingv1beta1.ShadowPod) {
+// made says that no Pod is being made any more for a ShadowPod: what the API server shows is what there is. pod is the one that was
+// made, empty if that did not succeed.
+func (c *claims) made(shadow *offloadingv1beta1.ShadowPod, pod types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if held := c.holders[client.ObjectKeyFromObject(shadow)]; held != nil {
 		held.making = false
+		if held.uid == shadow.UID {
+			held.pod, held.left = pod, false
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestAClaimThatWasMadeAgainStays(t *testing.T) {
 		if err := w.reconciler.claim(t.Context(), a, nil); err != nil {
 			t.Error(err)
 		}
-		w.reconciler.claims.made(a)
+		w.reconciler.claims.made(a, "")
 	})
 	if diff := cmp.Diff(map[string]string{"b": "QuotaExceeded"}, w.run("b")); diff != "" {
 		t.Error(diff)

@@ -16,11 +16,22 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
+// left notes that a Pod is gone for good. Whoever looks at the claim just now looks again: an event of the Pod is on its way.
+func (c *claims) left(key types.NamespacedName, pod types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.holders[key]; held != nil && !held.making && held.pod == pod {
+		next := *held
+		next.left = true
+		c.holders[key] = &next
+	}
+}
+
 // runs tells whether the Pod is there still that a claim is for. How long a Pod takes to go is up to its user; until then it has
-// what it has. A Pod that the cache does not show may be new.
+// what it has. A Pod that the cache does not show may be new, unless it is known that the one that was made is gone.
 func (r *reconciler) runs(ctx context.Context, key types.NamespacedName, h *holder) (bool, error) {
 	pod, err := r.pod(ctx, r.Client, key)
-	if err == nil && pod == nil {
+	if err == nil && pod == nil && !h.left {
 		pod, err = r.pod(ctx, r.Live, key)
 	}
 	if err != nil || pod == nil || Terminal(pod.Status.Phase) {

@@ -97,7 +97,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	}
 	pod := build(s.shadow)
 	err := r.Create(ctx, pod)
-	r.claims.made(s.shadow)
+	r.claims.made(s.shadow, pod.UID)
 	switch {
 	case err == nil:
 		s.pod = pod

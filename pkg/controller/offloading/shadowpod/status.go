@@ -24,7 +24,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	if problem != nil && reconcile.Classify(problem) == reconcile.Transient {
 		return nil
 	}
-	before := s.shadow.DeepCopy()
+	before := s.shadow.Status.DeepCopy()
 	news := s.judge()
 	switch {
 	case problem != nil:
@@ -34,10 +34,12 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	case s.decision.Action == Replace, s.decision.Action == Evict, s.decision.Action == Await:
 		s.ready(metav1.ConditionFalse, offloadingv1beta1.ReasonPodTerminated, s.decision.Message)
 	}
-	if equality.Semantic.DeepEqual(before.Status, s.shadow.Status) {
+	if equality.Semantic.DeepEqual(*before, s.shadow.Status) {
 		return nil
 	}
-	if err := r.Status().Patch(ctx, s.shadow, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	old := *s.shadow
+	old.Status = *before
+	if err := r.Status().Patch(ctx, s.shadow, client.MergeFrom(&old)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ShadowPod %s/%s: %w", s.shadow.Namespace, s.shadow.Name, err)
 	}
 	r.tell(s, news)

@@ -97,6 +97,25 @@ func marksOf(shadow *offloadingv1beta1.ShadowPod) sets.Set[string] {
 	return all
 }
 
+// inStep tells whether altered would return the Pod as it is, by what costs little to compare: the Pod says that it was asked for all
+// that is asked for now, and has the labels and annotations of it. What it says no to may still be in step.
+func inStep(pod *corev1.Pod, shadow *offloadingv1beta1.ShadowPod) bool {
+	note := map[string]string{}
+	marks.Write(note, marksOf(shadow))
+	now, fits := note[offloadingv1beta1.AskedAnnotation]
+	return fits && pod.Annotations[offloadingv1beta1.AskedAnnotation] == now &&
+		within(podLabels(shadow), pod.Labels) && within(podAnnotations(shadow), pod.Annotations)
+}
+
+func within(wanted, have map[string]string) bool {
+	for key := range wanted {
+		if _, there := have[key]; !there || have[key] != wanted[key] {
+			return false
+		}
+	}
+	return true
+}
+
 // altered returns the Pod as some of its parts must be. Of labels and annotations all that is asked for is there, but for those that
 // the provider insists on; of the specification what was not asked for before, whatever the provider's admission made of that.
 func altered(pod *corev1.Pod, shadow *offloadingv1beta1.ShadowPod, parts string, insists map[string]string) *corev1.Pod {
