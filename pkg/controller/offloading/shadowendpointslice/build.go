@@ -1,6 +1,7 @@
 package shadowendpointslice
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -44,7 +45,10 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 	}
 	marks.Write(slice.Annotations, marks.OfMap(marks.Label, slice.Labels).Union(marks.OfMap(marks.Annotation, slice.Annotations)))
 	for i := range template.Ports {
-		slice.Ports = append(slice.Ports, *template.Ports[i].DeepCopy())
+		port := template.Ports[i].DeepCopy()
+		// The API server puts these in. Without them the EndpointSlice would never be what is wanted.
+		port.Name, port.Protocol = cmp.Or(port.Name, ptr.To("")), cmp.Or(port.Protocol, ptr.To(corev1.ProtocolTCP))
+		slice.Ports = append(slice.Ports, *port)
 	}
 	for i := range template.Endpoints {
 		endpoint := &template.Endpoints[i]

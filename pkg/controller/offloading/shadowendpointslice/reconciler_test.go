@@ -166,6 +166,11 @@ func TestLifeOfAnEndpointSlice(t *testing.T) {
 	if diff := cmp.Diff(want, got.Endpoints[0]); diff != "" {
 		t.Error(diff)
 	}
+	// API servers put in what the consumer did not say, which is no change.
+	port := discoveryv1.EndpointPort{Name: ptr.To(""), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](80)}
+	if diff := cmp.Diff([]discoveryv1.EndpointPort{port}, got.Ports); diff != "" {
+		t.Error(diff)
+	}
 	if writes, err := w.pass(); writes != 0 || err != nil {
 		t.Errorf("with everything in place there were %d writes, %v", writes, err)
 	}
