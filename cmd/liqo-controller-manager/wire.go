@@ -163,9 +163,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
 		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
-		"pod webhook": func() error {
-			return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass})
-		},
+		"pod webhook":  func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
 		"daemonset webhook": func() error {
 			daemonsetwebhook.Register(mgr)
 			return nil

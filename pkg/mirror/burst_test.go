@@ -81,7 +81,7 @@ func (s *burstServer) create(w http.ResponseWriter, r *http.Request) {
 	accessor.SetUID(types.UID("7f3c1f6e-" + strconv.Itoa(version)))
 	accessor.SetResourceVersion(strconv.Itoa(version + 1))
 	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{".":{},"f:key":{}},"f:metadata":{"f:annotations":{".":{},"f:liqo.io/origin-uid":{}},"f:labels":{".":{}}}}`)}}})
+		FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{},"f:key":{}},"f:metadata":{"f:annotations":{".":{},"f:liqo.io/origin-uid":{}},"f:labels":{".":{}}}}`)}})
 	object.GetObjectKind().SetGroupVersionKind(*gvk)
 	frame := s.frame(object)
 	w.WriteHeader(http.StatusCreated)

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// Most is how often the same is written Within that time.
-	Most   = 2
+	// Most is how often the same is written within the time Within.
+	Most = 2
+	// Within is the time in which writes are counted.
 	Within = time.Minute
 	// TellEvery is how often the same is told.
 	TellEvery = 5 * time.Minute

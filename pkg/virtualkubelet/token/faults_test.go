@@ -74,7 +74,7 @@ func TestA8LostAnswersAboutTokens(t *testing.T) {
 				if s == nil || s.Annotations[offloadingv1beta1.TokenPodUIDAnnotation] != "uid-p" {
 					t.Fatalf("the Secret is %v", s)
 				}
-				if end, err := time.Parse(time.RFC3339, s.Annotations[offloadingv1beta1.TokenExpirationAnnotation]); err != nil || end.Sub(time.Now()) < 10*time.Minute {
+				if end, err := time.Parse(time.RFC3339, s.Annotations[offloadingv1beta1.TokenExpirationAnnotation]); err != nil || time.Until(end) < 10*time.Minute {
 					t.Errorf("its tokens end at %s, it is %s (%v)", end, time.Now(), err)
 				}
 				w.equal("tokens asked for", tc.asked, w.requests())
