@@ -28,21 +28,17 @@ type leftover struct {
 func (t *task) usedThere(ctx context.Context, users *runner) (used, known bool) {
 	now := t.options().Clock.Now()
 	_, _, generation := t.runner.engine.settings()
-	found, since := users.left(t.namespace)
+	_, since := users.left(t.namespace)
 	// A write that was on its way when the kind was turned off may still arrive.
 	if wait := since.Add(t.options().RequestTimeout).Sub(now); wait > 0 {
 		t.enqueueAfter(t.name, wait)
 		return false, false
 	}
-	if found.generation != generation || now.Sub(found.read) >= namespaceRefresh {
-		uses, err := t.listUses(ctx, users)
-		if err != nil {
-			klog.FromContext(t.ctx).V(1).Info("Could not look for copies of a kind that is off; what they may use stays", "kind", users.kind.Name, "err", err)
-			t.enqueueAfter(t.name, namespaceFresh)
-			return false, false
-		}
-		found = leftover{uses: uses, read: now, generation: generation}
-		users.leaves(t.namespace, found)
+	found, err := users.findLeft(t.namespace, now, generation, func() (map[reflection.Reference]bool, error) { return t.listUses(ctx, users) })
+	if err != nil {
+		klog.FromContext(t.ctx).V(1).Info("Could not look for copies of a kind that is off; what they may use stays", "kind", users.kind.Name, "err", err)
+		t.enqueueAfter(t.name, namespaceFresh)
+		return false, false
 	}
 	if !found.uses[reflection.Reference{Kind: t.kind().Name, Name: t.remoteName}] {
 		return false, true
@@ -89,6 +85,28 @@ func (t *task) listUses(ctx context.Context, users *runner) (map[reflection.Refe
 			return uses, nil
 		}
 	}
+}
+
+// findLeft returns what is known of the kind in the twin of a namespace, and looks if that is old. Who asks meanwhile gets the same answer:
+// the objects of a namespace mostly ask at the same time.
+func (r *runner) findLeft(namespace string, now time.Time, generation int64, look func() (map[reflection.Reference]bool, error)) (leftover, error) {
+	found, err, _ := r.looking.Do(namespace, func() (any, error) {
+		found, _ := r.left(namespace)
+		if found.uses != nil && found.generation == generation && now.Sub(found.read) < namespaceRefresh {
+			return found, nil
+		}
+		uses, err := look()
+		if err != nil {
+			return leftover{}, err
+		}
+		found = leftover{uses: uses, read: now, generation: generation}
+		r.leaves(namespace, found)
+		return found, nil
+	})
+	if err != nil {
+		return leftover{}, err
+	}
+	return found.(leftover), nil
 }
 
 // left returns what was found of the kind in the twin of a namespace, and since when its configuration is as it is.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -58,6 +59,7 @@ type runner struct {
 	// provider since then of a kind that is off, by local namespace.
 	configured time.Time
 	leftovers  map[string]leftover
+	looking    singleflight.Group
 	closing    sync.WaitGroup
 	troubled   map[types.NamespacedName]Problem
 	parked     map[types.NamespacedName]bool
