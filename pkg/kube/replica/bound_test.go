@@ -167,3 +167,24 @@ func TestPagesWithoutEnd(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A first list that is streamed ends where it passes a bound, before it takes the place of what is held; each stream is counted anew.
+func TestStreamsAreBounded(t *testing.T) {
+	over := 0
+	byNumber, byBytes := bounded(2, nil, &over), bounded(0, NewBudget(10<<10), &over)
+	for name, tc := range map[string]struct {
+		replica *Replica[*corev1.ConfigMap]
+		bytes   int
+	}{"by number": {byNumber, 1}, "by bytes": {byBytes, 3 << 10}} {
+		for range 2 {
+			over = 0
+			take := (*sink[*corev1.ConfigMap])(tc.replica).Transformer()
+			for i := range 3 {
+				_, err := take(large(strconv.Itoa(i), tc.bytes))
+				if want := i == 2; errors.Is(err, ErrOverLimit) != want || (over > 0) != want {
+					t.Errorf("%s: object %d: %v, passed %d times", name, i, err, over)
+				}
+			}
+		}
+	}
+}

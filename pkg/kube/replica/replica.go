@@ -200,12 +200,24 @@ func (s *sink[T]) Replace(items []any, _ string) error {
 // Resync implements cache.ReflectorStore. It is never called, as no period is set.
 func (s *sink[T]) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: what a server streams as its first list is made small as it comes.
+// Transformer implements cache.TransformingStore: what a server streams as its first list is made small as it comes, and counted,
+// because it takes the place of what is held only once it is complete.
 func (s *sink[T]) Transformer() cache.TransformFunc {
+	r := (*Replica[T])(s)
+	var objects int
+	var weighs int64
 	return func(item any) (any, error) {
-		if object, is := (*Replica[T])(s).held(item); is {
-			return object, nil
+		object, is := r.held(item)
+		if !is {
+			return item, nil
 		}
-		return item, nil
+		if objects++; r.options.Budget != nil {
+			weighs += weight(object)
+		}
+		if !r.room(objects, weighs) {
+			r.options.Over()
+			return nil, ErrOverLimit
+		}
+		return object, nil
 	}
 }

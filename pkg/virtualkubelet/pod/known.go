@@ -20,10 +20,11 @@ func knowledge(local, shadow, remote *packed, v view) uint64 {
 		changes                    int
 		leaving, ready, lost, gone bool
 		waiting, taken, sized      bool
+		over                       bool
 		refused, resize            refusal
 	}{
 		local.number(), shadow.number(), remote.number(), local.uid, v.offload, v.namespace, v.epoch, v.changes,
-		v.leaving, v.ready, v.lost, v.gone, v.waiting, v.taken, v.sized, v.refused, v.resize,
+		v.leaving, v.ready, v.lost, v.gone, v.waiting, v.taken, v.sized, v.over, v.refused, v.resize,
 	})
 }
 

@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"k8s.io/klog/v2"
@@ -24,6 +25,8 @@ type link struct {
 	// had some.
 	surveyed map[string]string
 	held     map[string]bool
+	// shut are the local namespaces whose twins are not watched for a while, because they held more than is accepted.
+	shut map[string]bool
 }
 
 func (r *Reconciler) wakeLink() {
@@ -67,7 +70,7 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 			return
 		}
 		current = &link{epoch: state.Epoch, clients: clients, group: &sync.WaitGroup{},
-			twins: map[string]*twin{}, surveyed: map[string]string{}, held: map[string]bool{}}
+			twins: map[string]*twin{}, shut: map[string]bool{}, surveyed: map[string]string{}, held: map[string]bool{}}
 		current.ctx, current.cancel = context.WithCancel(ctx)
 		r.mu.Lock()
 		r.link = current
@@ -108,10 +111,11 @@ func (r *Reconciler) alignTwins(l *link) {
 			delete(l.held, namespace)
 		}
 	}
+	maps.DeleteFunc(l.shut, func(namespace string, _ bool) bool { return wanted[namespace] == "" })
 	var opened []*twin
 	for namespace, remote := range wanted {
 		switch {
-		case l.twins[namespace] != nil:
+		case l.twins[namespace] != nil, l.shut[namespace]:
 		case r.used[namespace] || l.held[namespace]:
 			t := newTwin(l, namespace, remote, r)
 			l.twins[namespace] = t

@@ -67,6 +67,10 @@ type Options struct {
 	Claims func(ctx context.Context, namespace, name string, owner types.UID) (remote string, refused *reflection.Skip, err error)
 	// Workers of each of the two queues (default 10).
 	Workers int
+	// MaxRemotePods of one namespace are accepted from the provider, and as many ShadowPods (default 20000), and MaxRemoteBytes of all
+	// (default 256 MiB).
+	MaxRemotePods  int
+	MaxRemoteBytes int64
 	// HideAddresses keeps the addresses of remote pods out of local ones.
 	HideAddresses bool
 	// Clock tells the time; nil means the real one.
@@ -101,6 +105,10 @@ type Mapping struct {
 
 const (
 	defaultWorkers = 10
+	// defaultRemotePods is four times what Kubernetes is tested with in one namespace, 3000 to 5000 (its scalability thresholds); with
+	// 5 KB for each, defaultRemoteBytes is as many again of all namespaces.
+	defaultRemotePods  = 20_000
+	defaultRemoteBytes = 256 << 20
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 60 * time.Second
@@ -130,6 +138,12 @@ func (o *Options) complete() error {
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.MaxRemotePods <= 0 {
+		o.MaxRemotePods = defaultRemotePods
+	}
+	if o.MaxRemoteBytes <= 0 {
+		o.MaxRemoteBytes = defaultRemoteBytes
 	}
 	if o.Placed == nil {
 		o.Placed = func(types.NamespacedName) {}

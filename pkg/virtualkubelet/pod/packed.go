@@ -99,6 +99,9 @@ func (p *packed) number() uint64 {
 	return p.serial
 }
 
+// Size is how many bytes it takes, mostly.
+func (p *packed) Size() int { return len(p.data) }
+
 // GetName and GetNamespace make it a replica.Object.
 func (p *packed) GetName() string { return p.name }
 

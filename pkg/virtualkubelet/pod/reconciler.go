@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	link    *link
 	memory  memory
 	beats   map[string]time.Time
+	// budget bounds what the caches of all twins hold.
+	budget *replica.Budget
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
 	// idle says that there are no workers.
@@ -76,6 +79,7 @@ func New(o Options) (*Reconciler, error) {
 		memory:    newMemory(),
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
+		budget:    replica.NewBudget(o.MaxRemoteBytes),
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

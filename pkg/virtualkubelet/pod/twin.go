@@ -29,16 +29,18 @@ type twin struct {
 	ctx           context.Context
 	cancel        context.CancelFunc
 	filled        sync.Once
+	over          sync.Once
 }
 
 // newTwin prepares the two watches; run starts them.
 func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t := &twin{local: local, remote: remote}
 	t.ctx, t.cancel = context.WithCancel(l.ctx)
-	selector := r.marks()
+	selector, over := r.marks(), func() { r.overLimit(l, t) }
 	pods, shadows := l.clients.Kube.CoreV1().Pods(remote), l.clients.Dynamic.Resource(shadowPods).Namespace(remote)
 	t.pods = replica.New(replica.Options[*packed]{
-		Name: "pods", Namespace: remote, Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
+		Name: "pods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
+		Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
 		Event:  func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
 		Synced: func() { t.fill(r) },
 		Source: selection.ListerWatcher(selection.Labelled(selector), pods.List, pods.Watch, l.clients.Kube),
@@ -51,7 +53,8 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 		}
 	}
 	t.shadows = replica.New(replica.Options[*packed]{
-		Name: "shadowpods", Namespace: remote, Example: func() runtime.Object { return example }, Hold: holdShadow,
+		Name: "shadowpods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
+		Example: func() runtime.Object { return example }, Hold: holdShadow,
 		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
 		Synced: func() { t.fill(r) },
 		Source: selection.ListerWatcher(selection.Labelled(selector), shadows.List, follow, l.clients.Dynamic),

@@ -40,6 +40,8 @@ type view struct {
 	settings Settings
 	// changes is how often they changed.
 	changes int
+	// over says that the provider shows more in the twin than is followed.
+	over bool
 	// lost says that the provider was asked and does not answer.
 	lost bool
 	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
@@ -94,6 +96,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 		return v, nil, nil
 	}
 	t := r.link.twins[k.Namespace]
+	v.over = r.link.shut[k.Namespace]
 	if t == nil || t.remote != v.namespace || !t.synced() {
 		return v, nil, nil
 	}

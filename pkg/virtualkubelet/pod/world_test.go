@@ -62,6 +62,8 @@ type world struct {
 	ran int
 
 	usesChanged func(namespace, kind, name string)
+	// change of the options; nil for none.
+	change func(*Options)
 
 	stop func()
 	r    *Reconciler
@@ -244,13 +246,17 @@ func (w *world) count() int {
 // start runs a virtual kubelet in this world.
 func (w *world) start() {
 	w.t.Helper()
-	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
+	options := Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
 		UsesChanged: w.usesChanged,
 		API:         w.api, Placed: func(k key) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.placed[k.Name]++
-		}})
+		}}
+	if w.change != nil {
+		w.change(&options)
+	}
+	r, err := New(options)
 	if err != nil {
 		w.t.Fatal(err)
 	}

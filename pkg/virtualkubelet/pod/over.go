@@ -1,0 +1,50 @@
+package pod
+
+import (
+	"fmt"
+
+	"k8s.io/klog/v2"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// overLimit gives up the watches of a twin that holds more than is accepted, and opens them again later. Until then nothing is made there,
+// and nothing is concluded from what is there. The caches of the twin call it, so the link's group is not empty.
+func (r *Reconciler) overLimit(l *link, t *twin) {
+	t.cancel()
+	t.over.Do(func() {
+		r.mu.Lock()
+		current := l.twins[t.local] == t
+		if current {
+			delete(l.twins, t.local)
+			l.shut[t.local] = true
+		}
+		r.mu.Unlock()
+		if !current {
+			return
+		}
+		klog.FromContext(l.ctx).Info("What a provider shows is not followed for a while", "provider", r.options.Remote, "namespace", t.local,
+			"reason", offloadingv1beta1.ReasonRemoteOverLimit)
+		r.enqueueLocals(t.local, false)
+		timer := r.options.Clock.NewTimer(reconcile.RefusedRetry)
+		l.group.Go(func() {
+			defer timer.Stop()
+			select {
+			case <-l.ctx.Done():
+				return
+			case <-timer.C():
+			}
+			r.mu.Lock()
+			delete(l.shut, t.local)
+			r.mu.Unlock()
+			r.wakeLink()
+		})
+	})
+}
+
+// tooMuch is why the pods of a twin are not followed that holds more than is accepted.
+func (r *Reconciler) tooMuch(v view) string {
+	return fmt.Sprintf("cluster %q shows more pods in namespace %q than are followed (%d in a namespace, %d MiB of all together): have those removed there that are not yours",
+		r.options.Remote, v.namespace, r.options.MaxRemotePods, r.options.MaxRemoteBytes>>20)
+}
