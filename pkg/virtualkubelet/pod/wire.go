@@ -46,8 +46,13 @@ func sendShadow(ctx context.Context, client rest.Interface, shadow *offloadingv1
 	if err != nil {
 		return "", fmt.Errorf("encoding ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
 	}
-	answer, err := client.Post().AbsPath(shadowPath(shadow.Namespace)).VersionedParams(&o, scheme.ParameterCodec).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", onlyMeta).Body(body).Do(ctx).Raw()
+	result := client.Post().AbsPath(shadowPath(shadow.Namespace)).VersionedParams(&o, scheme.ParameterCodec).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", onlyMeta).Body(body).Do(ctx)
+	// Only this one reads what the server says of a refusal.
+	if err := result.Error(); err != nil {
+		return "", fmt.Errorf("creating ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	}
+	answer, err := result.Raw()
 	if err != nil {
 		return "", fmt.Errorf("creating ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
 	}

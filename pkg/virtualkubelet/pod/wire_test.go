@@ -58,7 +58,7 @@ func TestCreateShadowOverHTTP(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				if refuses {
 					w.WriteHeader(http.StatusConflict)
-					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`))
+					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"there is one","reason":"AlreadyExists","code":409}`))
 					return
 				}
 				w.WriteHeader(http.StatusCreated)
@@ -69,6 +69,9 @@ func TestCreateShadowOverHTTP(t *testing.T) {
 				uid, err := createShadow(t.Context(), c, shadow)
 				if refuses != apierrors.IsAlreadyExists(err) || refuses != (uid == "") || !refuses && uid != "u7" {
 					t.Errorf("got UID %q, error %v", uid, err)
+				}
+				if refuses && !strings.HasSuffix(err.Error(), ": there is one") {
+					t.Errorf("the server's words are lost: %v", err)
 				}
 			}
 			if len(got) != 2 {

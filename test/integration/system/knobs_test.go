@@ -108,6 +108,14 @@ func (k *knobs) set(t *testing.T, change func(*offloadingv1beta1.VkOptionsTempla
 	})
 }
 
+// off turns a kind off. What stays at home is obeyed before anything else of the same change, so that nothing crosses that must not; the
+// kind is off for certain once a second change is obeyed.
+func (k *knobs) off(t *testing.T, kind string, policy offloadingv1beta1.ReflectionType) {
+	t.Helper()
+	k.set(t, configure(kind, 0, policy))
+	k.set(t, configure(kind, 0, policy))
+}
+
 // passes lets something cross that was made later than all before, whichever kinds are turned off.
 func (k *knobs) passes(t *testing.T) {
 	t.Helper()

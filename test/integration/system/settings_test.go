@@ -118,7 +118,7 @@ func ofKind(kind string, empty func() client.Object) func(*testing.T, *knobs) {
 
 		policy(offloadingv1beta1.DenyList)
 		at("DenyList again", "plain", "allowed", "used")
-		k.set(t, configure(kind, 0, offloadingv1beta1.DenyList))
+		k.off(t, kind, offloadingv1beta1.DenyList)
 		late := create("late", "")
 		fixture.Must(t, "deleting what is at the provider", env.Rome.Client.Delete(t.Context(), allowed))
 		k.passes(t)
@@ -173,7 +173,7 @@ func endpointSlices(t *testing.T, k *knobs) {
 	k.set(t, configure("service", 3, offloadingv1beta1.DenyList))
 	at("the other policy of Services", map[string]bool{first.Name: true})
 
-	k.set(t, configure("endpointslice", 0, ""))
+	k.off(t, "endpointslice", "")
 	late := slice("hand-made-2")
 	k.passes(t)
 	at("no workers", map[string]bool{first.Name: true, late.Name: false})
@@ -214,7 +214,7 @@ func events(t *testing.T, k *knobs) {
 	annotate(t, subject, allowIt, true)
 	at("AllowList and an annotation that came", true)
 	annotate(t, subject, allowIt, false)
-	k.set(t, configure("event", 0, offloadingv1beta1.DenyList))
+	k.off(t, "event", offloadingv1beta1.DenyList)
 	happens(t, k.twin(t, subject), "lost", corev1.EventTypeWarning, "Knob", "nobody listens", 1)
 	k.passes(t)
 	k.set(t, configure("event", 3, offloadingv1beta1.DenyList))
@@ -275,7 +275,7 @@ func keysAtHome(t *testing.T, k *knobs, keep func(t *testing.T, labels, annotati
 }
 
 func podWorkers(t *testing.T, k *knobs) {
-	k.set(t, configure("pod", 0, ""))
+	k.off(t, "pod", "")
 	late := pod(k.namespace, "late")
 	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), late))
 	fixture.Await(t, fixture.Patience, "the pod to be bound", func(ctx context.Context) (bool, string) {
@@ -292,7 +292,7 @@ func podWorkers(t *testing.T, k *knobs) {
 }
 
 func tokenWorkers(t *testing.T, k *knobs) {
-	k.set(t, configure("serviceaccount", 0, ""))
+	k.off(t, "serviceaccount", "")
 	talker := pod(k.namespace, "talker")
 	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), talker))
 	k.there(t, "the pod", func() client.Object { return &corev1.Pod{} }, map[string]bool{talker.Name: true})
@@ -306,7 +306,7 @@ func tokenWorkers(t *testing.T, k *knobs) {
 
 func claimWorkers(t *testing.T, k *knobs) {
 	stored(t, k.w)
-	k.set(t, configure("persistentvolumeclaim", 0, ""))
+	k.off(t, "persistentvolumeclaim", "")
 	data, db := claim(k.namespace, "data", virtualClass), podWith(k.namespace, "db", "data")
 	fixture.Must(t, "creating a claim", env.Rome.Client.Create(t.Context(), data))
 	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), db))
