@@ -66,7 +66,9 @@ func podTerms(rules PodRules) []corev1.NodeSelectorTerm {
 			if emptyTerm(*term) {
 				continue
 			}
-			term.MatchExpressions = append(term.MatchExpressions, virtual)
+			if !contains(term.MatchExpressions, virtual) {
+				term.MatchExpressions = append(term.MatchExpressions, virtual)
+			}
 			terms = append(terms, *term)
 		}
 		return orNothing(terms)

@@ -41,6 +41,13 @@ func (w *world) faulty(does clienttesting.ReactionFunc) clienttesting.ReactionFu
 	}
 }
 
+// react has a fake that is at work answer otherwise. It goes through its reactors under this lock, and takes new ones without.
+func react(fake *clienttesting.Fake, verb, resource string, does clienttesting.ReactionFunc) {
+	fake.Lock()
+	defer fake.Unlock()
+	fake.PrependReactor(verb, resource, does)
+}
+
 // A8: whether a token was asked for, or a Secret written, although the answer was lost, or the server failed: the pod has its tokens a
 // little later, the same ones, and nobody hears of it.
 func TestA8LostAnswersAboutTokens(t *testing.T) {
@@ -49,11 +56,11 @@ func TestA8LostAnswersAboutTokens(t *testing.T) {
 		later bool
 		asked int
 	}{
-		"creating the Secret":   {func(w *world) { w.provider.PrependReactor("create", "secrets", w.faulty(w.write)) }, false, 2},
-		"changing the Secret":   {func(w *world) { w.provider.PrependReactor("patch", "secrets", w.faulty(w.write)) }, true, 4},
-		"asking for a token":    {func(w *world) { w.home.PrependReactor("create", "serviceaccounts", w.faulty(w.issue)) }, false, 3},
-		"asking for a new one":  {func(w *world) { w.home.PrependReactor("create", "serviceaccounts", w.faulty(w.issue)) }, true, 5},
-		"reading the ledger":    {func(w *world) { w.provider.PrependReactor("list", "configmaps", w.faulty(listing(w))) }, false, 2},
+		"creating the Secret":   {func(w *world) { react(&w.provider.Fake, "create", "secrets", w.faulty(w.write)) }, false, 2},
+		"changing the Secret":   {func(w *world) { react(&w.provider.Fake, "patch", "secrets", w.faulty(w.write)) }, true, 4},
+		"asking for a token":    {func(w *world) { react(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, false, 3},
+		"asking for a new one":  {func(w *world) { react(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, true, 5},
+		"reading the ledger":    {func(w *world) { react(&w.provider.Fake, "list", "configmaps", w.faulty(listing(w))) }, false, 2},
 		"following the ledger":  {func(w *world) { w.provider.PrependWatchReactor("configmaps", w.broke()) }, false, 2},
 		"nothing at all (each)": {func(*world) {}, true, 4},
 	} {
