@@ -241,7 +241,7 @@ func (r *Report) judgeMemory() {
 	r.add("memory of the virtual kubelet", unknown, unknown, "75 MB", whole, "%.0f MB", whole <= 40, "≤ 40 MB")
 	r.add("… without the pages of the program file", unknown, unknown, unknown, private, "%.0f MB", private <= 40, "≤ 40 MB")
 	r.add("memory of the virtual kubelet per further pod, right after a burst", unknown, unknown, "140 KB", each, "%.0f KB", each <= 15, "≤ 15 KB")
-	r.add("… after some minutes of rest", unknown, unknown, unknown, rested, "%.0f KB", rested <= 15, "≤ 15 KB")
+	r.add(fmt.Sprintf("… after %s of rest", r.Rest), unknown, unknown, unknown, rested, "%.0f KB", rested <= 15, "≤ 15 KB")
 	r.add("memory of everything of ours on both clusters, idle", unknown, unknown, "430 MB", all, "%.0f MB", all <= 150, "≤ 150 MB")
 	r.add("… without the pages of the program files", unknown, unknown, unknown, allOwn, "%.0f MB", allOwn <= 150, "≤ 150 MB")
 }

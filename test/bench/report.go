@@ -15,10 +15,12 @@ import (
 
 // Report is everything that a run found out, as it is written in JSON.
 type Report struct {
-	Started  time.Time         `json:"started"`
-	Seconds  float64           `json:"seconds"`
-	Command  string            `json:"command"`
-	Rounds   int               `json:"rounds"`
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+	Command string    `json:"command"`
+	Rounds  int       `json:"rounds"`
+	// Rest is how long a virtual kubelet rested before its memory was read again.
+	Rest     time.Duration     `json:"rest"`
 	Machine  map[string]string `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	// Load of the machine over the whole run.
@@ -71,7 +73,7 @@ func (r *Report) skip(scenario, why string) {
 
 // begin notes where and with what the run takes place.
 func (r *Report) begin(o options) {
-	r.Started, r.Rounds, r.Command = time.Now().UTC().Truncate(time.Second), o.rounds, "make bench"
+	r.Started, r.Rounds, r.Rest, r.Command = time.Now().UTC().Truncate(time.Second), o.rounds, o.rest, "make bench"
 	if len(os.Args) > 1 {
 		r.Command += fmt.Sprintf(" BENCH_FLAGS='%s'", strings.Join(os.Args[1:], " "))
 	}

@@ -111,10 +111,8 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 		return ptrTo(reflection.MissingStatus(local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", r.options.Remote), now)), nil
 	case v.lost && v.offload == offloaded && started:
 		return ptrTo(reflection.UnreachableStatus(local, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
-	case v.over && !started:
-		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonRemoteOverLimit, r.tooMuch(v), now)), nil
 	case !v.ready:
-		return nil, nil
+		return r.unfollowed(local, v, started), nil
 	case v.shadow == nil || !standsFor(v.shadow, local):
 		return r.withoutShadow(local, v, started), nil
 	default:
