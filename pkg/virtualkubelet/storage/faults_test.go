@@ -299,6 +299,11 @@ func TestA11AnOldViewOfTheHomeDeletesNoClaim(t *testing.T) {
 	})
 }
 
+// forbidden is the answer to who has no rights.
+func forbidden(clienttesting.Action) (bool, runtime.Object, error) {
+	return true, nil, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data", errors.New("no rights"))
+}
+
 // A volume that was deleted, or given back, and whose claim at the provider went while no virtual kubelet ran, is named by the
 // VirtualNode. It goes once the provider itself says that the claim is gone, and no sooner.
 func TestVolumesThatWait(t *testing.T) {
@@ -311,8 +316,11 @@ func TestVolumesThatWait(t *testing.T) {
 		claim   bool
 		remote  func(*corev1.PersistentVolumeClaim)
 		volume  func(*corev1.PersistentVolume)
+		refuses bool
 		goes    bool
 	}{
+		"deleted, and the provider refuses to tell":    {policy: "Retain", deleted: true, refuses: true},
+		"given back, and the provider refuses to tell": {policy: "Delete", refuses: true},
 		"deleted, its data retained and gone":          {policy: "Retain", deleted: true, goes: true},
 		"given back, its data gone":                    {policy: "Delete", goes: true},
 		"deleted, its data retained and there":         {policy: "Retain", deleted: true, remote: other("r1")},
@@ -344,7 +352,11 @@ func TestVolumesThatWait(t *testing.T) {
 					tc.remote(remote)
 					there = append(there, remote)
 				}
-				w := start(t, home, there)
+				w := startWith(t, home, there, func(w *world, _ *Options) {
+					if tc.refuses {
+						w.remote.PrependReactor("get", "persistentvolumeclaims", forbidden)
+					}
+				})
 				w.reconciler.SetLeads(false)
 				w.reconciler.SetSettings(Settings{Waiting: []string{"pvc-u1", "pvc-that-is-gone"}})
 				time.Sleep(2 * time.Minute)

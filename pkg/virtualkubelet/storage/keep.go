@@ -214,6 +214,13 @@ func (r *Reconciler) volumeOf(ctx context.Context, claim *corev1.PersistentVolum
 	return volume, handle, nil
 }
 
+// dataGone tells whether confirm saw that the claim of a volume is gone. That the provider refuses to show it, as it does to who has no
+// rights any more, says nothing.
+func dataGone(err error) bool {
+	reason := reconcile.ReasonOf(err)
+	return err != nil && (reason == offloadingv1beta1.ReasonVolumeLost || reason == offloadingv1beta1.ReasonClaimConflict)
+}
+
 // confirm reads past the view the claim that a volume stands for.
 func (r *Reconciler) confirm(ctx context.Context, p place, handle reflection.VolumeHandle) (*corev1.PersistentVolumeClaim, error) {
 	live, err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Get(ctx, handle.Name, metav1.GetOptions{})

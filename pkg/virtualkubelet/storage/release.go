@@ -46,7 +46,7 @@ func (r *Reconciler) unkeep(ctx context.Context, p place, k key) error {
 		if live := p.view.remote(handle.Name); handle.Namespace != p.twin || live != nil && live.UID == handle.UID {
 			continue
 		}
-		if _, err := r.confirm(ctx, p, handle); err == nil || reconcile.Classify(err) != reconcile.Refused {
+		if _, err := r.confirm(ctx, p, handle); !dataGone(err) {
 			return err
 		}
 		volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})

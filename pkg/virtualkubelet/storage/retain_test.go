@@ -2,12 +2,16 @@ package storage
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -53,6 +57,35 @@ func TestDeletedVolumeStaysWithItsData(t *testing.T) {
 			w.remoteGone(t, "data")
 		})
 	}
+}
+
+// That the watch shows a claim no more, and the provider refuses to say whether it is gone, says nothing about its data.
+func TestDeletedVolumeStaysWhileTheProviderRefusesToTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		remote, volume := provided(local("data", "u1", "pvc-u1"), "r1")
+		volume.Spec.PersistentVolumeReclaimPolicy, volume.Status.Phase = corev1.PersistentVolumeReclaimRetain, corev1.VolumeReleased
+		remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] = string(corev1.PersistentVolumeReclaimRetain)
+		volume.DeletionTimestamp = new(metav1.Now())
+		var asked atomic.Int32
+		w := startWith(t, []runtime.Object{volume}, []runtime.Object{remote}, func(w *world, _ *Options) {
+			w.remote.PrependReactor("get", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				asked.Add(1)
+				return forbidden(action)
+			})
+		})
+		synctest.Wait()
+		if err := w.remote.CoreV1().PersistentVolumeClaims("shop-rome").Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := asked.Load(); n < 2 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+		if _, err := w.home.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-u1", metav1.GetOptions{}); err != nil {
+			t.Errorf("the volume went: %v", err)
+		}
+	})
 }
 
 // A claim that was marked as retained is nobody's to give up any more.

@@ -42,7 +42,7 @@ func (r *Reconciler) settle(ctx context.Context, name string) error {
 	switch {
 	case err == nil:
 		return reconcile.Wait(offloadingv1beta1.ReasonVolumesHoldData, fmt.Sprintf("waiting for the data of PersistentVolume %s to be given up", name), 4*poll)
-	case reconcile.Classify(err) != reconcile.Refused:
+	case !dataGone(err):
 		return err
 	}
 	return r.let(ctx, volume)
