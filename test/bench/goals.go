@@ -142,8 +142,8 @@ func (r *Report) judgePods() {
 		}
 		return -1
 	}
-	r.add("lone pod, creation → ready, p50", text(lone(vanilla), "%.0f ms"), text(lone(floorName), "%.0f ms"), "111–132 ms",
-		lone(liqo), "%.0f ms", lone(liqo) <= 58, "≤ 58 ms")
+	r.add("lone pod, creation → ready, p50", text(lone(vanilla), "%.1f ms"), text(lone(floorName), "%.1f ms"), "111–132 ms",
+		lone(liqo), "%.1f ms", lone(liqo) <= 58, "≤ 58 ms")
 	back := func(b *Burst) float64 { return b.Stages["remote ready → local ready"].P50 }
 	value := r.burst(liqo, n, false, false, back)
 	r.add("remote ready → local ready under a burst, p50", unknown, text(r.burst(floorName, n, false, false, back), "%.0f ms"), "13 s",
@@ -240,8 +240,8 @@ func (r *Report) judgeMemory() {
 	}
 	r.add("memory of the virtual kubelet", unknown, unknown, "75 MB", whole, "%.0f MB", whole <= 40, "≤ 40 MB")
 	r.add("… without the pages of the program file", unknown, unknown, unknown, private, "%.0f MB", private <= 40, "≤ 40 MB")
-	r.add("memory of the virtual kubelet per further pod, right after a burst", unknown, unknown, "140 KB", each, "%.0f KB", each <= 15, "≤ 15 KB")
-	r.add(fmt.Sprintf("… after %s of rest", r.Rest), unknown, unknown, unknown, rested, "%.0f KB", rested <= 15, "≤ 15 KB")
+	r.add("memory of the virtual kubelet per further pod, right after a burst", unknown, unknown, "140 KB", each, "%.1f KB", each <= 15, "≤ 15 KB")
+	r.add(fmt.Sprintf("… after %s of rest", r.Rest), unknown, unknown, unknown, rested, "%.1f KB", rested <= 15, "≤ 15 KB")
 	r.add("memory of everything of ours on both clusters, idle", unknown, unknown, "430 MB", all, "%.0f MB", all <= 150, "≤ 150 MB")
 	r.add("… without the pages of the program files", unknown, unknown, unknown, allOwn, "%.0f MB", allOwn <= 150, "≤ 150 MB")
 }

@@ -32,6 +32,9 @@ func (r *Report) markdown() string {
 	p.say("\n### Goals")
 	p.table("figure", "vanilla", "floor", "best known before", "Liqo", "goal", "met")
 	for _, g := range r.Goals {
+		if g.Met == "" {
+			continue // Its scenario was not asked for, or is among what was not measured.
+		}
 		p.row(g.Figure, g.Vanilla, g.Floor, g.Known, "**"+g.Liqo+"**", g.Wanted, g.Met)
 	}
 	r.callsMarkdown(p)

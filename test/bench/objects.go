@@ -349,5 +349,6 @@ func (b *bench) service(count int) Endpoints {
 	for _, slice := range made {
 		fixture.Must(b.w, "deleting an EndpointSlice", client.IgnoreNotFound(b.env.Rome.Client.Delete(b.w.ctx, slice)))
 	}
+	b.settle(10) // The end of this Service is no part of the next one.
 	return result
 }

@@ -13,23 +13,25 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// Pods get their label in the write that binds them to a virtual node; those on other nodes do not.
+// Pods of offloaded namespaces get their label in the write that binds them to a virtual node; those on other nodes do not.
 func TestPodsOnVirtualNodesAreLabelled(t *testing.T) {
 	virtual, plain := fixture.Unique("virtual"), fixture.Unique("plain")
-	namespace := fixture.Unique("local")
+	offloaded, other := fixture.Unique("local"), fixture.Unique("other")
 	create := func(node string, labels map[string]string) {
 		fixture.Must(t, "creating a Node", env.Milan.Client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: labels}}))
 	}
 	create(virtual, map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType})
 	create(plain, nil)
-	fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	pods := env.Milan.Kube.CoreV1().Pods(namespace)
-	place := func(node, name string, labels map[string]string, bind bool) *corev1.Pod {
+	for namespace, labels := range map[string]map[string]string{offloaded: {offloadingv1beta1.SchedulingLabel: "true"}, other: nil} {
+		fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}))
+	}
+	place := func(namespace, node, name string, labels map[string]string, bind bool) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 			Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
 		if !bind {
 			pod.Spec.NodeName = node
 		}
+		pods := env.Milan.Kube.CoreV1().Pods(namespace)
 		_, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
 		fixture.Must(t, "creating a pod", err)
 		if bind {
@@ -42,23 +44,24 @@ func TestPodsOnVirtualNodesAreLabelled(t *testing.T) {
 	marked := func(p *corev1.Pod) bool { return p.Labels[offloadingv1beta1.LocalPodLabel] == "true" }
 	// The API server learns of policies and nodes in the background.
 	fixture.Await(t, fixture.Patience, "policy liqo-local-pods to be effective", func(context.Context) (bool, string) {
-		pod := place(virtual, fixture.Unique("probe"), nil, true)
+		pod := place(offloaded, virtual, fixture.Unique("probe"), nil, true)
 		return marked(pod), fmt.Sprint(pod.Labels)
 	})
 	for name, tc := range map[string]struct {
-		node   string
-		labels map[string]string
-		bind   bool
-		want   bool
+		namespace, node string
+		labels          map[string]string
+		bind            bool
+		want            bool
 	}{
-		"a bound pod with labels":                    {virtual, map[string]string{"app": "web"}, true, true},
-		"a bound pod without labels":                 {virtual, nil, true, true},
-		"a pod that names its node is the webhook's": {virtual, map[string]string{"app": "web"}, false, false},
-		"a bound pod of another node":                {plain, map[string]string{"app": "web"}, true, false},
-		"a pod that names another node":              {plain, nil, false, false},
+		"a bound pod with labels":                    {offloaded, virtual, map[string]string{"app": "web"}, true, true},
+		"a bound pod without labels":                 {offloaded, virtual, nil, true, true},
+		"a pod that names its node is the webhook's": {offloaded, virtual, map[string]string{"app": "web"}, false, false},
+		"a bound pod of another node":                {offloaded, plain, map[string]string{"app": "web"}, true, false},
+		"a pod that names another node":              {offloaded, plain, nil, false, false},
+		"a bound pod of another namespace":           {other, virtual, nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := place(tc.node, fixture.Unique("pod"), tc.labels, tc.bind)
+			pod := place(tc.namespace, tc.node, fixture.Unique("pod"), tc.labels, tc.bind)
 			if marked(pod) != tc.want || pod.Labels["app"] != tc.labels["app"] {
 				t.Errorf("labels are %v, want the mark: %v", pod.Labels, tc.want)
 			}

@@ -20,7 +20,7 @@ const (
 	EndpointSliceManager = "endpointslice.reflection.liqo.io"
 	// LocalPodLabel ("true") marks this cluster's pods that run on a virtual node.
 	LocalPodLabel = "liqo.io/shadowPod"
-	// SchedulingLabel ("true") on a namespace selects it for the pod webhook.
+	// SchedulingLabel ("true") on a namespace selects it for the webhook and the policies of pods.
 	SchedulingLabel = "liqo.io/scheduling-enabled"
 	// VirtualNodeLabel names the VirtualNode that a virtual kubelet's objects belong to.
 	VirtualNodeLabel = "liqo.io/virtual-node"
