@@ -7,11 +7,13 @@ import (
 
 // metadata are addresses at which clouds tell machines who they are and hand them credentials, and that lie outside of the ranges of
 // links, so that a pod range may well be around them. The sources are the clouds' own manuals: Amazon EC2, "Use IMDS", and Amazon VPC,
-// whose local services of IPv6 all lie in fd00:ec2::/32; Google Compute Engine, "View and query VM metadata"; Scaleway, "Instance
-// metadata"; Alibaba Cloud ECS, "Instance metadata"; Azure, "What is IP address 168.63.129.16?"; Oracle Cloud's classic instances,
-// "Retrieving instance metadata". The others, and those of most other clouds, are link-local.
+// whose local services of IPv6 all lie in fd00:ec2::/32; Google Compute Engine, "View and query VM metadata"; Scaleway, "User data" of
+// its Instance API; Akamai, "Metadata Service API"; Alibaba Cloud ECS, "Instance metadata"; Azure, "What is IP address 168.63.129.16?";
+// Oracle Cloud, the SDKs' signer of instance principals, and "Retrieving instance metadata" of its classic instances. cloud-init's
+// datasources agree. The others, and those of most other clouds, are link-local.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"), netip.MustParsePrefix("fd00:42::42/128"),
+	netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), netip.MustParsePrefix("fd00:100::100:200/128"), netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"),
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("192.0.0.192/32"),
 }
 
