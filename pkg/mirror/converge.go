@@ -165,7 +165,7 @@ func (t *task) confirm(ctx context.Context) error {
 // sides.
 func (t *task) gone() {
 	t.runner.engine.reporter.done(t.kind().Name, t.namespace, resultDeleted)
-	if t.local != nil && t.skip != nil {
+	if t.local != nil && t.skip != nil && !t.skip.Routine {
 		t.runner.engine.reporter.event(t.local, corev1.EventTypeNormal, t.skip.Reason,
 			fmt.Sprintf("Removed from cluster %q: %s", t.options().Remote, t.skip.Message))
 	}

@@ -99,6 +99,7 @@ func TestChildrenFollowTheirParent(t *testing.T) {
 			s.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
 		})
 		w.wrote("the parent stays at home", "delete "+shadowID+"a")
+		w.equal("Events of what the user did", []string{"a Normal ServiceNotReflected"}, w.events.took())
 		edit(w.local, service("shop"), func(s *corev1.Service) { s.Annotations = nil })
 		w.wrote("the parent crosses again", "create "+shadowID+"a")
 		if err := w.engine.SetConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList}); err != nil {
@@ -109,8 +110,10 @@ func TestChildrenFollowTheirParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wrote("the parent's policy turns back", "create "+shadowID+"a")
+		w.events.took()
 		w.local.drop(service("shop"))
 		w.wrote("the parent goes", "delete "+shadowID+"a")
+		w.equal("Events of what Kubernetes does by itself", []string(nil), w.events.took())
 	})
 }
 

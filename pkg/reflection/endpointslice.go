@@ -59,7 +59,7 @@ func translateEndpointSlice(in Input) Result {
 		if lost > 0 {
 			message = fmt.Sprintf("stays at home: no address of its endpoints can be reached from cluster %q (%d have no translation)", in.Remote, lost)
 		}
-		return Result{Skip: &Skip{Reason: offloadingv1beta1.ReasonNoRemoteEndpoints, Message: message}}
+		return Result{Skip: &Skip{Reason: offloadingv1beta1.ReasonNoRemoteEndpoints, Message: message, Routine: lost == 0}}
 	}
 	wanted := &offloadingv1beta1.ShadowEndpointSlice{
 		ObjectMeta: endpointSliceMeta(in, local),
@@ -172,7 +172,10 @@ func whyEndpointSliceStays(in Input, local *discoveryv1.EndpointSlice) *Skip {
 	case service == "":
 		return stays(offloadingv1beta1.ReasonServiceNotReflected, "it has no label %s", discoveryv1.LabelServiceName)
 	case in.Parent == nil:
-		return stays(offloadingv1beta1.ReasonServiceNotReflected, "Service %q does not exist or is not reflected", service)
+		// Kubernetes deletes the slices of a Service after the Service.
+		skip := stays(offloadingv1beta1.ReasonServiceNotReflected, "Service %q does not exist", service)
+		skip.Routine = true
+		return skip
 	}
 	if skip := whyNeverReflected(in); skip != nil {
 		return skip

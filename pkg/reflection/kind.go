@@ -216,6 +216,9 @@ type Skip struct {
 	Message string
 	// Keep leaves a remote object from better times as it is, where false removes it.
 	Keep bool
+	// Routine says that objects come to stay at home in this way as a matter of course, without anybody's decision: a remote
+	// object that goes because of it is not worth an Event.
+	Routine bool `json:",omitempty"`
 }
 
 // Change is one field of a remote object that has to be set or removed.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -150,6 +151,25 @@ func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(
 			return nil, "", errors.New("reading a list: the server sends an empty page and says that there are more")
 		}
 	}
+}
+
+// paged is a Source that is read with Pages.
+type paged struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells client-go to list page by page instead of having the server stream the first list: what it
+// shows beyond what was asked for would not be bounded.
+func (paged) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (r *Replica[T]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	items, version, err := r.Pages(ctx, o, r.options.Page)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for _, item := range items {
+		list.Items = append(list.Items, runtime.RawExtension{Object: item})
+	}
+	return list, nil
 }
 
 // room tells whether so many objects, that weigh so much, could be held in the place of those that are.

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -24,8 +26,10 @@ type Options[T Object] struct {
 	Name string
 	// Namespace is where the objects are. Whatever else the server sends is left out.
 	Namespace string
-	// Source lists and watches.
+	// Source lists and watches. In its place, Page and Watch follow a server that is not trusted: it is read as by Pages.
 	Source cache.ListerWatcher
+	Page   func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// Example makes an object of the type that is watched.
 	Example func() runtime.Object
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A
@@ -57,7 +61,13 @@ type Replica[T Object] struct {
 }
 
 // New makes a replica that is empty until it runs.
-func New[T Object](o Options[T]) *Replica[T] { return &Replica[T]{options: o} }
+func New[T Object](o Options[T]) *Replica[T] {
+	r := &Replica[T]{options: o}
+	if o.Source == nil {
+		r.options.Source = paged{&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: o.Watch}}
+	}
+	return r
+}
 
 // Run lists and watches until the context ends. It runs once.
 func (r *Replica[T]) Run(ctx context.Context) {

@@ -76,17 +76,12 @@ func (s *server) set(refusal error, list ...corev1.ConfigMap) {
 	s.refusal, s.list = refusal, list
 }
 
-// plain keeps client-go from streaming lists.
-type plain struct{ *cache.ListWatch }
-
-func (plain) IsWatchListSemanticsUnSupported() bool { return true }
-
+// source streams the first list; without one it is read page by page.
 func (s *server) source() cache.ListerWatcher {
-	lw := &cache.ListWatch{ListWithContextFunc: s.lists, WatchFuncWithContext: s.watches}
-	if s.streams {
-		return lw
+	if !s.streams {
+		return nil
 	}
-	return plain{lw}
+	return &cache.ListWatch{ListWithContextFunc: s.lists, WatchFuncWithContext: s.watches}
 }
 
 func object(name, value string) corev1.ConfigMap {
@@ -146,7 +141,7 @@ func listen(t *testing.T, s *server, f func(*listener)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{T: t}
 		l.Replica = New(Options[*corev1.ConfigMap]{
-			Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
+			Name: "test", Namespace: "here", Source: s.source(), Page: s.lists, Watch: s.watches, Example: func() runtime.Object { return &corev1.ConfigMap{} },
 			Synced: func() { l.note("synced") },
 			Slim:   func(c *corev1.ConfigMap) { c.ManagedFields = nil },
 			Event: func(before, c *corev1.ConfigMap, deleted bool) {
@@ -180,7 +175,7 @@ func listen(t *testing.T, s *server, f func(*listener)) {
 func TestReplica(t *testing.T) {
 	elsewhere := object("c", "1")
 	elsewhere.Namespace = "elsewhere"
-	for name, streams := range map[string]bool{"with lists": false, "with streamed lists": true} {
+	for name, streams := range map[string]bool{"page by page": false, "with streamed lists": true} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{streams: streams}
 			s.set(nil, object("a", "1"), object("b", "1"), elsewhere)
@@ -223,13 +218,13 @@ func (n *note) GetNamespace() string { return n.namespace }
 func TestReplicaHoldsWhatIsMadeOfObjects(t *testing.T) {
 	elsewhere := object("c", "1")
 	elsewhere.Namespace = "elsewhere"
-	for name, streams := range map[string]bool{"with lists": false, "with streamed lists": true} {
+	for name, streams := range map[string]bool{"page by page": false, "with streamed lists": true} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{streams: streams}
 			s.set(nil, object("a", "1"), object("odd", "1"), elsewhere)
 			synctest.Test(t, func(t *testing.T) {
 				r := New(Options[*note]{
-					Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
+					Name: "test", Namespace: "here", Source: s.source(), Page: s.lists, Watch: s.watches, Example: func() runtime.Object { return &corev1.ConfigMap{} },
 					Synced: func() {}, Event: func(_, _ *note, _ bool) {},
 					Hold: func(watched any) (*note, bool) {
 						c, ok := watched.(*corev1.ConfigMap)
@@ -297,7 +292,7 @@ func TestARefusalRemovesNothing(t *testing.T) {
 // A replica costs the goroutine that runs it and the one that client-go's Reflector has beside it: there are hundreds of replicas.
 func TestGoroutines(t *testing.T) {
 	const replicas = 10
-	for name, streams := range map[string]bool{"with lists": false, "with streamed lists": true} {
+	for name, streams := range map[string]bool{"page by page": false, "with streamed lists": true} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{streams: streams}
 			synctest.Test(t, func(t *testing.T) {
@@ -306,7 +301,7 @@ func TestGoroutines(t *testing.T) {
 				var running sync.WaitGroup
 				for range replicas {
 					r := New(Options[*corev1.ConfigMap]{
-						Name: "test", Namespace: "here", Source: s.source(), Example: func() runtime.Object { return &corev1.ConfigMap{} },
+						Name: "test", Namespace: "here", Source: s.source(), Page: s.lists, Watch: s.watches, Example: func() runtime.Object { return &corev1.ConfigMap{} },
 						Synced: func() {}, Event: func(_, _ *corev1.ConfigMap, _ bool) {},
 					})
 					running.Go(func() { r.Run(ctx) })

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -93,14 +92,6 @@ func (v *view) leave(k key, name string) {
 	}
 }
 
-// twinSource reads the claims of a twin.
-type twinSource struct {
-	*cache.ListWatch
-}
-
-// IsWatchListSemanticsUnSupported tells client-go to list page by page instead of having the provider stream the first list.
-func (twinSource) IsWatchListSemanticsUnSupported() bool { return true }
-
 // open watches the twin of a namespace, if the provider answers and did not show too much lately.
 func (r *Reconciler) open(a *area) {
 	state := r.options.Peer.State()
@@ -130,26 +121,18 @@ func (r *Reconciler) newView(a *area, kube kubernetes.Interface, epoch int64) *v
 		Name: "storage", Namespace: a.twin, Slim: essence,
 		Limit: r.options.MaxRemoteClaims, Budget: r.budget, Over: func() { r.overLimit(a, v) },
 		Example: func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
-		Source: twinSource{&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				items, version, err := v.claims.Pages(ctx, o, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-					o.LabelSelector = selector
-					return there.List(ctx, o)
-				})
-				if err != nil {
-					return nil, fmt.Errorf("listing the claims in namespace %q of cluster %q: %w", a.twin, r.options.Remote, err)
-				}
-				list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: version}}
-				for _, item := range items {
-					list.Items = append(list.Items, runtime.RawExtension{Object: item})
-				}
-				return list, nil
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector
-				return there.Watch(ctx, o)
-			},
-		}},
+		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			list, err := there.List(ctx, o)
+			if err != nil {
+				return nil, fmt.Errorf("listing the claims in namespace %q of cluster %q: %w", a.twin, r.options.Remote, err)
+			}
+			return list, nil
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return there.Watch(ctx, o)
+		},
 		Event: func(before, claim *corev1.PersistentVolumeClaim, deleted bool) {
 			now := localKey(a, claim)
 			if before != nil {

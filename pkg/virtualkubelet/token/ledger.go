@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -108,26 +107,18 @@ func (l *ledgers) start(twin string, provider kubernetes.Interface, epoch int64)
 			klog.FromContext(ctx).Info("A provider shows more than the one ledger that it was asked for", "namespace", twin)
 		},
 		Example: func() runtime.Object { return &corev1.ConfigMap{} },
-		Source: source{&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				items, version, err := opened.copy.Pages(ctx, o, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-					o.FieldSelector = selector
-					return configMaps.List(ctx, o)
-				})
-				if err != nil {
-					return nil, fmt.Errorf("reading ConfigMap %s/%s of the provider: %w", twin, offloadingv1beta1.SecretLedger, err)
-				}
-				all := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: version}}
-				for _, item := range items {
-					all.Items = append(all.Items, runtime.RawExtension{Object: item})
-				}
-				return all, nil
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = selector
-				return configMaps.Watch(ctx, o)
-			},
-		}},
+		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			list, err := configMaps.List(ctx, o)
+			if err != nil {
+				return nil, fmt.Errorf("reading ConfigMap %s/%s of the provider: %w", twin, offloadingv1beta1.SecretLedger, err)
+			}
+			return list, nil
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return configMaps.Watch(ctx, o)
+		},
 		Event: func(before, after *published, deleted bool) {
 			if !deleted { // A ledger that vanishes says nothing about any Secret.
 				l.changed(twin, before, after)
@@ -138,14 +129,6 @@ func (l *ledgers) start(twin string, provider kubernetes.Interface, epoch int64)
 	l.group.Go(func() { opened.copy.Run(ctx) })
 	return opened
 }
-
-// source reads a ledger.
-type source struct {
-	*cache.ListWatch
-}
-
-// IsWatchListSemanticsUnSupported tells client-go to list page by page: a provider may answer with more than it was asked for.
-func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // tokensOnly keeps of a ledger what concerns tokens.
 func tokensOnly(object any) (*published, bool) {
