@@ -58,7 +58,7 @@ func start(t *testing.T, source Source) (*Peer, <-chan State) {
 // await returns the first state that fits.
 func await(t *testing.T, states <-chan State, what string, fits func(State) bool) State {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		select {
 		case s := <-states:
@@ -170,7 +170,7 @@ func TestSecretSourceFollowsOneSecret(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	want := func(value string) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(2 * time.Minute)
 		for {
 			select {
 			case raw := <-got:

@@ -208,3 +208,20 @@ func returns(statement ast.Stmt, name string) bool {
 	})
 	return found
 }
+
+// A race that shows only now and then: the test is refused on somebody else's machine.
+func TestFakesTakeReactionsUnderTheirLock(t *testing.T) {
+	var offenders []string
+	for _, file := range sources(t) {
+		if file.folder() == "test/fakeapi" {
+			continue
+		}
+		ast.Inspect(file.ast, func(node ast.Node) bool {
+			if selector, is := node.(*ast.SelectorExpr); is && selector.Sel.Name == "PrependReactor" {
+				offenders = append(offenders, file.path)
+			}
+			return true
+		})
+	}
+	report(t, "reactions are given to client-go's fakes by fakeapi.React, which holds the fake's lock", offenders)
+}

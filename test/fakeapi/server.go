@@ -24,6 +24,8 @@ type Options struct {
 	Build func(*fake.ClientBuilder)
 	// Creating is asked before an object is created: it may fill in what an API server would, or refuse.
 	Creating func(client.Object) error
+	// Deleting is asked before an object is deleted: it may refuse.
+	Deleting func(client.Object) error
 	// Resizing is asked before a Pod is resized: it may refuse.
 	Resizing func() error
 	// Evict is what happens to a Pod that is evicted.
@@ -33,7 +35,7 @@ type Options struct {
 // Server is a client of a fake API server.
 type Server struct {
 	client.Client
-	// Writes is how many writes there were, evictions aside. What Creating and Resizing refuse is none.
+	// Writes is how many writes there were, evictions aside. What Creating, Deleting and Resizing refuse is none.
 	Writes  int
 	options Options
 }
@@ -92,6 +94,11 @@ func (s *Server) patch(ctx context.Context, c client.WithWatch, o client.Object,
 }
 
 func (s *Server) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	if s.options.Deleting != nil {
+		if err := s.options.Deleting(o); err != nil {
+			return err
+		}
+	}
 	s.Writes++
 	return c.Delete(ctx, o, opts...)
 }

@@ -14,8 +14,16 @@ import (
 // tracker is the fake's.
 func NoGaps(f *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
 	g := &gaps{tracker: tracker, begun: map[string][]watch.Interface{}}
-	f.PrependReactor("list", "*", g.list)
+	React(f, "list", "*", g.list)
 	f.PrependWatchReactor("*", g.watch)
+}
+
+// React has one of client-go's fakes answer a verb ("*": any) of a resource with a function of the test first, also while others are
+// talking to it: the fake goes through its reactions under its lock, and by itself takes new ones without.
+func React(f *clienttesting.Fake, verb, resource string, does clienttesting.ReactionFunc) {
+	f.Lock()
+	defer f.Unlock()
+	f.PrependReactor(verb, resource, does)
 }
 
 // gaps keeps the watches that began before a list and were not asked for yet.

@@ -18,6 +18,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"liqo.io/liqo/pkg/kube/caller"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // apiServer knows the token "good" of user ann, and answers questions about rights as told.
@@ -32,7 +33,7 @@ type apiServer struct {
 
 func newAPIServer() *apiServer {
 	s := &apiServer{Clientset: fake.NewClientset()}
-	s.PrependReactor("create", "tokenreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&s.Fake, "create", "tokenreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		s.tokens++
 		if s.failures > 0 {
 			s.failures--
@@ -46,7 +47,7 @@ func newAPIServer() *apiServer {
 		}
 		return true, review, nil
 	})
-	s.PrependReactor("create", "subjectaccessreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&s.Fake, "create", "subjectaccessreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		review := action.(k8stesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		s.questions = append(s.questions, review.Spec)
 		if s.failures > 0 {

@@ -324,7 +324,7 @@ func TestStart(t *testing.T) {
 	go func() { done <- m.Start(ctx) }()
 	wait := func(what string, reached func() bool) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(2 * time.Minute)
 		for !reached() {
 			select {
 			case <-deadline:

@@ -248,8 +248,8 @@ func within[T any](t *testing.T, from <-chan T, what string) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(20 * time.Second):
-		t.Fatalf("waited 20 s for %s", what)
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("waited two minutes for %s", what)
 		panic("unreachable")
 	}
 }

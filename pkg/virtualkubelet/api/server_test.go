@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clientremote "k8s.io/client-go/tools/remotecommand"
+
+	"liqo.io/liqo/test/fakeapi"
 )
 
 func TestPodsAndHealth(t *testing.T) {
@@ -213,7 +215,7 @@ func TestClientCA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(c.objects...)
 			if c.err != nil {
-				client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
+				fakeapi.React(&client.Fake, "get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
 			}
 			provider, err := ClientCA(t.Context(), client, c.file)
 			got := ""

@@ -125,7 +125,7 @@ func start(t *testing.T, o Options) (*Store, func()) {
 			t.Error(err)
 		}
 	}
-	wait, release := context.WithTimeout(ctx, 30*time.Second)
+	wait, release := context.WithTimeout(ctx, 2*time.Minute)
 	defer release()
 	if _, err := s.Client(wait); err != nil {
 		stop()
@@ -139,7 +139,7 @@ func TestTheNodeGetsItsCertificates(t *testing.T) {
 	directory := t.TempDir() + "/pki"
 	options := Options{Node: "milan", Directory: directory, Address: netip.MustParseAddr("10.0.0.9"), Bootstrap: &rest.Config{Host: http.URL}}
 	s, stop := start(t, options)
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		if _, err := s.ServingCertificate(nil); err == nil {
 			break

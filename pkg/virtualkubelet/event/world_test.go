@@ -24,6 +24,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 const (
@@ -132,7 +133,7 @@ func inBubble(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, events: map[string]*corev1.Event{}, version: "100", locals: &fakeLocals{objects: map[string]reflection.Object{}}}
 		w.remote = fake.NewClientset()
-		w.remote.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		fakeapi.React(&w.remote.Fake, "list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.lists++
@@ -188,7 +189,7 @@ func (w *world) start(adjust ...func(*Options)) {
 // local is a client of the home, which keeps Events as an API server does.
 func (w *world) local() *fake.Clientset {
 	c := fake.NewClientset()
-	c.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		event := action.(clienttesting.CreateAction).GetObject().(*corev1.Event).DeepCopy()
 		return true, event, w.write("create", event.Name, func(old *corev1.Event) (*corev1.Event, error) {
 			if old != nil {
@@ -197,7 +198,7 @@ func (w *world) local() *fake.Clientset {
 			return event, nil
 		})
 	})
-	c.PrependReactor("patch", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "patch", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchAction)
 		return true, &corev1.Event{}, w.write("patch", patch.GetName(), func(old *corev1.Event) (*corev1.Event, error) {
 			if old == nil {

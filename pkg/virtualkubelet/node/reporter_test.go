@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"liqo.io/liqo/test/fakeapi"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +62,7 @@ func (b *bench) start() *bench {
 
 func (b *bench) eventually(what string, ok func() bool) {
 	b.t.Helper()
-	if err := wait.PollUntilContextTimeout(context.Background(), 2*time.Millisecond, 8*time.Second, true,
+	if err := wait.PollUntilContextTimeout(context.Background(), 2*time.Millisecond, 2*time.Minute, true,
 		func(context.Context) (bool, error) { return ok(), nil }); err != nil {
 		b.t.Fatalf("waited in vain: %s; actions: %v", what, b.client.Actions())
 	}
@@ -132,7 +134,7 @@ func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
 // answersPatches has the API server answer patches of the node: it does not keep what a dry run says, and before Kubernetes 1.36 it
 // drops what nodes declare.
 func (b *bench) answersPatches(old bool) {
-	b.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&b.client.Fake, "patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		a := action.(clienttesting.PatchActionImpl)
 		patch := map[string]map[string]any{}
 		if err := json.Unmarshal(a.Patch, &patch); err != nil {
@@ -239,7 +241,7 @@ func TestAFailedRenewalIsTriedAgain(t *testing.T) {
 	b := &bench{t: t, client: fake.NewClientset(node()), clock: clocktesting.NewFakeClock(noon)}
 	failed := make(chan struct{})
 	first := true
-	b.client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&b.client.Fake, "create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if first {
 			first = false
 			close(failed)

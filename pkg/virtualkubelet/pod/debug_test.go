@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 func TestEphemeralContainersReachTheProvider(t *testing.T) {
@@ -41,7 +42,7 @@ func TestEphemeralContainersReachTheProvider(t *testing.T) {
 func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 	w := newWorld(t)
 	w.provider()
-	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"privileged":true`) {
 			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
 		}
@@ -78,7 +79,7 @@ func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 func TestARefusedDebuggerHidesNoRefusedSize(t *testing.T) {
 	w := newWorld(t)
 	w.provider()
-	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := string(action.(clienttesting.PatchAction).GetPatch())
 		if strings.Contains(patch, `"privileged":true`) {
 			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
@@ -119,7 +120,7 @@ func TestARefusedDebuggerIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	w.provider()
 	var allowed atomic.Bool
-	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if !allowed.Load() && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"mighty"`) {
 			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
 		}

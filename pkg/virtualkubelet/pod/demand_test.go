@@ -10,6 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // asked are the reads at the provider, by verb and resource.
@@ -50,7 +51,7 @@ func TestTwinsAreWatchedOnceThereIsAPod(t *testing.T) {
 func TestWhatWasLeftInATwinGoes(t *testing.T) {
 	w := newWorld(t)
 	var refusals atomic.Int32
-	w.dyn.PrependReactor("list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if refusals.Add(1) <= 3 {
 			return true, nil, errors.New("connection refused")
 		}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // evictions are those that the provider was asked for; the first fail ones are lost.
@@ -22,7 +24,7 @@ type evictions struct {
 
 func (w *world) evictions(fail int) *evictions {
 	e := &evictions{fail: fail}
-	w.kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.kube.Fake, "create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetSubresource() != "eviction" {
 			return false, nil, nil
 		}

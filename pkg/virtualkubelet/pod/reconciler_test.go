@@ -21,6 +21,7 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // up is a world in which pod p runs.
@@ -176,7 +177,7 @@ func TestAPodOfAProviderThatDoesNotAnswerIsNotReady(t *testing.T) {
 func TestAnOrphanIsKeptUntilTheLocalClusterConfirms(t *testing.T) {
 	w := up(t)
 	w.calm()
-	w.local.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.local.Fake, "list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &corev1.PodList{Items: []corev1.Pod{*newPod("p", "uid-1")}}, nil
 	})
 	before := w.count()
@@ -254,7 +255,7 @@ func TestARefusedPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			if tc.err != nil {
-				w.dyn.PrependReactor("create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
+				fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
 			}
 			pod := newPod("p", "uid-1")
 			if tc.pod != nil {
@@ -304,7 +305,7 @@ func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 		s.Labels = map[string]string{offloadingv1beta1.OriginLabel: "naples"}
 	})
 	// The label selector, which the fake does not know, hides it from the cache.
-	w.dyn.PrependReactor("list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newShadowList(), nil
 	})
 	w.add(newPod("p", "uid-1"))
@@ -425,7 +426,7 @@ func TestARefusedSizeIsPending(t *testing.T) {
 		p.Generation++
 	}
 	w.provider()
-	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"9"`) {
 			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
 		}
@@ -469,7 +470,7 @@ func TestASizeThatACordonForbidsIsDeferred(t *testing.T) {
 	var asked atomic.Int32
 	cordoned.Store(true)
 	w.provider()
-	w.dyn.PrependReactor("patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if !cordoned.Load() || !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"2"`) {
 			return false, nil, nil
 		}

@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // A pod of a StatefulSet that was removed by force may come to another virtual node before its predecessor has gone from the first.
@@ -21,7 +22,7 @@ func TestAPodWaitsForItsPredecessorOnAnotherVirtualNode(t *testing.T) {
 	w.provider()
 	w.addShadow("uid-0", func(s *offloadingv1beta1.ShadowPod) { s.Labels[offloadingv1beta1.NodeNameLabel] = "milan-gpu" })
 	// The label selector, which the fake does not know, hides it from the cache.
-	w.dyn.PrependReactor("list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newShadowList(), nil
 	})
 	w.add(newPod("p", "uid-1"))
@@ -43,7 +44,7 @@ func TestAPodWaitsForItsPredecessorOnAnotherVirtualNode(t *testing.T) {
 // What the provider refuses is counted; of a pod that should not be here at all the way out is told.
 func TestARefusedPodOfADaemonSet(t *testing.T) {
 	w := newWorld(t)
-	w.dyn.PrependReactor("create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("tolerates the taints of its control plane"))
 	})
 	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {

@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // The API server removes a pod in two steps, each an event: the removal is asked for once.
@@ -28,7 +29,7 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1",
 		DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To[int64](30)}}
 	client, clock := fake.NewClientset(), clocktesting.NewFakeClock(now.Time)
-	client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	fakeapi.React(&client.Fake, "delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	r := &Reconciler{options: Options{Local: client, Clock: clock}, memory: newMemory()}
 	deletions := func(want int, when string) {
 		t.Helper()
@@ -79,7 +80,7 @@ func TestNotesOfAWriteGoWithThePod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			r := &Reconciler{options: Options{Local: client, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, memory: newMemory()}
-			client.PrependReactor("*", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			fakeapi.React(&client.Fake, "*", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				if tc.endsDuring {
 					r.forget(pod)
 				}

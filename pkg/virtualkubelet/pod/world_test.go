@@ -144,7 +144,7 @@ func newWorld(t *testing.T) *world {
 
 // intercept makes a fake behave more like an API server (UIDs, preconditions), counts its writes and makes them fail.
 func (w *world) intercept(name string, f *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
-	f.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(f, "*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		verb := action.GetVerb()
 		if verb != "create" && verb != "delete" && verb != "patch" && verb != "update" {
 			return false, nil, nil
@@ -435,7 +435,7 @@ func (w *world) addShadow(uid string, change ...func(*offloadingv1beta1.ShadowPo
 // eventually waits for a condition and says what it waited for.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 5*time.Millisecond, 8*time.Second, true, func(context.Context) (bool, error) { return ok(), nil })
+	err := wait.PollUntilContextTimeout(context.Background(), 5*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) { return ok(), nil })
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

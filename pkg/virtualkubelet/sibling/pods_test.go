@@ -53,7 +53,7 @@ func inBubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: fake.NewClientset(), changed: map[string]bool{}}
 		fakeapi.NoGaps(&w.api.Fake, w.api.Tracker())
-		w.api.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		fakeapi.React(&w.api.Fake, "list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			options := action.(clienttesting.ListActionImpl).ListOptions

@@ -23,6 +23,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // client-go pauses after errors by a clock of its own, which differs from that of the tests by decades.
@@ -39,7 +40,7 @@ var errLost = errors.New("connection reset by peer")
 func lose(c *fake.Clientset, verb, kind string) {
 	var mu sync.Mutex
 	times := 0
-	c.PrependReactor(verb, kind, func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, verb, kind, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if times++; times > 3 {
@@ -212,7 +213,7 @@ func TestA9ClaimWatchesThatEnd(t *testing.T) {
 
 // versioned deletes as an API server does: only what the preconditions say.
 func versioned(c *fake.Clientset, resource, namespace string) {
-	c.PrependReactor("delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		deletion := action.(clienttesting.DeleteActionImpl)
 		object, err := c.Tracker().Get(action.GetResource(), namespace, deletion.Name)
 		if err != nil {
@@ -287,7 +288,7 @@ func TestA11AnOldViewOfTheHomeDeletesNoClaim(t *testing.T) {
 		remote, volume := provided(claim, "r1")
 		volume.Status.Phase = corev1.VolumeReleased
 		w := startWith(t, []runtime.Object{claim, volume}, []runtime.Object{remote}, func(w *world, _ *Options) {
-			w.home.PrependReactor("list", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			fakeapi.React(&w.home.Fake, "list", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, &corev1.PersistentVolumeClaimList{}, nil
 			})
 		})
@@ -354,7 +355,7 @@ func TestVolumesThatWait(t *testing.T) {
 				}
 				w := startWith(t, home, there, func(w *world, _ *Options) {
 					if tc.refuses {
-						w.remote.PrependReactor("get", "persistentvolumeclaims", forbidden)
+						fakeapi.React(&w.remote.Fake, "get", "persistentvolumeclaims", forbidden)
 					}
 				})
 				w.reconciler.SetLeads(false)

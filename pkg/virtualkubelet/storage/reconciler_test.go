@@ -38,7 +38,7 @@ type world struct {
 // stamp gives created claims at the provider a UID, as an API server does.
 func stamp(c *fake.Clientset) {
 	n := 0
-	c.PrependReactor("create", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "create", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		claim := action.(clienttesting.CreateAction).GetObject().(*corev1.PersistentVolumeClaim)
 		n++
 		claim.UID, claim.Status.Phase = types.UID(fmt.Sprintf("r%d", n)), corev1.ClaimPending
@@ -135,7 +135,7 @@ func (w *world) run(t *testing.T, r *Reconciler) {
 
 func await(t *testing.T, what string, ask func(ctx context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) { return ask(ctx), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) { return ask(ctx), nil })
 	if err != nil {
 		t.Fatalf("waited for %s", what)
 	}
@@ -276,7 +276,7 @@ func TestClaimThatIsGone(t *testing.T) {
 // H1: what the provider refuses is told in its own words, once.
 func TestRefusedByTheProvider(t *testing.T) {
 	w := start(t, nil, nil)
-	w.remote.PrependReactor("create", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&w.remote.Fake, "create", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data", fmt.Errorf("exceeded quota: storage"))
 	})
 	if _, err := w.home.CoreV1().PersistentVolumeClaims("shop").Create(t.Context(), local("data", "u1", ""), metav1.CreateOptions{}); err != nil {

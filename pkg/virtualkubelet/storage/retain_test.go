@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // A volume with policy Retain that the user deletes stays, and with it what names its data and keeps the twin from going. It goes
@@ -68,7 +69,7 @@ func TestDeletedVolumeStaysWhileTheProviderRefusesToTell(t *testing.T) {
 		volume.DeletionTimestamp = new(metav1.Now())
 		var asked atomic.Int32
 		w := startWith(t, []runtime.Object{volume}, []runtime.Object{remote}, func(w *world, _ *Options) {
-			w.remote.PrependReactor("get", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			fakeapi.React(&w.remote.Fake, "get", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				asked.Add(1)
 				return forbidden(action)
 			})

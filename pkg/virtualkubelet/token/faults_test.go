@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 var errLost = errors.New("connection reset by peer")
@@ -41,13 +42,6 @@ func (w *world) faulty(does clienttesting.ReactionFunc) clienttesting.ReactionFu
 	}
 }
 
-// react has a fake that is at work answer otherwise. It goes through its reactors under this lock, and takes new ones without.
-func react(fake *clienttesting.Fake, verb, resource string, does clienttesting.ReactionFunc) {
-	fake.Lock()
-	defer fake.Unlock()
-	fake.PrependReactor(verb, resource, does)
-}
-
 // A8: whether a token was asked for, or a Secret written, although the answer was lost, or the server failed: the pod has its tokens a
 // little later, the same ones, and nobody hears of it.
 func TestA8LostAnswersAboutTokens(t *testing.T) {
@@ -56,11 +50,11 @@ func TestA8LostAnswersAboutTokens(t *testing.T) {
 		later bool
 		asked int
 	}{
-		"creating the Secret":   {func(w *world) { react(&w.provider.Fake, "create", "secrets", w.faulty(w.write)) }, false, 2},
-		"changing the Secret":   {func(w *world) { react(&w.provider.Fake, "patch", "secrets", w.faulty(w.write)) }, true, 4},
-		"asking for a token":    {func(w *world) { react(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, false, 3},
-		"asking for a new one":  {func(w *world) { react(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, true, 5},
-		"reading the ledger":    {func(w *world) { react(&w.provider.Fake, "list", "configmaps", w.faulty(listing(w))) }, false, 2},
+		"creating the Secret":   {func(w *world) { fakeapi.React(&w.provider.Fake, "create", "secrets", w.faulty(w.write)) }, false, 2},
+		"changing the Secret":   {func(w *world) { fakeapi.React(&w.provider.Fake, "patch", "secrets", w.faulty(w.write)) }, true, 4},
+		"asking for a token":    {func(w *world) { fakeapi.React(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, false, 3},
+		"asking for a new one":  {func(w *world) { fakeapi.React(&w.home.Fake, "create", "serviceaccounts", w.faulty(w.issue)) }, true, 5},
+		"reading the ledger":    {func(w *world) { fakeapi.React(&w.provider.Fake, "list", "configmaps", w.faulty(listing(w))) }, false, 2},
 		"following the ledger":  {func(w *world) { w.provider.PrependWatchReactor("configmaps", w.broke()) }, false, 2},
 		"nothing at all (each)": {func(*world) {}, true, 4},
 	} {
@@ -192,7 +186,7 @@ func TestW9FloodedLedger(t *testing.T) {
 			flood.Items = append(flood.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: twin, Name: fmt.Sprintf("flood-%d", i)}})
 		}
 		flooding, lists := true, 0
-		w.provider.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		fakeapi.React(&w.provider.Fake, "list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			lists++

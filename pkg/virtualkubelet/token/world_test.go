@@ -29,6 +29,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // client-go pauses after errors by a clock of its own, which differs from that of the tests by decades.
@@ -68,8 +69,8 @@ func inBubble(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, home: fake.NewClientset(), provider: fake.NewClientset(), places: map[types.NamespacedName]Place{}, epoch: 1}
-		w.home.PrependReactor("create", "serviceaccounts", w.issue)
-		w.provider.PrependReactor("*", "secrets", w.write)
+		fakeapi.React(&w.home.Fake, "create", "serviceaccounts", w.issue)
+		fakeapi.React(&w.provider.Fake, "*", "secrets", w.write)
 		w.start()
 		f(w)
 		w.stop()

@@ -115,7 +115,7 @@ func mustRead(t *testing.T, table *Table) record {
 
 func TestAStubbornProgramIsKilled(t *testing.T) {
 	table := sleeper(t, "/bin/sh", "-c", `trap "" TERM; echo ready; while :; do sleep 1; done`)
-	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
 		return Tail(table.Log("rome/x"), 100) == "ready", nil
 	})
 	if err != nil {

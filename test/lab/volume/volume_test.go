@@ -56,7 +56,7 @@ func run(t *testing.T, client kubernetes.Interface) string {
 
 func eventually(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Minute, true, condition); err != nil {
 		t.Fatalf("waiting for %s: %v", what, err)
 	}
 }

@@ -114,7 +114,7 @@ func TestWatchFollowsOnlyWhatItWasTold(t *testing.T) {
 		select {
 		case request := <-got:
 			return request
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("nothing came")
 			return ctrlreconcile.Request{}
 		}
