@@ -318,7 +318,7 @@ const (
 
 // remotePodMessage says which remote pod the local one runs as, and how often its containers were restarted before it.
 func remotePodMessage(remote *corev1.Pod, restarts map[string]int32) string {
-	message := fmt.Sprintf("runs as pod %s/%s, %s%s", remote.Namespace, remote.Name, markUID, bounded(string(remote.UID)))
+	message := fmt.Sprintf("runs as pod %s/%s, %s%s", bounded(remote.Namespace), bounded(remote.Name), markUID, bounded(string(remote.UID)))
 	if len(restarts) == 0 {
 		return message
 	}
