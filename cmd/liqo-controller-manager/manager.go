@@ -32,6 +32,7 @@ import (
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/kube/caller"
+	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/servingcert"
 )
 
@@ -175,13 +176,14 @@ func serveWith(certificates *servingcert.Manager) func(*tls.Config) {
 	}
 }
 
-// cacheOptions keep out of memory what no controller looks at: foreign Pods and Deployments, managed fields.
+// cacheOptions keep out of memory what no controller looks at: foreign Pods and Deployments, managed fields. No cache begins in the past.
 func cacheOptions() cache.Options {
 	virtualKubelets := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ComponentLabel: offloadingv1beta1.VirtualKubeletComponent})
 	shadowPods := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod})
 	shadowEndpointSlices := labels.SelectorFromSet(labels.Set{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowEndpointSlice})
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      freshness.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                {Label: shadowPods},
 			&discoveryv1.EndpointSlice{}: {Label: shadowEndpointSlices},

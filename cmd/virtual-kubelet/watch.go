@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/kube/freshness"
 )
 
 // watchOne calls changed with the one object of that name, at first and on each change, until the context ends. While there
@@ -65,7 +67,8 @@ func newInformer(c client.WithWatch, object client.Object, list client.ObjectLis
 		return &client.ListOptions{Namespace: namespace, FieldSelector: selector, Raw: o}
 	}
 	return cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		// Settings of the past would take copies away that are wanted by now.
+		ListerWatcher: freshness.ListerWatcher(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				into := list.DeepCopyObject().(client.ObjectList)
 				return into, c.List(ctx, into, options(&o))
@@ -73,7 +76,7 @@ func newInformer(c client.WithWatch, object client.Object, list client.ObjectLis
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), options(&o))
 			},
-		}, c),
+		}, c)),
 		ObjectType: object,
 		Handler:    handler,
 	})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -18,8 +19,9 @@ const nodeNameField = "spec.nodeName"
 // newLocalInformer watches the pods that are bound to the node: all that a node may see.
 func newLocalInformer(client kubernetes.Interface, node string) cache.SharedIndexInformer {
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	informer := cache.NewSharedIndexInformer(selection.ListerWatcher(selection.Where(nodeNameField, node), pods.List, pods.Watch, client), &corev1.Pod{}, 0,
-		cache.Indexers{usesIndex: indexUses})
+	source := selection.ListerWatcher(selection.Where(nodeNameField, node), pods.List, pods.Watch, client)
+	// A pod of the past, which may run elsewhere by now, would be started once more.
+	informer := freshness.NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{usesIndex: indexUses})
 	// The transform cannot fail to be set before the informer runs.
 	_ = informer.SetTransform(holdLocal)
 	return informer

@@ -23,8 +23,8 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
 		return nil
-	case v.shadow != nil && v.shadow.DeletionTimestamp != nil:
-		return nil
+	case v.shadow != nil && !standsFor(v.shadow, local):
+		return r.abandon(ctx, keyOf(local), v)
 	case v.shadow != nil:
 		return r.deleteShadow(ctx, v)
 	case v.waiting:

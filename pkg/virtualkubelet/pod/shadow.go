@@ -61,6 +61,9 @@ func getShadow(ctx context.Context, c peer.Clients, namespace, name string) (*of
 
 // deleteShadow removes exactly this ShadowPod, and asks once only. One that is gone or was replaced is no error.
 func (r *Reconciler) deleteShadow(ctx context.Context, v view) error {
+	if v.shadow.DeletionTimestamp != nil {
+		return nil // its end is an event
+	}
 	now := r.options.Clock.Now()
 	r.mu.Lock()
 	asked, ok := r.memory.removed[v.shadow.UID]

@@ -35,7 +35,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	case !v.ready:
 		return nil // an event tells when that changes
 	case v.shadow != nil && !standsFor(v.shadow, local):
-		return r.replace(ctx, v)
+		return r.abandon(ctx, k, v)
 	case reflection.Terminal(local.Status.Phase):
 		return r.stopAborted(ctx, local, v)
 	case v.shadow != nil:
@@ -45,11 +45,17 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	}
 }
 
-// orphan removes a ShadowPod whose local pod is gone, after the local API server confirmed that.
+// orphan removes a ShadowPod whose local pod is gone.
 func (r *Reconciler) orphan(ctx context.Context, k key, v view) error {
 	if !v.ready || v.shadow == nil {
 		return r.hastenForced(ctx, k, v)
 	}
+	return r.abandon(ctx, k, v)
+}
+
+// abandon removes a ShadowPod that stands for no local pod, or for another one than the cache shows, after the local API server
+// confirmed that the pod is gone: a cache that was filled from a replica that lags shows the past.
+func (r *Reconciler) abandon(ctx context.Context, k key, v view) error {
 	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
@@ -78,17 +84,9 @@ func (r *Reconciler) exists(ctx context.Context, k key, remote metav1.Object) (b
 	return false, nil
 }
 
-// replace removes what is left of an earlier pod of the same name.
-func (r *Reconciler) replace(ctx context.Context, v view) error {
-	if v.shadow.DeletionTimestamp != nil {
-		return nil
-	}
-	return r.deleteShadow(ctx, v)
-}
-
 // stopAborted removes the ShadowPod of a local pod that was ended here while the remote one did not end.
 func (r *Reconciler) stopAborted(ctx context.Context, local *corev1.Pod, v view) error {
-	if v.shadow == nil || v.shadow.DeletionTimestamp != nil || reflection.Terminal(v.shadow.Status.Phase) {
+	if v.shadow == nil || reflection.Terminal(v.shadow.Status.Phase) {
 		return nil
 	}
 	if v.remote != nil && standsFor(v.remote, local) && reflection.Finished(v.remote) {
@@ -273,7 +271,7 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 		return nil
 	default:
 		v.shadow = shadow
-		if err := r.replace(ctx, v); err != nil {
+		if err := r.abandon(ctx, keyOf(local), v); err != nil {
 			return err
 		}
 		return reconcile.Wait("EarlierPod", "waiting for the earlier pod of that name to go", time.Second)

@@ -30,6 +30,12 @@ const (
 // offloaded makes a namespace and offloads it; the twin has the same name.
 func offloaded(t *testing.T) string {
 	t.Helper()
+	return offloadedTo(t, corev1.NodeSelector{})
+}
+
+// offloadedTo offloads it to the virtual nodes that are selected.
+func offloadedTo(t *testing.T, selector corev1.NodeSelector) string {
+	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("shop")}}
 	fixture.Must(t, "creating a namespace", env.Rome.Client.Create(t.Context(), namespace))
 	rome, err := target.FromKubeconfig(env.Rome.Kubeconfig, "")
@@ -38,6 +44,7 @@ func offloaded(t *testing.T) string {
 		Spec: offloadingv1beta1.NamespaceOffloadingSpec{
 			NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType,
 			PodOffloadingStrategy:    offloadingv1beta1.RemotePodOffloadingStrategyType,
+			ClusterSelector:          selector,
 		}})
 	fixture.Must(t, "offloading namespace "+namespace.Name, err)
 	return namespace.Name

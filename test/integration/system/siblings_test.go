@@ -32,12 +32,17 @@ type siblings struct {
 	kubelets  map[string]*kubelet
 }
 
-// join makes the second virtual node and starts its virtual kubelet.
-func (s *siblings) join(t *testing.T) {
+// join makes the second virtual node, with labels of its own, and starts its virtual kubelet.
+func (s *siblings) join(t *testing.T, labels map[string]string) {
 	t.Helper()
 	first := &offloadingv1beta1.VirtualNode{}
 	fixture.Must(t, "reading the VirtualNode", env.Rome.Client.Get(t.Context(), client.ObjectKey{Namespace: consumerNamespace, Name: s.w.node}, first))
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: consumerNamespace, Name: second}, Spec: *first.Spec.DeepCopy()}
+	vn.Spec.Labels = maps.Clone(vn.Spec.Labels)
+	if vn.Spec.Labels == nil {
+		vn.Spec.Labels = map[string]string{}
+	}
+	maps.Copy(vn.Spec.Labels, labels)
 	fixture.Must(t, "creating a second VirtualNode", env.Rome.Client.Create(t.Context(), vn))
 	fixture.Await(t, fixture.Patience, "the simulated pod of the second virtual kubelet", func(ctx context.Context) (bool, string) {
 		pod, seen := kubeletPod(ctx, second)
@@ -198,7 +203,7 @@ func TestC16ReferencedBySeveralVirtualNodes(t *testing.T) {
 	w := peered(t)
 	s := &siblings{w: w, namespace: offloaded(t), kubelets: map[string]*kubelet{w.node: w.kubelet}}
 	defer s.leave(t)
-	s.join(t)
+	s.join(t, nil)
 	holder, other := s.holder(t, s.w.node, second)
 	referenced(t)
 	for _, name := range []string{"own", "others", "late", "nobodys"} {

@@ -71,6 +71,7 @@ type Options struct {
 // Reconciler answers slices.
 type Reconciler struct {
 	client  client.Client
+	live    client.Reader // past the cache
 	options Options
 	events  events.EventRecorder
 }
@@ -96,7 +97,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.LimitsEnforcement == "" {
 		o.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
 	}
-	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
+	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
 	return ctrl.NewControllerManagedBy(mgr).Named("slicegrant").
 		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).
 		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(sliceOf)).
@@ -167,10 +168,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // forget removes the Quota of a slice that is gone, unless it keeps a cordon that a new slice of the name shall inherit; then
-// it goes with the Tenant.
+// it goes with the Tenant. A cache of the past may not show the slice yet.
 func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) error {
+	err := r.live.Get(ctx, slice, &authv1beta1.ResourceSlice{})
+	if err == nil {
+		return reconcile.Wait(authv1beta1.ReasonNotReplicated, fmt.Sprintf("waiting for the cache to show ResourceSlice %s", slice), time.Second)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ResourceSlice %s: %w", slice, err)
+	}
 	list := &offloadingv1beta1.QuotaList{}
-	err := r.client.List(ctx, list, client.InNamespace(slice.Namespace), client.MatchingLabels{
+	err = r.client.List(ctx, list, client.InNamespace(slice.Namespace), client.MatchingLabels{
 		corev1beta1.ManagedLabel: "true", authv1beta1.ResourceSliceNameLabel: slice.Name,
 	})
 	if err != nil {

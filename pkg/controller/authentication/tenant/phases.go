@@ -199,7 +199,26 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// drain takes the tenant's rights, then everything that it sent. What depends on those objects goes with them.
+// confirm asks the API server itself whether a tenant that is to be deleted or drained is: a cache of the past may show an earlier one, or
+// that it once was. A deletion is not taken back.
+func (r *Reconciler) confirm(ctx context.Context, tenant *authv1beta1.Tenant) error {
+	deleted := !tenant.DeletionTimestamp.IsZero()
+	if !deleted && tenant.Spec.TenantCondition != authv1beta1.TenantDrained {
+		return nil
+	}
+	present := &authv1beta1.Tenant{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(tenant), present)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Tenant %s/%s: %w", tenant.Namespace, tenant.Name, err)
+	}
+	if err != nil || present.UID != tenant.UID || !deleted && present.Spec.TenantCondition != authv1beta1.TenantDrained {
+		return reconcile.Wait(authv1beta1.ReasonTenantMissing,
+			fmt.Sprintf("waiting for the cache to show what became of Tenant %s/%s", tenant.Namespace, tenant.Name), time.Second)
+	}
+	return nil
+}
+
+// drain takes the tenant's rights, then everything that it sent. What depends on those objects goes with them: all that runs here for it.
 func (r *Reconciler) drain(ctx context.Context, tenant *authv1beta1.Tenant) error {
 	rights := renderBinding(tenant)
 	live := &rbacv1.RoleBinding{}

@@ -54,6 +54,7 @@ type Options struct {
 // Reconciler accepts tenants.
 type Reconciler struct {
 	client  client.Client
+	live    client.Reader // past the cache
 	options Options
 	events  events.EventRecorder
 }
@@ -70,7 +71,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
 		return fmt.Errorf("registering the tenant controller: %w", err)
 	}
-	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-tenant")}
+	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-tenant")}
 	return ctrl.NewControllerManagedBy(mgr).Named("tenant").
 		For(&authv1beta1.Tenant{}).
 		Owns(&rbacv1.RoleBinding{}).
@@ -92,6 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	tenant := &authv1beta1.Tenant{}
 	if err := r.client.Get(ctx, request.NamespacedName, tenant); err != nil {
 		return reconcile.Result(client.IgnoreNotFound(err))
+	}
+	if err := r.confirm(ctx, tenant); err != nil {
+		return reconcile.Result(err)
 	}
 	if !tenant.DeletionTimestamp.IsZero() {
 		return reconcile.Result(r.remove(ctx, tenant))

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/controller/authentication/testca"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // bench is the provider milan with the namespace of rome.
@@ -64,7 +66,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	})
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&authv1beta1.Tenant{}).Build()
 	store := secrets.Store{Client: b.client, Reader: b.client}
-	b.r = &Reconciler{client: b.client, events: events.NewFakeRecorder(100), options: Options{
+	b.r = &Reconciler{client: b.client, live: b.client, events: events.NewFakeRecorder(100), options: Options{
 		ClusterID: "milan", Secrets: store, Clock: b.clock,
 		Issuer:     &certificate.Issuer{Secrets: store, Client: b.client, Reader: b.client, Clock: b.clock, Username: "us"},
 		Advertiser: advertise.Advertiser{Address: "https://192.0.2.1:6443", CA: b.ca.PEM, Reader: b.client},
@@ -213,6 +215,58 @@ func TestNonceServesOnce(t *testing.T) {
 	_, replayed := b.reconcile(b.tenant(func(x *authv1beta1.Tenant) { x.UID = "t2" }))
 	if reason(replayed) != authv1beta1.ReasonNonceReplayed {
 		t.Errorf("a replay gives %q", reason(replayed))
+	}
+}
+
+// offloads is a tenant that was accepted, as it was made and as it is, and the map of what it has here.
+func offloads(t *testing.T) (b *bench, tenant, live *authv1beta1.Tenant, namespaceMap *offloadingv1beta1.NamespaceMap) {
+	t.Helper()
+	namespaceMap = &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: "theirs",
+		Labels: map[string]string{corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: "rome"}}}
+	b = newBench(t, namespaceMap)
+	tenant = b.tenant(nil)
+	b.record(tenant.Spec.CSR)
+	_, live = b.reconcile(tenant)
+	return b, tenant, live, namespaceMap
+}
+
+// A tenant that was never drained is deleted with all that it has, as by unpeering.
+func TestAnActiveTenantIsDeleted(t *testing.T) {
+	b, tenant, live, namespaceMap := offloads(t)
+	if err := b.client.Delete(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(tenant)
+	for _, object := range []client.Object{live, namespaceMap, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: offloadingv1beta1.TenantClusterRole}}} {
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s is still there (%v)", object, object.GetName(), err)
+		}
+	}
+}
+
+// A tenant that was drained once and is not any more loses nothing to a cache of the past: all that runs here for it would go.
+func TestACacheOfThePastDrainsNobody(t *testing.T) {
+	b, tenant, live, namespaceMap := offloads(t)
+	past := live.DeepCopy()
+	past.Spec.TenantCondition = authv1beta1.TenantDrained
+	namespace := &corev1.Namespace{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: tn}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	then := fakeapi.New(t, fakeapi.Options{Kinds: []func(*runtime.Scheme) error{authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme},
+		Objects: []client.Object{past, namespace, namespaceMap.DeepCopy()}})
+	b.r.client = fakeapi.Past{Client: b.client, Then: then}
+	result, _ := b.reconcile(tenant)
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(namespaceMap), namespaceMap); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("the NamespaceMap: %v; again in %s", err, result.RequeueAfter)
+	}
+	binding := &rbacv1.RoleBinding{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: tn, Name: offloadingv1beta1.TenantClusterRole}, binding); err != nil {
+		t.Errorf("the tenant's rights: %v", err)
+	}
+	b.r.client = b.client
+	if _, live = b.reconcile(tenant); reason(live) != authv1beta1.ReasonReady || live.Status.AuthParams == nil {
+		t.Errorf("once the cache has caught up it is %q", reason(live))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -36,22 +35,24 @@ type scope struct {
 	twins map[string]*corev1.Namespace
 	// answers that the consumer gets, by its name of the namespace.
 	answers map[string]offloadingv1beta1.RemoteNamespaceStatus
+	// past says that the cache was found to show the past, or that it is not known whether it does; set by drop.
+	past bool
 	// again is when the map has to be looked at again although nothing failed; 0 for never.
 	again time.Duration
 }
 
 // gather reads who the tenant is, what it may do and which twins there are.
-func (r *reconciler) gather(ctx context.Context, nm *offloadingv1beta1.NamespaceMap) (*scope, error) {
+func gather(ctx context.Context, reader client.Reader, nm *offloadingv1beta1.NamespaceMap) (*scope, error) {
 	s := &scope{nm: nm, before: nm.DeepCopy(), twins: map[string]*corev1.Namespace{}, answers: map[string]offloadingv1beta1.RemoteNamespaceStatus{}}
 	var tn corev1.Namespace
-	if err := r.Get(ctx, client.ObjectKey{Name: nm.Namespace}, &tn); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Name: nm.Namespace}, &tn); err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", nm.Namespace, err)
 	}
 	if id := tn.Labels[corev1beta1.RemoteClusterIDLabel]; tn.Labels[corev1beta1.TenantNamespaceLabel] == "true" && id != "" && tn.Name == corev1beta1.TenantNamespacePrefix+id {
 		s.tenant = corev1beta1.ClusterID(id)
 	}
 	var tenants authv1beta1.TenantList
-	if err := r.List(ctx, &tenants, client.InNamespace(nm.Namespace)); err != nil {
+	if err := reader.List(ctx, &tenants, client.InNamespace(nm.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing Tenants in %s: %w", nm.Namespace, err)
 	}
 	for i := range tenants.Items {
@@ -63,7 +64,7 @@ func (r *reconciler) gather(ctx context.Context, nm *offloadingv1beta1.Namespace
 		}
 	}
 	var namespaces corev1.NamespaceList
-	if err := r.List(ctx, &namespaces, client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
+	if err := reader.List(ctx, &namespaces, client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
 		return nil, fmt.Errorf("listing twin Namespaces: %w", err)
 	}
 	for i := range namespaces.Items {
@@ -90,55 +91,6 @@ func isTwinOf(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) bool {
 	return ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == keyOf(nm) &&
 		ns.Annotations[corev1beta1.OriginUIDAnnotation] == string(nm.UID) && nm.UID != "" &&
 		ns.Annotations[offloadingv1beta1.OriginalNameAnnotation] != ""
-}
-
-// finish removes all twins of a deleted map, and then lets the map go.
-func (r *reconciler) finish(ctx context.Context, s *scope) error {
-	if !controllerutil.ContainsFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer) {
-		return nil
-	}
-	left := slices.Sorted(maps.Keys(s.twins))
-	for _, local := range left {
-		if err := r.remove(ctx, s, local); err != nil {
-			return err
-		}
-	}
-	if err := r.report(ctx, s); err != nil {
-		return err
-	}
-	if len(left) > 0 {
-		answer := s.answers[left[0]]
-		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for Namespace %s to go: %s", answer.RemoteNamespace, answer.Message), poll)
-	}
-	controllerutil.RemoveFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer)
-	return r.patch(ctx, s)
-}
-
-// drop removes the twins that the map does not want any more, under that name.
-func (r *reconciler) drop(ctx context.Context, s *scope) error {
-	for _, local := range slices.Sorted(maps.Keys(s.twins)) {
-		twin, wanted := s.nm.Spec.DesiredMapping[local]
-		if wanted && twin == s.twins[local].Name && s.condition != authv1beta1.TenantDrained {
-			continue
-		}
-		if err := r.remove(ctx, s, local); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// remove deletes one twin and says in its answer what keeps it.
-func (r *reconciler) remove(ctx context.Context, s *scope, local string) error {
-	ns := s.twins[local]
-	if ns.DeletionTimestamp.IsZero() {
-		if err := r.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Namespace %s: %w", ns.Name, err)
-		}
-	}
-	s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: ns.Name, Phase: offloadingv1beta1.MappingTerminating,
-		Reason: offloadingv1beta1.ReasonTwinTerminating, Message: blockers(ns)}
-	return nil
 }
 
 // ensure makes the wanted twins. The problem of one does not keep the others from being made.
@@ -169,17 +121,19 @@ func (r *reconciler) ensure(ctx context.Context, s *scope) error {
 	return worst(problems)
 }
 
-// worst returns a transient problem if there is one, because it is retried soonest, else the first one.
+// worst returns a transient problem if there is one, because it is retried soonest, else the first one. Those that are nil are none.
 func worst(problems []error) error {
 	for _, class := range []reconcile.Class{reconcile.Transient, reconcile.Waiting} {
 		for _, err := range problems {
-			if reconcile.Classify(err) == class {
+			if err != nil && reconcile.Classify(err) == class {
 				return err
 			}
 		}
 	}
-	if len(problems) > 0 {
-		return problems[0]
+	for _, err := range problems {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if nm.Labels[corev1beta1.ReplicatedLabel] != "true" {
 		return ctrl.Result{}, nil
 	}
-	s, err := r.gather(ctx, &nm)
+	s, err := gather(ctx, r.Client, &nm)
 	if err != nil {
 		return reconcile.Result(err)
 	}
@@ -109,10 +109,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return reconcile.Result(err)
 		}
 	}
-	err = r.drop(ctx, s)
-	if err == nil {
-		err = r.ensure(ctx, s)
+	dropped := r.drop(ctx, s)
+	if s.past {
+		return reconcile.Result(dropped) // Nothing is made or answered by what is past.
 	}
+	// What is wrong with one twin changes nothing for the others.
+	err = worst([]error{dropped, r.ensure(ctx, s)})
 	if statusErr := r.report(ctx, s); statusErr != nil {
 		return reconcile.Result(statusErr)
 	}

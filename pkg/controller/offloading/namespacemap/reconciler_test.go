@@ -38,10 +38,18 @@ type world struct {
 	last   error
 }
 
+var request = ctrl.Request{NamespacedName: key}
+
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
+	return newWorldWith(t, func(*fakeapi.Options) {}, objects...)
+}
+
+// newWorldWith has an API server with options of its own.
+func newWorldWith(t *testing.T, adjust func(*fakeapi.Options), objects ...client.Object) *world {
+	t.Helper()
 	w := &world{T: t}
-	w.Server = fakeapi.New(t, fakeapi.Options{
+	options := fakeapi.Options{
 		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, authv1beta1.AddToScheme}, Objects: objects,
 		Build: func(b *fake.ClientBuilder) { b.WithStatusSubresource(&offloadingv1beta1.NamespaceMap{}) },
 		Creating: func(o client.Object) error {
@@ -51,7 +59,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			}
 			return nil
 		},
-	})
+	}
+	adjust(&options)
+	w.Server = fakeapi.New(t, options)
 	w.r = &reconciler{Client: w.Client, Options: Options{Live: w.Client, Clock: testclock.NewFakePassiveClock(time.Unix(0, 0)),
 		Rules: placement.TwinRules{SystemNamespaces: []string{"liqo"}, MaxNamespaces: 5}, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"},
 		ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("10")}}, Manager: binding.ServiceAccount("liqo", "liqo-controller-manager")}}
@@ -61,7 +71,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) pass() {
 	w.Helper()
 	w.Rest(w, func() bool {
-		w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		w.result, w.last = w.r.Reconcile(context.Background(), request)
 		return w.last != nil
 	})
 }

@@ -33,7 +33,14 @@ func (r *reconciler) report(ctx context.Context, s *scope) error {
 	if equality.Semantic.DeepEqual(before.Status, s.nm.Status) {
 		return nil
 	}
-	if err := r.Status().Patch(ctx, s.nm, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFrom(before)
+	for local := range before.Status.CurrentMapping {
+		if _, stays := s.answers[local]; !stays {
+			// What is taken away was given in this very state, not in one since.
+			patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		}
+	}
+	if err := r.Status().Patch(ctx, s.nm, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of NamespaceMap %s: %w", keyOf(s.nm), err)
 	}
 	s.before = s.nm.DeepCopy()

@@ -42,28 +42,36 @@ type scope struct {
 	before *offloadingv1beta1.NamespaceOffloading
 	// nodes are the VirtualNodes by provider.
 	nodes map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode
-	// candidates are the same nodes with their labels.
+	// candidates are the same nodes with their labels, without those that leave.
 	candidates []placement.Candidate
+	// leaving are the nodes that are being drained, with their labels.
+	leaving []placement.Candidate
 	// maps are the NamespaceMaps by provider.
 	maps map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap
 	// twin is the wanted name of the twins; set by decide.
 	twin string
 	// selected says for each provider whether it is selected; set by decide.
 	selected map[corev1beta1.ClusterID]bool
+	// staying are the clusters that keep their twin until the last node that was selected has been drained; set by decide.
+	staying map[corev1beta1.ClusterID]bool
 	// kept are the clusters that keep their twin, because volumes there hold data; set by withdraw.
 	kept map[corev1beta1.ClusterID]bool
+	// past says that the cache was found to show the past; set by confirm.
+	past bool
+	// now is what the API server itself shows of the same; set by confirm.
+	now *scope
 }
 
 // gather reads the clusters that the namespace can be extended to.
-func (r *reconciler) gather(ctx context.Context, nso *offloadingv1beta1.NamespaceOffloading) (*scope, error) {
+func gather(ctx context.Context, reader client.Reader, nso *offloadingv1beta1.NamespaceOffloading) (*scope, error) {
 	s := &scope{nso: nso, before: nso.DeepCopy(), nodes: map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode{},
 		maps: map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap{}, kept: map[corev1beta1.ClusterID]bool{}}
 	var vns offloadingv1beta1.VirtualNodeList
-	if err := r.List(ctx, &vns); err != nil {
+	if err := reader.List(ctx, &vns); err != nil {
 		return nil, fmt.Errorf("listing VirtualNodes: %w", err)
 	}
 	var nodes corev1.NodeList
-	if err := r.List(ctx, &nodes, client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}); err != nil {
+	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}); err != nil {
 		return nil, fmt.Errorf("listing virtual Nodes: %w", err)
 	}
 	live := map[string]map[string]string{}
@@ -72,15 +80,16 @@ func (r *reconciler) gather(ctx context.Context, nso *offloadingv1beta1.Namespac
 	}
 	for i := range vns.Items {
 		vn := vns.Items[i]
+		c := placement.Candidate{Cluster: vn.Spec.ClusterID, Node: vn.Name, Labels: placement.NodeLabels(&vn, live[vn.Name])}
+		s.nodes[vn.Spec.ClusterID] = append(s.nodes[vn.Spec.ClusterID], vn)
 		if !vn.DeletionTimestamp.IsZero() {
+			s.leaving = append(s.leaving, c)
 			continue
 		}
-		labels := placement.NodeLabels(&vn, live[vn.Name])
-		s.nodes[vn.Spec.ClusterID] = append(s.nodes[vn.Spec.ClusterID], vn)
-		s.candidates = append(s.candidates, placement.Candidate{Cluster: vn.Spec.ClusterID, Node: vn.Name, Labels: labels})
+		s.candidates = append(s.candidates, c)
 	}
 	var list offloadingv1beta1.NamespaceMapList
-	if err := r.List(ctx, &list, client.MatchingLabels{corev1beta1.ReplicationLabel: "true"}); err != nil {
+	if err := reader.List(ctx, &list, client.MatchingLabels{corev1beta1.ReplicationLabel: "true"}); err != nil {
 		return nil, fmt.Errorf("listing NamespaceMaps: %w", err)
 	}
 	for i := range list.Items {
@@ -104,8 +113,27 @@ func (r *reconciler) decide(_ context.Context, s *scope) error {
 	if err != nil {
 		return reconcile.Terminate(offloadingv1beta1.ReasonInvalidClusterSelector, err)
 	}
-	s.selected = selected
+	staying, err := placement.SelectClusters(spec.ClusterSelector, s.leaving)
+	if err != nil {
+		return reconcile.Terminate(offloadingv1beta1.ReasonInvalidClusterSelector, err)
+	}
+	s.selected, s.staying = selected, staying
 	return nil
+}
+
+// stays tells whether a cluster has a twin only until its nodes have been drained.
+func (s *scope) stays(cluster corev1beta1.ClusterID) bool {
+	return s.staying[cluster] && !s.selected[cluster] && s.wanted(cluster)
+}
+
+// wanted tells whether a cluster has been asked for a twin.
+func (s *scope) wanted(cluster corev1beta1.ClusterID) bool {
+	nm := s.maps[cluster]
+	if nm == nil {
+		return false
+	}
+	_, wanted := nm.Spec.DesiredMapping[s.nso.Namespace]
+	return wanted
 }
 
 // mark labels the namespace for the pod webhook, or takes the label away.
@@ -142,12 +170,15 @@ func (r *reconciler) label(ctx context.Context, name string, scheduling bool) er
 // extend asks the selected clusters for their twin and gives their virtual kubelets their rights here.
 func (r *reconciler) extend(ctx context.Context, s *scope) error {
 	var pending error
-	for _, cluster := range slices.Sorted(maps.Keys(s.selected)) {
-		if !s.selected[cluster] {
+	for _, cluster := range slices.Sorted(maps.Keys(s.nodes)) {
+		if !s.selected[cluster] && !s.stays(cluster) {
 			continue
 		}
 		if err := r.bind(ctx, s, cluster); err != nil {
 			return err
+		}
+		if !s.selected[cluster] {
+			continue
 		}
 		nm := s.maps[cluster]
 		if nm == nil || !nm.DeletionTimestamp.IsZero() {
@@ -164,14 +195,12 @@ func (r *reconciler) extend(ctx context.Context, s *scope) error {
 	return pending
 }
 
-// withdraw takes the namespace away from the clusters that are not selected any more, unless volumes there hold its data.
+// withdraw takes the namespace away from the clusters that are not selected any more, unless volumes there hold its data. Of a cluster
+// whose nodes are being drained it is not taken away before they are: its pods would go with it, whatever protects them.
 func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
 	var held error
 	for _, cluster := range slices.Sorted(maps.Keys(s.maps)) {
-		if s.selected[cluster] {
-			continue
-		}
-		if _, wanted := s.maps[cluster].Spec.DesiredMapping[s.nso.Namespace]; !wanted {
+		if s.selected[cluster] || s.staying[cluster] || !s.wanted(cluster) {
 			continue
 		}
 		why, err := r.held(ctx, s, cluster)
@@ -181,6 +210,9 @@ func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
 		if why != nil {
 			s.kept[cluster], held = true, why
 			continue
+		}
+		if err := r.confirm(ctx, s, cluster); err != nil {
+			return err
 		}
 		if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil); err != nil {
 			return err
@@ -234,9 +266,12 @@ func (r *reconciler) unbind(ctx context.Context, s *scope) error {
 	for i := range list.Items {
 		rb := &list.Items[i]
 		cluster := rb.Labels[corev1beta1.RemoteClusterIDLabel]
-		if cluster == "" || !ours(rb.Name, cluster) || s.selected[corev1beta1.ClusterID(cluster)] ||
-			s.kept[corev1beta1.ClusterID(cluster)] {
+		id := corev1beta1.ClusterID(cluster)
+		if cluster == "" || !ours(rb.Name, cluster) || s.selected[id] || s.staying[id] || s.kept[id] {
 			continue
+		}
+		if err := r.confirm(ctx, s, id); err != nil {
+			return err
 		}
 		if err := binding.Remove(ctx, r.Client, rb.Namespace, rb.Name); err != nil {
 			return err
@@ -255,10 +290,13 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer) {
 		return nil
 	}
+	if _, err := r.present(ctx, s); err != nil {
+		return err
+	}
 	if err := r.label(ctx, s.nso.Namespace, false); err != nil {
 		return err
 	}
-	s.selected = nil
+	s.selected, s.staying = nil, nil
 	if err := r.withdraw(ctx, s); err != nil {
 		if len(s.kept) > 0 {
 			if reported := r.report(ctx, s, err); reported != nil {
@@ -276,6 +314,9 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	}
 	if waiting != nil {
 		return waiting
+	}
+	if err := r.confirmGone(ctx, s); err != nil {
+		return err
 	}
 	controllerutil.RemoveFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer)
 	return r.patch(ctx, s)

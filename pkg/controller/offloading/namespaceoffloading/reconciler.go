@@ -37,6 +37,8 @@ type Options struct {
 	ClusterID string
 	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
+	// Live reads from the API server, past the cache; the manager's API reader if nil.
+	Live client.Reader
 	// Clock gives conditions their times; the real one if nil.
 	Clock clock.PassiveClock
 	// Workers is how many namespaces are reconciled at a time; 2 if 0.
@@ -50,6 +52,9 @@ type reconciler struct {
 
 // Register adds the reconciler to a manager.
 func Register(mgr ctrl.Manager, o Options) error {
+	if o.Live == nil {
+		o.Live = mgr.GetAPIReader()
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -84,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, &nso); err != nil {
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
-	s, err := r.gather(ctx, &nso)
+	s, err := gather(ctx, r.Client, &nso)
 	if err != nil {
 		return reconcile.Result(err)
 	}
@@ -100,6 +105,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err = phase(ctx, s); err != nil {
 			break
 		}
+	}
+	if s.past {
+		return reconcile.Result(err) // What was seen is not worth reporting.
 	}
 	if statusErr := r.report(ctx, s, err); statusErr != nil {
 		return reconcile.Result(statusErr)

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, nso *offloadingv1beta1.NamespaceOffloading, objects 
 			b.WithStatusSubresource(&offloadingv1beta1.NamespaceOffloading{}, &offloadingv1beta1.NamespaceMap{})
 		},
 	})
-	w.r = &reconciler{Client: w.Client, Options: Options{ClusterID: "rome", Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}}
+	w.r = &reconciler{Client: w.Client, Options: Options{ClusterID: "rome", Live: w.Client, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}}
 	return w
 }
 

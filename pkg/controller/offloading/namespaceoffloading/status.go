@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,9 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 func (r *reconciler) twins(s *scope) map[corev1beta1.ClusterID]offloadingv1beta1.RemoteNamespaceConditions {
 	clusters := map[corev1beta1.ClusterID]bool{}
 	maps.Copy(clusters, s.selected)
+	for cluster := range s.staying {
+		clusters[cluster] = clusters[cluster] || s.stays(cluster)
+	}
 	for cluster, nm := range s.maps {
 		if _, there := nm.Status.CurrentMapping[s.nso.Namespace]; there && !clusters[cluster] {
 			clusters[cluster] = false
@@ -99,10 +103,25 @@ func (s *scope) ready(problem error) metav1.Condition {
 	case s.nso.Status.OffloadingPhase == offloadingv1beta1.ReadyOffloadingPhaseType:
 		c.Status, c.Reason = metav1.ConditionTrue, offloadingv1beta1.ReasonOffloadingReady
 		c.Message = "the namespace is extended to all selected clusters"
+		if left := s.draining(); len(left) > 0 {
+			c.Message += bounded("; it leaves " + strings.Join(left, ", ") + " once the virtual nodes there are drained")
+		}
 	default:
 		c.Reason, c.Message = firstReason(s.nso.Status.RemoteNamespacesConditions), bounded(strings.Join(blockers, "; "))
 	}
 	return c
+}
+
+// draining are the clusters that the namespace leaves, in order.
+func (s *scope) draining() []string {
+	var left []string
+	for cluster := range s.staying {
+		if s.stays(cluster) {
+			left = append(left, string(cluster))
+		}
+	}
+	slices.Sort(left)
+	return left
 }
 
 // firstReason is the reason of a required twin that is not ready; a failure comes before a wait.

@@ -19,7 +19,7 @@ import (
 // held says why a cluster keeps its twin although the namespace is not offloaded to it any more: volumes there hold its data,
 // and nobody has decided that it may be lost. A dead cluster holds nothing.
 func (r *reconciler) held(ctx context.Context, s *scope, cluster corev1beta1.ClusterID) (why, err error) {
-	volumes, err := hold.Volumes(ctx, r, s.nso, string(cluster), s.nso.Namespace)
+	volumes, err := hold.Volumes(ctx, r.Client, r.Live, s.nso, string(cluster), s.nso.Namespace)
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}
@@ -29,10 +29,10 @@ func (r *reconciler) held(ctx context.Context, s *scope, cluster corev1beta1.Clu
 	return hold.Wait(string(cluster), volumes, "liqoctl unoffload namespace "+s.nso.Namespace), nil
 }
 
-// dead tells whether a cluster was given up.
+// dead tells whether a cluster was given up, by the API server itself: what is there is lost.
 func (r *reconciler) dead(ctx context.Context, cluster corev1beta1.ClusterID) (bool, error) {
 	var fc corev1beta1.ForeignCluster
-	err := r.Get(ctx, client.ObjectKey{Name: string(cluster)}, &fc)
+	err := r.Live.Get(ctx, client.ObjectKey{Name: string(cluster)}, &fc)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading ForeignCluster %s: %w", cluster, err)
 	}

@@ -69,8 +69,14 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		}
 		return r.release(ctx, s.pod)
 	case Release:
+		if err := r.present(ctx, s); err != nil {
+			return err
+		}
 		return r.release(ctx, s.pod)
 	case Replace, Evict:
+		if err := r.present(ctx, s); err != nil {
+			return err
+		}
 		return r.remove(ctx, s)
 	case Await:
 		if s.decision.After > 0 {
@@ -140,13 +146,41 @@ func (r *reconciler) confirm(ctx context.Context, shadow *offloadingv1beta1.Shad
 	if age := r.Clock.Since(shadow.CreationTimestamp.Time); !had && age >= 0 && age < fresh {
 		return nil
 	}
-	var live offloadingv1beta1.ShadowPod
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(shadow), &live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	live, err := r.live(ctx, client.ObjectKeyFromObject(shadow))
+	if err != nil {
+		return err
 	}
-	if err != nil || live.UID != shadow.UID || !live.DeletionTimestamp.IsZero() || Terminal(live.Status.Phase) {
+	if live == nil || live.UID != shadow.UID || !live.DeletionTimestamp.IsZero() || Terminal(live.Status.Phase) {
 		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for the cache to show the latest state of the ShadowPod", lag)
+	}
+	return nil
+}
+
+// live reads a ShadowPod from the API server itself, nil if there is none.
+func (r *reconciler) live(ctx context.Context, key client.ObjectKey) (*offloadingv1beta1.ShadowPod, error) {
+	shadow := &offloadingv1beta1.ShadowPod{}
+	err := r.Live.Get(ctx, key, shadow)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ShadowPod %s: %w", key, err)
+	}
+	return shadow, nil
+}
+
+// present makes sure that this ShadowPod is the present one of its name before it sends away a Pod that was made for another: to a cache
+// of the past the successor's is an earlier one.
+func (r *reconciler) present(ctx context.Context, s *scope) error {
+	if metav1.IsControlledBy(s.pod, s.shadow) {
+		return nil
+	}
+	live, err := r.live(ctx, client.ObjectKeyFromObject(s.shadow))
+	if err != nil {
+		return err
+	}
+	if live == nil || live.UID != s.shadow.UID {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for the cache to show what became of the ShadowPod", lag)
 	}
 	return nil
 }
@@ -268,6 +302,13 @@ func (r *reconciler) orphaned(ctx context.Context, req ctrl.Request) error {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "ShadowPod" || owner.Name != pod.Name {
 		return nil
+	}
+	live, err := r.live(ctx, req.NamespacedName)
+	if err != nil {
+		return err
+	}
+	if live != nil {
+		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for the cache to show the ShadowPod", lag)
 	}
 	return r.release(ctx, pod)
 }

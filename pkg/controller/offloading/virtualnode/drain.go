@@ -180,11 +180,15 @@ func (r *reconciler) unregister(ctx context.Context, s *scope) error {
 
 // unmap removes the provider's NamespaceMap with its last VirtualNode. What becomes of the twins is seen to by others.
 func (r *reconciler) unmap(ctx context.Context, s *scope) error {
-	if last, err := r.isLast(ctx, s.vn); err != nil || !last {
+	others, err := r.others(ctx, s.vn)
+	if err != nil || oneStays(others) {
+		return err
+	}
+	if draining, err := r.oneDrains(ctx, others); err != nil || draining {
 		return err
 	}
 	var nm offloadingv1beta1.NamespaceMap
-	found, err := r.find(ctx, client.ObjectKey{Namespace: s.vn.Namespace, Name: string(s.vn.Spec.ClusterID)}, &nm)
+	found, err := find(ctx, r.Live, client.ObjectKey{Namespace: s.vn.Namespace, Name: string(s.vn.Spec.ClusterID)}, &nm)
 	if err != nil || !found || !nm.DeletionTimestamp.IsZero() {
 		return err
 	}

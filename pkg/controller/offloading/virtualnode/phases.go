@@ -40,18 +40,23 @@ type scope struct {
 	kubelet, nodeState string
 }
 
-// gather reads what exists.
+// gather reads what exists. The end of a VirtualNode is not decided by a cache, which may show the past: a Node that it does not show
+// would stay, undrained, and a provider that was given up once would lose its pods.
 func (r *reconciler) gather(ctx context.Context, s *scope) error {
+	reader := client.Reader(r.Client)
+	if !s.vn.DeletionTimestamp.IsZero() {
+		reader = r.Live
+	}
 	s.kubelet, s.nodeState = offloadingv1beta1.StatusNone, offloadingv1beta1.StatusNone
 	var node corev1.Node
-	if found, err := r.find(ctx, client.ObjectKey{Name: s.vn.Name}, &node); err != nil {
+	if found, err := find(ctx, reader, client.ObjectKey{Name: s.vn.Name}, &node); err != nil {
 		return err
 	} else if found {
 		s.node = &node
 		s.nodeState = offloadingv1beta1.StatusCreating
 	}
 	var deployment appsv1.Deployment
-	if found, err := r.find(ctx, client.ObjectKeyFromObject(s.vn), &deployment); err != nil {
+	if found, err := find(ctx, reader, client.ObjectKeyFromObject(s.vn), &deployment); err != nil {
 		return err
 	} else if found && metav1.IsControlledBy(&deployment, s.vn) {
 		s.deployment = &deployment
@@ -60,14 +65,18 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		s.taken = true
 	}
 	var fc corev1beta1.ForeignCluster
-	found, err := r.find(ctx, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
+	found, err := find(ctx, reader, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
 	s.dead = found && fc.IsDead()
 	return err
 }
 
-// find reads an object and tells whether it exists.
+// find reads an object from the cache and tells whether it exists.
 func (r *reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
-	err := r.Get(ctx, key, into)
+	return find(ctx, r.Client, key, into)
+}
+
+func find(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := reader.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -113,6 +113,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil
 		}
+		if err := r.confirm(ctx, s); err != nil {
+			return reconcile.Result(err)
+		}
 		phases = []func(context.Context, *scope) error{r.gather, r.guard, r.drain, r.undeploy, r.forgetRequests, r.disempower, r.unauthorize, r.unregister, r.unmap}
 	} else if controllerutil.AddFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 		if err := r.patch(ctx, s); err != nil {

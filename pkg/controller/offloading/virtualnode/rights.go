@@ -168,7 +168,7 @@ func (r *reconciler) unauthorize(ctx context.Context, s *scope) error {
 // removeClusterBinding deletes a ClusterRoleBinding if it is there and ours.
 func (r *reconciler) removeClusterBinding(ctx context.Context, name string) error {
 	var live rbacv1.ClusterRoleBinding
-	found, err := r.find(ctx, client.ObjectKey{Name: name}, &live)
+	found, err := find(ctx, r.Live, client.ObjectKey{Name: name}, &live)
 	if err != nil || !found || live.Labels[corev1beta1.ManagedLabel] != "true" {
 		return err
 	}

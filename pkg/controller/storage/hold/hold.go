@@ -25,8 +25,16 @@ const (
 
 // Volumes lists, as <namespace>/<claim>, the volumes at a cluster that hold data of a namespace; of all namespaces if it is
 // empty. A volume counts as long as it exists: even without its claim, its data may be wanted. Those do not count of which the
-// user has decided that they may be lost with the object.
-func Volumes(ctx context.Context, reader client.Reader, object client.Object, cluster, namespace string) ([]string, error) {
+// user has decided that they may be lost with the object. If the cache shows none, the API server itself is asked.
+func Volumes(ctx context.Context, cached, live client.Reader, object client.Object, cluster, namespace string) ([]string, error) {
+	held, err := volumes(ctx, cached, object, cluster, namespace)
+	if err != nil || len(held) > 0 {
+		return held, err
+	}
+	return volumes(ctx, live, object, cluster, namespace)
+}
+
+func volumes(ctx context.Context, reader client.Reader, object client.Object, cluster, namespace string) ([]string, error) {
 	var list corev1.PersistentVolumeList
 	if err := reader.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
