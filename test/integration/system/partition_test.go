@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,8 @@ const (
 	atOnce = 16
 )
 
-// cut takes milan's API server away from rome until mend, or the end of the test, and waits until rome shows it.
+// cut takes milan's API server away from rome until mend, or the end of the test, and waits until rome shows it and no pod is put on
+// the virtual node any more.
 func (w *world) cut(t *testing.T) (mend func()) {
 	t.Helper()
 	env.Milan.Link.Cut()
@@ -39,10 +41,18 @@ func (w *world) cut(t *testing.T) (mend func()) {
 
 func (w *world) awaitNode(t *testing.T, want bool) {
 	t.Helper()
-	fixture.Await(t, 3*fixture.Patience, fmt.Sprintf("the virtual node's readiness to be %t", want), func(ctx context.Context) (bool, string) {
+	fixture.Await(t, 3*fixture.Patience, fmt.Sprintf("the virtual node's readiness to be %t, and its taints to say so", want), func(ctx context.Context) (bool, string) {
 		node := &corev1.Node{}
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: w.node}, node)
-		return err == nil && ready(node) == want, fmt.Sprint(node.Status.Conditions, err)
+		return err == nil && ready(node) == want && tainted(node) != want, fmt.Sprint(node.Status.Conditions, node.Spec.Taints, err)
+	})
+}
+
+// tainted tells whether the scheduler knows that the node is not ready: Kubernetes' node controller tells it by a taint, some time after
+// the condition has changed. A pod made in between is still bound to the node.
+func tainted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady && t.Effect == corev1.TaintEffectNoSchedule
 	})
 }
 
