@@ -77,6 +77,11 @@ func Wait(reason, message string, after time.Duration) error {
 	return &classified{class: Waiting, reason: reason, message: message, after: after}
 }
 
+// Retry says that the next try may work, although the API server's answer reads as if its rules forbade it.
+func Retry(err error) error {
+	return &classified{class: Transient, reason: ReasonTransient, err: err}
+}
+
 // Refuse says that somebody's rules forbid it. The reason is one of the exported condition reasons.
 func Refuse(reason string, err error) error {
 	return &classified{class: Refused, reason: reason, err: err, after: RefusedRetry}

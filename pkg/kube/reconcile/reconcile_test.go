@@ -46,6 +46,7 @@ func TestClassify(t *testing.T) {
 		"admission or quota says no":              {apiError(403, metav1.StatusReasonForbidden, "exceeded quota"), want{Refused, ReasonForbidden, time.Minute}},
 		"a quota that was not counted yet":        {apiError(403, metav1.StatusReasonForbidden, "forbidden: status unknown for quota: liqo, resources: pods"), want{Transient, ReasonTransient, 0}},
 		"waiting names what it waits for":         {fmt.Errorf("x: %w", Wait("NamespacePending", "waiting for namespace a", time.Second)), want{Waiting, "NamespacePending", time.Second}},
+		"a refusal that is none":                  {fmt.Errorf("x: %w", Retry(apiError(403, metav1.StatusReasonForbidden, "not known yet"))), want{Transient, ReasonTransient, 0}},
 		"our refusal keeps its reason":            {Refuse("QuotaExceeded", errors.New("no")), want{Refused, "QuotaExceeded", time.Minute}},
 		"a fresh refusal of the object":           {RefuseAgain("Invalid", errors.New("no"), -time.Second), want{Refused, "Invalid", time.Minute}},
 		"an old refusal of the object":            {RefuseAgain("Invalid", errors.New("no"), 3*time.Minute), want{Refused, "Invalid", 3 * time.Minute}},

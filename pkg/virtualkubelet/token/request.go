@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -29,6 +30,11 @@ func (k *Keeper) request(ctx context.Context, pod *corev1.Pod, token reflection.
 	}
 	asked := k.options.Clock.Now()
 	got, err := k.options.Local.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, wanted, metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) {
+		// NodeRestriction looks pods up in a cache, which may not show yet that this one was bound to the node: a pod must not wait for its
+		// tokens as long as for rules to change.
+		err = reconcile.Retry(err)
+	}
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("asking for a token of ServiceAccount %q for volume %q: %w", account, token.Volume, err)
 	}

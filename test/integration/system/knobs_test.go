@@ -19,11 +19,11 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// The labels of a probe: settings keep one of them at home, in turns.
-const (
-	evenKey = "probe-even"
-	oddKey  = "probe-odd"
-)
+// maxTurns is how often a knob may be turned: a probe has so many labels, and each turn keeps the next one at home. None is used twice,
+// because one of the two probes may be several turns behind.
+const maxTurns = 100
+
+func turnKey(turn int) string { return fmt.Sprintf("probe-%d", turn) }
 
 // knobs is an offloaded namespace with pods at work, and the settings that the virtual kubelet obeys.
 type knobs struct {
@@ -43,7 +43,9 @@ func newKnobs(t *testing.T) *knobs {
 	k := &knobs{w: peered(t), namespace: offloaded(t)}
 	k.pid = k.w.kubelet.Process
 	probe := k.named("probe")
-	probe.Labels = map[string]string{evenKey: "", oddKey: ""}
+	for turn := range maxTurns {
+		probe.Labels[turnKey(turn)] = ""
+	}
 	k.probes = []client.Object{&corev1.ConfigMap{ObjectMeta: probe}, &corev1.Secret{ObjectMeta: probe}}
 	user := pod(k.namespace, "user")
 	used := corev1.LocalObjectReference{Name: "used"}
@@ -80,29 +82,27 @@ func (k *knobs) write(t *testing.T, change func(*offloadingv1beta1.VkOptionsTemp
 }
 
 // set changes the template and returns when the virtual kubelet is known to obey: a label that is to stay at home as of the
-// same change is gone from a probe.
+// same change, and of no other, is gone from a probe.
 func (k *knobs) set(t *testing.T, change func(*offloadingv1beta1.VkOptionsTemplateSpec)) {
 	t.Helper()
-	k.turn++
-	kept, gone := evenKey, oddKey
-	if k.turn%2 == 0 {
-		kept, gone = oddKey, evenKey
+	if k.turn == maxTurns {
+		t.Fatalf("a probe has labels for %d turns only", maxTurns)
 	}
+	home := turnKey(k.turn)
+	k.turn++
 	k.write(t, func(s *offloadingv1beta1.VkOptionsTemplateSpec) {
 		change(s)
-		s.LabelsNotReflected = append(s.LabelsNotReflected, gone)
+		s.LabelsNotReflected = append(s.LabelsNotReflected, home)
 	})
 	fixture.Await(t, fixture.Patience, "a setting to be obeyed", func(ctx context.Context) (bool, string) {
 		var seen []string
 		for _, probe := range k.probes {
 			live := probe.DeepCopyObject().(client.Object)
 			err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(probe), live)
-			_, hasKept := live.GetLabels()[kept]
-			_, hasGone := live.GetLabels()[gone]
-			if err == nil && hasKept && !hasGone {
+			if _, crosses := live.GetLabels()[home]; err == nil && !crosses {
 				return true, ""
 			}
-			seen = append(seen, fmt.Sprint(live.GetLabels(), err))
+			seen = append(seen, fmt.Sprint(err))
 		}
 		return false, strings.Join(seen, "; ")
 	})
