@@ -119,7 +119,7 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 2s: about a minute in 
 
 .PHONY: integration
 integration: ## Run tests against real control planes with simulated nodes (no root needed).
-	@go test -timeout 40m $(TEST_FLAGS) ./test/integration/...
+	@go test -timeout 120m $(TEST_FLAGS) ./test/integration/...
 
 .PHONY: e2e
 e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=off leaves them out).

@@ -186,9 +186,14 @@ var sliceAttempts = map[string]attempt{
 		return p.slice.Create(t.Context(), s)
 	}},
 	"honest: tokens that go with their ShadowPod": {"", func(t *testing.T, p *peering) error {
+		first, next := p.shadowPod("tokens-first", p.reflected()), p.shadowPod("tokens-next", p.reflected())
+		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), first))
+		fixture.Must(t, "creating a ShadowPod", p.slice.Create(t.Context(), next))
 		s := p.tokenSecret("tokens")
+		s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = first.Name, first.UID
 		fixture.Must(t, "creating it", p.slice.Create(t.Context(), s))
-		return p.slice.Patch(t.Context(), s, merge(`{"data":{"a":"YQ=="},"metadata":{"ownerReferences":[{"apiVersion":"offloading.liqo.io/v1beta1","kind":"ShadowPod","name":"a","uid":"c"}]}}`))
+		return p.slice.Patch(t.Context(), s, merge(fmt.Sprintf(
+			`{"data":{"a":"YQ=="},"metadata":{"ownerReferences":[{"apiVersion":"offloading.liqo.io/v1beta1","kind":"ShadowPod","name":%q,"uid":%q}]}}`, next.Name, next.UID)))
 	}},
 	"W7: read tokens back": {rbac, func(t *testing.T, p *peering) error {
 		s := p.tokenSecret("tokens-back")
@@ -257,6 +262,10 @@ func TestNamespaceMustBeTheConsumers(t *testing.T) {
 	for _, object := range objects {
 		p.provide(t, object)
 	}
+	fixture.Await(t, fixture.Patience, "the rights in namespace "+name, func(ctx context.Context) (bool, string) {
+		err := p.mayRead(ctx, name)
+		return err == nil, fmt.Sprint(err)
+	})
 	c := p.configMap("any", p.reflected())
 	c.Namespace = name
 	attempt{reason: notYourNamespace}.check(t, p.slice.Create(t.Context(), c))
@@ -265,11 +274,13 @@ func TestNamespaceMustBeTheConsumers(t *testing.T) {
 // C13: by an eviction the consumer gives its pods that are being deleted less time, and touches no others.
 func TestEvictions(t *testing.T) {
 	p := newPeering(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("idle")}}
+	p.provide(t, node)
 	provide := func(name string, labels map[string]string, deleted bool) {
 		t.Helper()
 		// A pod that is bound to a node stays until its kubelet says that it ended; here there is none.
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.twin, Labels: labels},
-			Spec: corev1.PodSpec{NodeName: "nowhere", Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
+			Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
 		p.provide(t, pod)
 		if deleted {
 			fixture.Must(t, "deleting a pod", env.Milan.Client.Delete(t.Context(), pod))

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,7 +45,19 @@ func newPeering(t *testing.T) *peering {
 	for _, object := range append(fixture.TenantNamespace(consumer), fixture.TwinNamespace(p.twin, consumer)...) {
 		p.provide(t, object)
 	}
+	env.Milan.AwaitServiceAccount(t, p.twin)
+	// The API server learns of bindings in the background.
+	fixture.Await(t, fixture.Patience, "the rights of consumer "+consumer, func(ctx context.Context) (bool, string) {
+		err := errors.Join(p.tenant.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(p.tenantNamespace)),
+			p.mayRead(ctx, p.twin))
+		return err == nil, fmt.Sprint(err)
+	})
 	return p
+}
+
+// mayRead tells whether the virtual kubelet has its rights in a namespace.
+func (p *peering) mayRead(ctx context.Context, namespace string) error {
+	return p.slice.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace))
 }
 
 // provide creates an object as the provider's administrator.

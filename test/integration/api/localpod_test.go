@@ -24,6 +24,7 @@ func TestPodsOnVirtualNodesAreLabelled(t *testing.T) {
 	create(plain, nil)
 	for namespace, labels := range map[string]map[string]string{offloaded: {offloadingv1beta1.SchedulingLabel: "true"}, other: nil} {
 		fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}))
+		env.Milan.AwaitServiceAccount(t, namespace)
 	}
 	place := func(namespace, node, name string, labels map[string]string, bind bool) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},

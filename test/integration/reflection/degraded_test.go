@@ -222,7 +222,12 @@ func TestD9IngressClassThatIsNotThere(t *testing.T) {
 	}
 	told := func(times int) {
 		t.Helper()
-		if got := strings.Count(w.events.all(), offloadingv1beta1.ReasonPartiallyReflected); got != times {
+		got := 0
+		fixture.Await(t, fixture.Patience, fmt.Sprintf("it to be told %d times", times), func(context.Context) (bool, string) {
+			got = strings.Count(w.events.all(), offloadingv1beta1.ReasonPartiallyReflected)
+			return got >= times, w.events.all()
+		})
+		if got > times {
 			t.Errorf("it is told %d times, want %d: %s", got, times, w.events.all())
 		}
 	}

@@ -3,8 +3,6 @@ package reflection
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -34,9 +32,7 @@ func TestKeysTakeOneWrite(t *testing.T) {
 			w.put(specimens[kind].make("after"))
 			w.converged("after")
 			keys("ours/three")
-			if diff := cmp.Diff([]string{"patch", "patch", "patch"}, w.writes(start, "keys")); diff != "" {
-				t.Error(diff)
-			}
+			w.wrote(start, "keys", "patch", "patch", "patch")
 			labels := w.remote(t.Context(), "keys").GetLabels()
 			if labels["ours/one"]+labels["ours/two"] != "" {
 				t.Errorf("labels that went stayed: %v", labels)
@@ -46,9 +42,7 @@ func TestKeysTakeOneWrite(t *testing.T) {
 			w.gone("keys")
 			w.put(specimens[kind].make("last"))
 			w.converged("last")
-			if diff := cmp.Diff([]string{"delete"}, w.writes(start, "keys")); diff != "" {
-				t.Error(diff)
-			}
+			w.wrote(start, "keys", "delete")
 		})
 	}
 }

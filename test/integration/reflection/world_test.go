@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -161,7 +162,7 @@ func (w *world) createHome() {
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	}
 	for _, object := range objects {
-		fixture.Must(w, "creating "+object.GetName()+" at home", env.Rome.Client.Create(w.Context(), object))
+		w.createAnew(env.Rome, object)
 	}
 	fixture.Await(w, fixture.Patience, "the rights of reflection at home", func(ctx context.Context) (bool, string) {
 		err := errors.Join(w.local.List(ctx, w.kind.NewList().(client.ObjectList), client.InNamespace(w.namespace)),
@@ -170,11 +171,24 @@ func (w *world) createHome() {
 	})
 }
 
+// createAnew makes an object of a namespace that may have been there before: the API server's admission may still take the new one for
+// the one that went.
+func (w *world) createAnew(c *fixture.Cluster, object client.Object) {
+	w.Helper()
+	fixture.Await(w, fixture.Patience, "namespace "+w.namespace+" to be made anew in "+c.ID, func(ctx context.Context) (bool, string) {
+		err := c.Client.Create(ctx, object)
+		if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			w.Fatalf("creating %s in %s: %v", object.GetName(), c.ID, err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
 // createTwin makes the namespace at the provider, and waits until its objects may be read.
 func (w *world) createTwin() {
 	w.Helper()
 	for _, object := range fixture.TwinNamespace(w.twin, home) {
-		fixture.Must(w, "creating "+object.GetName()+" at the provider", env.Milan.Client.Create(w.Context(), object))
+		w.createAnew(env.Milan, object)
 	}
 	fixture.Await(w, fixture.Patience, "the rights of reflection at the provider", func(ctx context.Context) (bool, string) {
 		err := w.link.client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(w.twin))
@@ -321,7 +335,8 @@ func (w *world) remote(ctx context.Context, name string) reflection.Object {
 func (w *world) converged(name string) reflection.Object {
 	w.Helper()
 	var remote reflection.Object
-	fixture.Await(w, fixture.Patience, w.kind.Name+" "+name+" to be in step", func(ctx context.Context) (bool, string) {
+	// Something that was refused for a while is tried again after a minute at the latest.
+	fixture.Await(w, 3*fixture.Patience, w.kind.Name+" "+name+" to be in step", func(ctx context.Context) (bool, string) {
 		local := w.kind.NewObject()
 		if err := w.local.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, local); err != nil {
 			return false, err.Error()
@@ -363,6 +378,20 @@ func (w *world) told(words ...string) {
 		}
 		return false, w.events.all()
 	})
+}
+
+// wrote checks what the engine wrote of an object at the provider since a moment, and nothing else. What can be seen already may not be
+// written down yet.
+func (w *world) wrote(since fixture.Moment, name string, want ...string) {
+	w.Helper()
+	var seen []string
+	fixture.Await(w, fixture.Patience, fmt.Sprintf("writes %v of %s", want, name), func(context.Context) (bool, string) {
+		seen = w.writes(since, name)
+		return len(seen) >= len(want), fmt.Sprint(seen)
+	})
+	if diff := cmp.Diff(want, seen); diff != "" {
+		w.Errorf("writes of %s: %s", name, diff)
+	}
 }
 
 // writes are what the engine wrote of an object at the provider since a moment.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -44,10 +45,14 @@ func TestC5ShadowPodIsChangedAtTheProvider(t *testing.T) {
 	fixture.Must(t, "deleting a ShadowPod at milan", env.Milan.Client.Delete(t.Context(), shadow))
 	shadow = &offloadingv1beta1.ShadowPod{}
 	key := client.ObjectKeyFromObject(changed)
-	fixture.Must(t, "reading a ShadowPod at milan", env.Milan.Client.Get(t.Context(), key, shadow))
 	start := env.Milan.Recorder.Now(t)
-	shadow.Labels["app"], shadow.Spec.Pod.Containers[0].Image = "theirs", "theirs"
-	fixture.Must(t, "changing a ShadowPod at milan", env.Milan.Client.Update(t.Context(), shadow, client.FieldOwner("meddler")))
+	fixture.Must(t, "changing a ShadowPod at milan", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := env.Milan.Client.Get(t.Context(), key, shadow); err != nil {
+			return err
+		}
+		shadow.Labels["app"], shadow.Spec.Pod.Containers[0].Image = "theirs", "theirs"
+		return env.Milan.Client.Update(t.Context(), shadow, client.FieldOwner("meddler"))
+	}))
 	fixture.Await(t, fixture.Patience, "the ShadowPod and its pod to be put back", func(ctx context.Context) (bool, string) {
 		if err := env.Milan.Client.Get(ctx, key, shadow); err != nil {
 			return false, err.Error()

@@ -25,9 +25,9 @@ import (
 func TestC5EndpointSliceIsFoughtOver(t *testing.T) {
 	t.Parallel()
 	c := newTenant(t)
-	slice := c.granted(t, "slice", quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
+	slice := c.granted(t, grantedSlice, quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	changed := slice.DeepCopy()
 	changed.Spec.PodCIDRs = []string{"10.99.0.0/16"}
 	fixture.Must(t, "announcing a range", c.user.Patch(t.Context(), changed, client.MergeFrom(slice)))

@@ -50,9 +50,9 @@ func nodeAddress(t *testing.T) string {
 func TestV7HostileShadowEndpointSlice(t *testing.T) {
 	t.Parallel()
 	c := newTenant(t)
-	slice := c.granted(t, "slice", quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
+	slice := c.granted(t, grantedSlice, quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	node := nodeAddress(t)
 	within := func(prefix string) string { return netip.MustParsePrefix(prefix).Addr().Next().Next().String() }
 	changed := slice.DeepCopy()

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -17,7 +18,10 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// twin has the provider make a namespace for the tenant, and waits for it.
+// grantedSlice is the slice whose grant a tenant uses in its twins.
+const grantedSlice = "slice"
+
+// twin has the provider make a namespace for the tenant, and waits until the slice with that grant can use it.
 func (c *tenant) twin(t *testing.T) string {
 	t.Helper()
 	name := fixture.Unique("twin")
@@ -26,6 +30,21 @@ func (c *tenant) twin(t *testing.T) string {
 	fixture.Await(t, fixture.Patience, "the twin "+name, func(ctx context.Context) (bool, string) {
 		err := c.user.Get(ctx, client.ObjectKeyFromObject(m), m)
 		return err == nil && m.Status.CurrentMapping["shop"].Phase == offloadingv1beta1.MappingAccepted, fmt.Sprint(m.Status, err)
+	})
+	// The API server learns of the twin's bindings and of the count of its quota in the background, and the webhook of the grant.
+	user := env.Milan.Slice(t, c.id, grantedSlice)
+	fixture.Await(t, fixture.Patience, "the consumer's rights in the twin "+name, func(ctx context.Context) (bool, string) {
+		marks := map[string]string{offloadingv1beta1.OriginLabel: c.id, offloadingv1beta1.DestinationLabel: "milan"}
+		data := claim(name, "probe", simulated)
+		data.Labels = marks
+		var errs []error
+		for _, probe := range []client.Object{
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe", Labels: marks}}, data,
+			c.shadow(name, "probe", container(func(*corev1.Container) {})),
+		} {
+			errs = append(errs, user.Create(ctx, probe, client.DryRunAll))
+		}
+		return errors.Join(errs...) == nil, fmt.Sprint(errs)
 	})
 	return name
 }
@@ -46,9 +65,9 @@ func container(change func(*corev1.Container)) corev1.PodSpec {
 // V9: however many ask at the same time, the sum of what is admitted does not exceed the grant.
 func TestQuotaHoldsUnderConcurrency(t *testing.T) {
 	c := newTenant(t)
-	c.granted(t, "slice", quantities("cpu", "3", "memory", "1Gi", "pods", "100"))
+	c.granted(t, grantedSlice, quantities("cpu", "3", "memory", "1Gi", "pods", "100"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	spec := container(func(one *corev1.Container) { one.Resources.Requests = quantities("cpu", "1") })
 	const attempts = 24
 	answers := make([]error, attempts)
@@ -78,9 +97,9 @@ func TestQuotaHoldsUnderConcurrency(t *testing.T) {
 // V10: a cordon outlives the slice that it was put on.
 func TestCordonOutlivesTheSlice(t *testing.T) {
 	c := newTenant(t)
-	slice := c.granted(t, "slice", quantities("cpu", "3", "pods", "100"))
+	slice := c.granted(t, grantedSlice, quantities("cpu", "3", "pods", "100"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	plain := container(func(*corev1.Container) {})
 	fixture.Must(t, "creating a ShadowPod before the cordon", user.Create(t.Context(), c.shadow(namespace, "before", plain)))
 	fixture.Must(t, "cordoning the slice", env.Milan.Client.Patch(t.Context(), slice.DeepCopy(),
@@ -99,16 +118,16 @@ func TestCordonOutlivesTheSlice(t *testing.T) {
 		err := c.user.Get(ctx, client.ObjectKeyFromObject(slice), slice.DeepCopy())
 		return err != nil, "it is there"
 	})
-	c.granted(t, "slice", quantities("cpu", "3", "pods", "100"))
+	c.granted(t, grantedSlice, quantities("cpu", "3", "pods", "100"))
 	refused("the recreated slice to be cordoned")
 }
 
 // V3, V4: what a ShadowPod may be is an allow-list; each refusal names the field.
 func TestShadowPodsAreChecked(t *testing.T) {
 	c := newTenant(t)
-	c.granted(t, "slice", quantities("cpu", "10", "pods", "100"))
+	c.granted(t, grantedSlice, quantities("cpu", "10", "pods", "100"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	podWith := func(change func(*corev1.PodSpec)) corev1.PodSpec {
 		spec := container(func(*corev1.Container) {})
 		change(&spec)

@@ -102,8 +102,8 @@ func TestC15JobWhosePodIsCollected(t *testing.T) {
 	peered(t)
 	namespace := offloaded(t)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "count"}, Spec: batchv1.JobSpec{
-		TTLSecondsAfterFinished: ptr.To[int32](15), BackoffLimit: ptr.To[int32](0),
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "b"}}}}}}
+		BackoffLimit: ptr.To[int32](0),
+		Template:     corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "b"}}}}}}
 	fixture.Must(t, "creating a Job", env.Rome.Client.Create(t.Context(), job))
 	awaitPods(t, env.Milan, namespace, 1)
 	local, remote := &corev1.Pod{}, &corev1.Pod{}
@@ -125,6 +125,7 @@ func TestC15JobWhosePodIsCollected(t *testing.T) {
 	if end := local.Status.ContainerStatuses[0].State.Terminated; local.Status.Phase != corev1.PodSucceeded || end == nil || end.ExitCode != 0 || end.Message != "42" {
 		t.Errorf("the Job's pod is %+v", local.Status)
 	}
+	fixture.Must(t, "giving the Job a time to live", env.Rome.Client.Patch(t.Context(), job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ttlSecondsAfterFinished":1}}`))))
 	awaitGone(t, env.Rome, job)
 	awaitGone(t, env.Rome, local)
 	awaitGone(t, env.Milan, &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: local.Name}})

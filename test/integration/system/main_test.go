@@ -68,6 +68,7 @@ func (w *world) peer(t *testing.T) {
 		err    error
 	}
 	done := make(chan outcome, 1)
+	env.Binary(t, "virtual-kubelet") // It takes time to build, which is not peering's.
 	ctx, cancel := context.WithTimeout(t.Context(), peeringTimeout)
 	defer cancel()
 	consumer, err := target.FromKubeconfig(env.Rome.Kubeconfig, "")

@@ -76,11 +76,15 @@ func TestKeysOfARunningPodFollow(t *testing.T) {
 	patchAs(t, env.Rome, local, "user", `{"metadata":{"labels":{"last":"one"}}}`)
 	awaitKeys("a later change to arrive", with(map[string]string{"app": "shop", "last": "one"}), "tier", "remark", "wave", "note")
 	writes := 0
-	for _, w := range env.Milan.Recorder.Since(t, start, fixture.OfLiqo) {
-		if w.Namespace == namespace && w.Name == "web" && w.Resource == "pods" {
-			writes++
+	fixture.Await(t, fixture.Patience, "a write of the provider's pod", func(context.Context) (bool, string) {
+		writes = 0
+		for _, w := range env.Milan.Recorder.Since(t, start, fixture.OfLiqo) {
+			if w.Namespace == namespace && w.Name == "web" && w.Resource == "pods" {
+				writes++
+			}
 		}
-	}
+		return writes > 0, "none"
+	})
 	if writes != 1 {
 		t.Errorf("%d writes of the provider's pod for one change at home", writes)
 	}

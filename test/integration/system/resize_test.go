@@ -93,7 +93,12 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		resources := twin.Spec.Containers[0].Resources
 		return err == nil && resources.Requests.Cpu().String() == "200m" && resources.Limits.Cpu().String() == "200m", fmt.Sprintf("%v, error %v", resources, err)
 	})
-	resizes := 0
+	fixture.Await(t, fixture.Patience, "the remote pod to say what was asked for", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+		now := twin.Annotations[offloadingv1beta1.ResourcesAskedAnnotation]
+		return err == nil && now != "" && now != asked, fmt.Sprintf("%q after %q, error %v", now, asked, err)
+	})
+	resizes := 0 // That it was resized is written down before the virtual kubelet goes on.
 	for _, w := range env.Milan.Recorder.Since(t, start, fixture.OfLiqo) {
 		if w.Resource == "pods/resize" && w.Namespace == namespace {
 			resizes++
@@ -102,11 +107,6 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 	if resizes != 1 {
 		t.Errorf("the remote pod was resized %d times", resizes)
 	}
-	fixture.Await(t, fixture.Patience, "the remote pod to say what was asked for", func(ctx context.Context) (bool, string) {
-		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
-		now := twin.Annotations[offloadingv1beta1.ResourcesAskedAnnotation]
-		return err == nil && now != "" && now != asked, fmt.Sprintf("%q after %q, error %v", now, asked, err)
-	})
 	// A provider's autoscaler resizes it as well; only another wish of the consumer's is brought over that.
 	_, err := env.Milan.Kube.CoreV1().Pods(namespace).Patch(t.Context(), twin.Name, types.StrategicMergePatchType,
 		[]byte(`{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"250m"},"limits":{"cpu":"250m"}}}]}}`), metav1.PatchOptions{}, "resize")
@@ -141,17 +141,7 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		c := resizing(p, corev1.PodResizePending)
 		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "the provider's grant of cpu is used up")
 	})
-	told := &corev1.EventList{}
-	fixture.Must(t, "listing Events", env.Rome.Client.List(t.Context(), told, client.InNamespace(namespace)))
-	refusals := 0
-	for _, e := range told.Items {
-		if e.InvolvedObject.UID == local.UID && strings.Contains(e.Message, "the provider's grant of cpu is used up") && e.Reason == offloadingv1beta1.ReasonFailedReflection {
-			refusals++
-		}
-	}
-	if refusals != 1 {
-		t.Errorf("there are %d Events about it among %v", refusals, told.Items)
-	}
+	awaitToldOnce(t, local, offloadingv1beta1.ReasonFailedReflection, "the provider's grant of cpu is used up")
 	fixture.Must(t, "reading the remote pod", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(twin), twin))
 	if cpu := twin.Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "250m" {
 		t.Errorf("the remote pod asks for %s", cpu)
@@ -164,6 +154,25 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 	})
 	if after := awaitPods(t, env.Milan, namespace, 1); after[twin.Name] != twins[twin.Name] || awaitPods(t, env.Rome, namespace, 1)[local.Name] != before[local.Name] {
 		t.Error("the pod was made again")
+	}
+}
+
+// awaitToldOnce waits for an Event about a pod that says why, which is written some time after its status, and fails if there are more.
+func awaitToldOnce(t *testing.T, about *corev1.Pod, reason, words string) {
+	t.Helper()
+	told, events := 0, &corev1.EventList{}
+	fixture.Await(t, fixture.Patience, "Event "+reason+" about pod "+about.Name, func(ctx context.Context) (bool, string) {
+		err := env.Rome.Client.List(ctx, events, client.InNamespace(about.Namespace))
+		told = 0
+		for _, e := range events.Items {
+			if e.InvolvedObject.UID == about.UID && strings.Contains(e.Message, words) && e.Reason == reason {
+				told++
+			}
+		}
+		return told > 0, fmt.Sprint(events.Items, err)
+	})
+	if told > 1 {
+		t.Errorf("there are %d Events about it among %v", told, events.Items)
 	}
 }
 

@@ -47,6 +47,7 @@ func offloadedTo(t *testing.T, selector corev1.NodeSelector) string {
 			ClusterSelector:          selector,
 		}})
 	fixture.Must(t, "offloading namespace "+namespace.Name, err)
+	env.Rome.AwaitServiceAccount(t, namespace.Name)
 	return namespace.Name
 }
 
@@ -100,13 +101,15 @@ func TestRestartWritesNothing(t *testing.T) {
 	before := awaitPods(t, env.Rome, namespace, podCount)
 	settled(t)
 
-	for _, p := range []*fixture.Process{w.kubelet.Process, w.rome.Process, w.milan.Process} {
+	// A virtual kubelet that is away for longer than the grace period of nodes has something to write when it is back: it stops last and
+	// starts first.
+	for _, p := range []*fixture.Process{w.rome.Process, w.milan.Process, w.kubelet.Process} {
 		fixture.Must(t, "stopping a component", p.Stop())
 	}
 	clusters := map[*fixture.Cluster]fixture.Moment{env.Rome: env.Rome.Recorder.Now(t), env.Milan: env.Milan.Recorder.Now(t)}
+	w.kubelet.start(t, w.node)
 	w.milan.Start(t)
 	w.rome.Start(t)
-	w.kubelet.start(t, w.node)
 	end := time.Now().Add(quiet)
 	fixture.Await(t, 2*quiet, "the quiet time to pass", func(context.Context) (bool, string) { return time.Now().After(end), "it passes" })
 
@@ -125,7 +128,7 @@ func TestRestartWritesNothing(t *testing.T) {
 func settled(t *testing.T) {
 	t.Helper()
 	const stillness = 12 * time.Second
-	last, since := map[*fixture.Cluster]fixture.Moment{env.Rome: 0, env.Milan: 0}, time.Now()
+	last, since := map[*fixture.Cluster]fixture.Moment{env.Rome: {}, env.Milan: {}}, time.Now()
 	for c := range last {
 		last[c] = c.Recorder.Now(t)
 	}

@@ -93,7 +93,7 @@ func TestKeysAreRotated(t *testing.T) {
 			if due, _, err := identity.NeedsRenewal(after.identity.Spec.AuthParams.SignedCRT, time.Now()); err != nil || due {
 				t.Errorf("the new certificate is due at once: %v, %v", due, err)
 			}
-			fixture.Await(t, fixture.Patience, "the running components to show the new certificate", func(ctx context.Context) (bool, string) {
+			fixture.Await(t, 5*fixture.Patience, "the running components to show the new certificate", func(ctx context.Context) (bool, string) {
 				// A slice's key is certified by the answer to the Renew, and then once more by the slice's own status.
 				if after, err = holding(ctx, tc.identity); err != nil {
 					return false, err.Error()

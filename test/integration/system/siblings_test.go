@@ -44,7 +44,7 @@ func (s *siblings) join(t *testing.T, labels map[string]string) {
 	}
 	maps.Copy(vn.Spec.Labels, labels)
 	fixture.Must(t, "creating a second VirtualNode", env.Rome.Client.Create(t.Context(), vn))
-	fixture.Await(t, fixture.Patience, "the simulated pod of the second virtual kubelet", func(ctx context.Context) (bool, string) {
+	fixture.Await(t, 3*fixture.Patience, "the simulated pod of the second virtual kubelet", func(ctx context.Context) (bool, string) {
 		pod, seen := kubeletPod(ctx, second)
 		return pod != nil && pod.Status.PodIP != "", seen
 	})
@@ -70,7 +70,8 @@ func (s *siblings) leave(t *testing.T) {
 func (s *siblings) holder(t *testing.T, candidates ...string) (holder, other string) {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	fixture.Await(t, fixture.Patience, fmt.Sprintf("one of %v to reflect", candidates), func(ctx context.Context) (bool, string) {
+	// A Lease of 30 s that is looked at every 22 s at the latest takes 74 s to change hands.
+	fixture.Await(t, 3*fixture.Patience, fmt.Sprintf("one of %v to reflect", candidates), func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: "mirror-milan"}, lease)
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			return false, fmt.Sprintf("holder %v, error %v", lease.Spec.HolderIdentity, err)

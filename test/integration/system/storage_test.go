@@ -268,6 +268,7 @@ func TestVolumeOnPhysicalNode(t *testing.T) {
 	stored(t, w)
 	namespace := fixture.Unique("home")
 	fixture.Must(t, "creating a namespace", env.Rome.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	env.Rome.AwaitServiceAccount(t, namespace)
 	local := claim(namespace, "data", virtualClass)
 	fixture.Must(t, "creating a claim", env.Rome.Client.Create(t.Context(), local))
 	user := podWith(namespace, "db", "data")
@@ -329,9 +330,9 @@ func TestVolumesThatNobodyMayWrite(t *testing.T) {
 	}
 
 	c := newTenant(t)
-	c.granted(t, "slice", quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
+	c.granted(t, grantedSlice, quantities("cpu", "1", "memory", "1Gi", "pods", "10"))
 	namespace := c.twin(t)
-	user := env.Milan.Slice(t, c.id, "slice")
+	user := env.Milan.Slice(t, c.id, grantedSlice)
 	for name, tc := range map[string]struct {
 		change  func(*corev1.PersistentVolumeClaim)
 		refused bool
