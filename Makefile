@@ -129,7 +129,7 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 		echo "End-to-end tests start real clusters and need root: run 'sudo make e2e', or set LIQO_E2E=off to leave them out." >&2; \
 		exit 1; \
 	else \
-		go test -count=1 -timeout 60m $(TEST_FLAGS) ./test/e2e/...; \
+		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
 
 .PHONY: bench
