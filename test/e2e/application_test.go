@@ -12,8 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secondProvider is only used by an application that is spread over two providers.
-const secondProvider = "naples"
+const (
+	// secondProvider is only used by an application that is spread over two providers.
+	secondProvider = "naples"
+	// spread is enough for a part of it to start: they wait for one another.
+	spread = 3 * time.Minute
+)
 
 // An application of six parts works when it is spread over two providers and the consumer: each part is found by its
 // Service's name from each cluster, and the front end through Ingresses at home and at a provider.
@@ -39,10 +43,10 @@ func TestApplication(t *testing.T) {
 	authority := the.certifies(t, namespace, "bookshop", bookshop)
 	the.rome.applies(t, namespace, "bookshop.yaml")
 
-	the.rome.ready(t, namespace, "db", 1)
-	the.rome.ready(t, namespace, "api", 1)
-	the.rome.ready(t, namespace, "front", 2)
-	clients := the.rome.ready(t, namespace, "client", 3)
+	the.rome.readyWithin(t, spread, namespace, "db", 1)
+	the.rome.readyWithin(t, spread, namespace, "api", 1)
+	the.rome.readyWithin(t, spread, namespace, "front", 2)
+	clients := the.rome.readyWithin(t, spread, namespace, "client", 3)
 	nodes := map[string]bool{}
 	for i := range clients {
 		nodes[clients[i].Spec.NodeName] = true
@@ -50,7 +54,8 @@ func TestApplication(t *testing.T) {
 	if len(nodes) != 3 || !nodes[provider] || !nodes[secondProvider] {
 		t.Errorf("the clients run on %v, want one in each cluster", nodes)
 	}
-	eventually(t, patience, "the Job to complete", func(ctx context.Context) (bool, string) {
+	// Its container starts again after up to 160 s when it asked too early.
+	eventually(t, 6*time.Minute, "the Job to complete", func(ctx context.Context) (bool, string) {
 		job := &batchv1.Job{}
 		if err := the.rome.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "order"}, job); err != nil {
 			return false, err.Error()
@@ -61,10 +66,10 @@ func TestApplication(t *testing.T) {
 		c.sees(t, &networkingv1.Ingress{ObjectMeta: named(twin, "front")}, "the Ingress")
 	}
 	t.Run("through its Ingresses", func(t *testing.T) { the.recordFailure(t, naples); throughIngresses(t, namespace, twin, authority) })
-	the.kubectl(t, the.rome, soon, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
-	the.rome.ready(t, namespace, "db", 1)
+	the.kubectl(t, the.rome, patience, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
+	the.rome.readyWithin(t, spread, namespace, "db", 1)
 	// The clients are only ready while what the database kept in its volume is still there.
-	the.rome.ready(t, namespace, "client", 3)
+	the.rome.readyWithin(t, spread, namespace, "client", 3)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(namespace, "data-db-0")}
 	the.rome.deletes(t, claim)
 }

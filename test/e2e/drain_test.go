@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,7 +27,8 @@ func TestDrain(t *testing.T) {
 	spec := script(careful)
 	*spec.TerminationGracePeriodSeconds = grace
 	one := intstr.FromInt32(1)
-	the.rome.creates(t, deployment(namespace, app, 2, spec), &policyv1.PodDisruptionBudget{
+	workers := deployment(namespace, app, 2, spec)
+	the.rome.creates(t, workers, &policyv1.PodDisruptionBudget{
 		ObjectMeta: named(namespace, app), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: selector(app)},
 	})
 	pods := the.rome.ready(t, namespace, app, 2)
@@ -52,15 +54,15 @@ func TestDrain(t *testing.T) {
 	if s := remote.DeletionGracePeriodSeconds; remote.DeletionTimestamp == nil || s == nil || *s != grace {
 		t.Errorf("the remote pod is deleted at %v with a grace period of %v, want %d seconds", remote.DeletionTimestamp, s, grace)
 	}
-	throughout(t, 8*time.Second, "one pod that is leaving and one that is held", func(ctx context.Context) (bool, string) {
+	throughout(t, 8*time.Second, "one pod that is leaving and one that is held", func(ctx context.Context) (bool, string, error) {
 		now := []corev1.Pod{*first, *second}
 		for i := range now {
-			if err := the.rome.Get(ctx, client.ObjectKeyFromObject(&now[i]), &now[i]); err != nil {
-				return false, err.Error()
+			if there, err := the.rome.finds(ctx, client.ObjectKeyFromObject(&now[i]), &now[i]); !there {
+				return false, "one of them is gone", err
 			}
 		}
 		return now[0].DeletionTimestamp != nil && now[0].Status.Phase == corev1.PodRunning &&
-			now[1].DeletionTimestamp == nil && isReady(&now[1]), describe(now)
+			now[1].DeletionTimestamp == nil && isReady(&now[1]), describe(now), nil
 	})
 	leaves(t, namespace, twin, first, logs[first.Name])
 
@@ -76,6 +78,10 @@ func TestDrain(t *testing.T) {
 	for _, pod := range the.rome.ready(t, namespace, app, 2) {
 		the.kubectl(t, the.rome, soon, "exec", "-n", namespace, pod.Name, "--", "touch", "/tmp/leave").succeeds(t)
 	}
+	// A namespace whose pods take long is looked at again after a minute only: they go first.
+	the.rome.deletes(t, workers, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	the.rome.empties(t, namespace)
+	the.milan.empties(t, twin)
 }
 
 // leaving waits until one of some pods is being deleted, and returns it.
@@ -104,7 +110,7 @@ func leaves(t *testing.T, namespace, twin string, pod *corev1.Pod, logs *session
 	the.kubectl(t, the.rome, soon, "exec", "-n", namespace, pod.Name, "--", "touch", "/tmp/leave").succeeds(t)
 	logs.shows(t, "left")
 	early := ""
-	eventually(t, soon, "pod "+pod.Name+" to be gone", func(ctx context.Context) (bool, string) {
+	eventually(t, patience, "pod "+pod.Name+" to be gone", func(ctx context.Context) (bool, string) {
 		now := &corev1.Pod{}
 		err := the.rome.Get(ctx, client.ObjectKeyFromObject(pod), now)
 		if err == nil && now.UID == pod.UID {

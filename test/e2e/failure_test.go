@@ -76,20 +76,11 @@ func (s *suite) record(ctx context.Context, c *side, folder string) error {
 		}
 		path := filepath.Join(folder, pod.Namespace+"_"+pod.Name)
 		s.write(ctx, c, path+".log", "logs", "-n", pod.Namespace, pod.Name)
-		if restarted(pod) {
+		if restarts(pod) > 0 {
 			s.write(ctx, c, path+".previous.log", "logs", "-n", pod.Namespace, pod.Name, "--previous")
 		}
 	}
 	return nil
-}
-
-func restarted(pod *corev1.Pod) bool {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.RestartCount > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // write stores what kubectl says, an error too.

@@ -35,7 +35,7 @@ func throughIngresses(t *testing.T, namespace, twin string, authority *x509.Cert
 	}
 	for _, name := range []string{"front", "front-abroad"} {
 		copied := &networkingv1.Ingress{ObjectMeta: named(twin, name)}
-		the.milan.reads(t, copied)
+		the.milan.sees(t, copied, "the Ingress")
 		if class := copied.Spec.IngressClassName; class == nil || *class != offeredClass {
 			t.Errorf("Ingress %s has class %v at the provider, which offers %s", name, class, offeredClass)
 		}

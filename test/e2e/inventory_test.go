@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func (s *suite) snapshot(ctx context.Context) (map[string]inventory, error) {
 		return nil, err
 	}
 	for _, c := range []*side{s.rome, s.milan} {
-		if found[c.name], err = c.inventory(ctx); err != nil {
+		if found[c.name], err = c.inventoryAtRest(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -47,6 +48,30 @@ func (s *suite) snapshot(ctx context.Context) (map[string]inventory, error) {
 		return nil, err
 	}
 	return found, os.WriteFile(path, data, 0o600)
+}
+
+// inventoryAtRest is what a new cluster has once Kubernetes has made all that it makes by itself: when it looks the same twice.
+func (c *side) inventoryAtRest(ctx context.Context) (inventory, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	var last inventory
+	for {
+		now, err := c.inventory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Equal(now, last) {
+			return now, nil
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("what %s has keeps changing: %w", c.name, ctx.Err())
+		case <-ticker.C:
+		}
+	}
 }
 
 // inventory lists every object of every kind that the cluster knows.

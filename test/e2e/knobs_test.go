@@ -101,15 +101,14 @@ func (s *suite) atWork(t *testing.T, twin string) map[string]string {
 			return nil, err
 		}
 		for i := range remote {
-			now["pod "+remote[i].Name] = fmt.Sprintf("%s version %s", remote[i].UID, remote[i].ResourceVersion)
+			// Not its version: its kubelet writes when it likes.
+			pod := &remote[i]
+			now["pod "+pod.Name] = fmt.Sprintf("%s generation %d, labels %v, annotations %v, finalizers %v, restarted %d times",
+				pod.UID, pod.Generation, pod.Labels, pod.Annotations, pod.Finalizers, restarts(pod))
 		}
 		kubelets, err := s.rome.pods(ctx, consumerTenant, client.MatchingLabels{offloadingv1beta1.VirtualNodeLabel: virtualNode})
 		for i := range kubelets {
-			restarts := int32(0)
-			for _, c := range kubelets[i].Status.ContainerStatuses {
-				restarts += c.RestartCount
-			}
-			now["virtual kubelet "+kubelets[i].Name] = fmt.Sprintf("%s restarted %d times", kubelets[i].UID, restarts)
+			now["virtual kubelet "+kubelets[i].Name] = fmt.Sprintf("%s restarted %d times", kubelets[i].UID, restarts(&kubelets[i]))
 		}
 		return now, err
 	}
@@ -126,6 +125,14 @@ func (s *suite) atWork(t *testing.T, twin string) map[string]string {
 		return same >= rest, fmt.Sprint(now)
 	})
 	return state
+}
+
+// restarts is how often containers of a pod were started again.
+func restarts(pod *corev1.Pod) (count int32) {
+	for i := range pod.Status.ContainerStatuses {
+		count += pod.Status.ContainerStatuses[i].RestartCount
+	}
+	return count
 }
 
 // has waits until exactly those of the named objects are in a namespace that should be.

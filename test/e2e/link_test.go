@@ -45,8 +45,8 @@ func TestLink(t *testing.T) {
 	})
 	again := recreatedAtProvider(t, twin, app[0].Name)
 	before[string(app[0].UID)] = again
-	throughout(t, leaseLost-time.Since(since), "the life of the remote pods", the.milan.sameAs(t, twin, before))
-	throughout(t, interval, "a virtual node that is not ready", the.nodeIs(false))
+	throughout(t, max(3*time.Second, leaseLost-time.Since(since)), "the life of the remote pods", the.milan.sameAs(t, twin, before))
+	throughout(t, interval, "a virtual node that is not ready", the.nodeSeen(false))
 
 	// Both sides go on with their lives: what was decided at home has to arrive afterwards.
 	the.rome.deletes(t, old)
@@ -93,7 +93,7 @@ func recreatedAtProvider(t *testing.T, twin, name string) (uid string) {
 	the.milan.reads(t, gone)
 	the.milan.deletes(t, gone)
 	again := &corev1.Pod{}
-	eventually(t, soon, "the deleted pod to run again at the provider", func(ctx context.Context) (bool, string) {
+	eventually(t, patience, "the deleted pod to run again at the provider", func(ctx context.Context) (bool, string) {
 		if err := the.milan.Get(ctx, client.ObjectKeyFromObject(gone), again); err != nil {
 			return false, err.Error()
 		}
@@ -146,9 +146,9 @@ func TestAPIServersDown(t *testing.T) {
 	t.Run("the provider's", func(t *testing.T) {
 		the.recordFailure(t)
 		the.withoutAPIServer(t, the.milan, func() {
-			throughout(t, 12*time.Second, "the pods of the consumer", func(ctx context.Context) (bool, string) {
+			throughout(t, 12*time.Second, "the pods of the consumer", func(ctx context.Context) (bool, string, error) {
 				pods, err := the.rome.pods(ctx, namespace)
-				return err == nil && len(pods) == 2 && pods[0].UID != "", describe(pods)
+				return len(pods) == 2 && pods[0].UID != "", describe(pods), err
 			})
 		})
 	})
@@ -175,6 +175,7 @@ func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
 		t.Fatalf("killing %s: %v", component, err)
 	}
 	defer func() {
+		since := time.Now()
 		if err := s.lab.Restart(context.WithoutCancel(t.Context()), component); err != nil {
 			t.Fatalf("restarting %s: %v", component, err)
 		}
@@ -182,6 +183,7 @@ func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
 			answer, err := c.kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 			return err == nil, fmt.Sprintf("%s %v", answer, err)
 		})
+		c.recovers(t, since)
 	}()
 	meanwhile()
 }
@@ -198,14 +200,14 @@ func TestNodeAndPodsTakenAway(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: virtualNode}}
 	the.rome.reads(t, node)
 	the.rome.deletes(t, node)
-	eventually(t, soon, "the virtual node to be there again", func(ctx context.Context) (bool, string) {
+	eventually(t, patience, "the virtual node to be there again", func(ctx context.Context) (bool, string) {
 		again := &corev1.Node{}
 		if err := the.rome.Get(ctx, client.ObjectKey{Name: virtualNode}, again); err != nil {
 			return false, err.Error()
 		}
 		return again.UID != node.UID, "the old one"
 	})
-	eventually(t, soon, "the virtual node to be ready again", the.nodeIs(true))
+	eventually(t, patience, "the virtual node to be ready again", the.nodeIs(true))
 	// Kubernetes collects the pods of vanished nodes after 40 s.
 	throughout(t, 3*time.Second, "the life of the remote pods", the.milan.sameAs(t, twin, before))
 

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,23 +24,8 @@ func TestLiqoctl(t *testing.T) {
 		if o := the.liqoctl(t, soon, rome("info", "--get", "clusterid")...).succeeds(t); strings.TrimSpace(o.stdout) != consumer {
 			t.Errorf("%s wanted: %s", consumer, o)
 		}
-		o := the.liqoctl(t, soon, rome("info", "-o", "json")...).succeeds(t)
-		var info struct {
-			Local    struct{ ClusterID string }
-			Health   struct{ Healthy bool }
-			Peerings struct {
-				Peers []struct{ ClusterID, Role, AuthenticationStatus, OffloadingStatus string }
-			}
-		}
-		if err := json.Unmarshal([]byte(o.stdout), &info); err != nil {
-			t.Fatalf("reading the answer: %v: %s", err, o)
-		}
-		if info.Local.ClusterID != consumer || !info.Health.Healthy || len(info.Peerings.Peers) != 1 {
-			t.Fatalf("a healthy cluster %s with one peer wanted: %s", consumer, o)
-		}
-		if peer := info.Peerings.Peers[0]; peer.ClusterID != provider || peer.Role != "Provider" || peer.AuthenticationStatus != "Healthy" || peer.OffloadingStatus != "Healthy" {
-			t.Errorf("a healthy provider %s wanted: %+v", provider, peer)
-		}
+		// The install of before may still make something of them start.
+		eventually(t, patience, fmt.Sprintf("a healthy cluster %s with one peer, the healthy provider %s", consumer, provider), saysHealthy(t, rome("info", "-o", "json")))
 		the.liqoctl(t, soon, rome("info", "peer", provider)...).succeeds(t).says(t, provider)
 	})
 	t.Run("version names both sides", func(t *testing.T) {
@@ -60,5 +47,27 @@ func TestLiqoctl(t *testing.T) {
 			the.recordFailure(t)
 			the.liqoctl(t, time.Minute, wrong.args...).exits(t, wrong.code).says(t, wrong.says)
 		})
+	}
+}
+
+// saysHealthy checks that liqoctl info finds a healthy consumer with one healthy provider.
+func saysHealthy(t *testing.T, args []string) check {
+	return func(context.Context) (bool, string) {
+		o := the.liqoctl(t, soon, args...).succeeds(t)
+		var info struct {
+			Local    struct{ ClusterID string }
+			Health   struct{ Healthy bool }
+			Peerings struct {
+				Peers []struct{ ClusterID, Role, AuthenticationStatus, OffloadingStatus string }
+			}
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &info); err != nil {
+			t.Fatalf("reading the answer: %v: %s", err, o)
+		}
+		if info.Local.ClusterID != consumer || !info.Health.Healthy || len(info.Peerings.Peers) != 1 {
+			return false, o.String()
+		}
+		peer := info.Peerings.Peers[0]
+		return peer.ClusterID == provider && peer.Role == "Provider" && peer.AuthenticationStatus == "Healthy" && peer.OffloadingStatus == "Healthy", o.String()
 	}
 }

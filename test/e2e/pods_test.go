@@ -183,14 +183,14 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 	spec.Tolerations = []corev1.Toleration{{Key: offloadingv1beta1.VirtualNodeTaint, Operator: corev1.TolerationOpExists}}
 	pod := podOf(namespace, "tolerant", spec)
 	the.rome.creates(t, pod)
-	waits := func(ctx context.Context) (bool, string) {
-		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-			return false, err.Error()
+	waits := look(func(ctx context.Context) (bool, string, error) {
+		if there, err := the.rome.finds(ctx, client.ObjectKeyFromObject(pod), pod); !there {
+			return false, "no such pod", err
 		}
 		return pod.Spec.NodeName == virtualNode && pod.Status.Phase == corev1.PodPending && pod.Status.Reason == offloadingv1beta1.ReasonOffloadingBackOff,
-			describe([]corev1.Pod{*pod})
-	}
-	eventually(t, soon, "the pod to be Pending for OffloadingBackOff", waits)
+			describe([]corev1.Pod{*pod}), nil
+	})
+	eventually(t, soon, "the pod to be Pending for OffloadingBackOff", waits.check)
 	throughout(t, 3*time.Second, "Pending for OffloadingBackOff", waits)
 	if ok, seen := the.milan.gone(namespaceOf(namespace + "-" + consumer))(t.Context()); !ok {
 		t.Fatalf("a namespace that is not offloaded has a twin: %s", seen)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,13 +87,17 @@ func TestSecretInPod(t *testing.T) {
 	}}}}
 	the.rome.creates(t, podOf(namespace, "reader", spec))
 	the.rome.ready(t, namespace, "reader", 1)
-	the.kubectl(t, the.rome, 20*time.Second, "logs", "-n", namespace, "reader").succeeds(t).says(t, "open sesame")
+	// The pod is ready as soon as its shell runs.
+	eventually(t, soon, "the pod to say what it was given", func(context.Context) (bool, string) {
+		o := the.kubectl(t, the.rome, 20*time.Second, "logs", "-n", namespace, "reader")
+		return o.code == 0 && strings.Contains(o.stdout, "open sesame"), o.String()
+	})
 }
 
-// holds waits until an object has a value.
+// holds waits until an object has a value. What somebody undoes is written again at most twice a minute.
 func (c *side) holds(t *testing.T, object client.Object, value func() string, want string) {
 	t.Helper()
-	eventually(t, soon, fmt.Sprintf("%T %s at %s to hold %q", object, client.ObjectKeyFromObject(object), c.name, want), func(ctx context.Context) (bool, string) {
+	eventually(t, patience, fmt.Sprintf("%T %s at %s to hold %q", object, client.ObjectKeyFromObject(object), c.name, want), func(ctx context.Context) (bool, string) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err.Error()
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,10 +15,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -54,7 +57,8 @@ func TestRestarts(t *testing.T) {
 		}
 	}
 
-	eventually(t, 4*time.Minute, "the rolling update to complete", func(ctx context.Context) (bool, string) {
+	// Five waves of pods, and what is killed again and again is started again later and later.
+	eventually(t, 10*time.Minute, "the rolling update to complete", func(ctx context.Context) (bool, string) {
 		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err.Error()
 		}
@@ -64,7 +68,7 @@ func TestRestarts(t *testing.T) {
 	})
 	local := the.rome.ready(t, namespace, "app", replicas)
 	var remote []corev1.Pod
-	eventually(t, patience, "exactly the new pods at the provider", func(ctx context.Context) (bool, string) {
+	eventually(t, forPods(replicas), "exactly the new pods at the provider", func(ctx context.Context) (bool, string) {
 		list := &corev1.PodList{}
 		if err := the.milan.List(ctx, list, client.InNamespace(twin)); err != nil {
 			return false, err.Error()
@@ -115,7 +119,7 @@ func waitProgress(t *testing.T, object *appsv1.Deployment, wanted int32) {
 			return false, err.Error()
 		}
 		return now.Status.UpdatedReplicas >= wanted, ""
-	}, true)
+	})
 }
 
 // runs records every pod of the provider that was there at any time, by the pod that it stands for.
@@ -176,7 +180,7 @@ func (s *suite) kill(t *testing.T, p program) {
 	}
 }
 
-// processes finds a program's processes in the containers of a cluster of this lab.
+// processes finds a program's processes in the containers of a cluster of this lab, without those of probes: they end by themselves.
 func (s *suite) processes(p program) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -192,6 +196,10 @@ func (s *suite) processes(p program) ([]int, error) {
 		// Processes end while they are looked at: what cannot be read is none of ours.
 		program, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err != nil || filepath.Base(program) != p.name {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		if args := strings.Split(string(line), "\x00"); err != nil || args[0] == "" || args[1] == "check" {
 			continue
 		}
 		groups, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
@@ -213,17 +221,58 @@ func (s *suite) everyProgramRuns(t *testing.T) {
 		{s.milan, client.InNamespace("liqo")},
 		{s.rome, client.MatchingLabels{offloadingv1beta1.ComponentLabel: offloadingv1beta1.VirtualKubeletComponent}},
 	} {
-		eventually(t, 3*time.Minute, "Liqo's pods at "+c.side.name+" to be ready", func(ctx context.Context) (bool, string) {
-			list := &corev1.PodList{}
-			if err := c.side.List(ctx, list, c.selector); err != nil {
-				return false, err.Error()
-			}
-			for i := range list.Items {
-				if !isReady(&list.Items[i]) {
-					return false, describe(list.Items)
-				}
-			}
-			return len(list.Items) > 0, "no pods"
-		})
+		eventually(t, 3*time.Minute, "Liqo's pods at "+c.side.name+" to be ready", c.side.allReady(c.selector))
 	}
+}
+
+// allReady checks that there are some pods, all of them ready.
+func (c *side) allReady(selector client.ListOption) check {
+	return func(ctx context.Context) (bool, string) {
+		list := &corev1.PodList{}
+		if err := c.List(ctx, list, selector); err != nil {
+			return false, err.Error()
+		}
+		notReady := func(pod corev1.Pod) bool { return !isReady(&pod) }
+		return len(list.Items) > 0 && !slices.ContainsFunc(list.Items, notReady), describe(list.Items)
+	}
+}
+
+// recovers waits until a cluster whose API server was away is sound again: its nodes have said since then that they live and are not
+// taken for lost, and Liqo's pods, which answer the API server, are ready. Kubernetes may think otherwise at first, so it has to last.
+func (c *side) recovers(t *testing.T, since time.Time) {
+	t.Helper()
+	const rest = 10
+	looks := 0
+	sound := c.allReady(client.InNamespace("liqo"))
+	eventually(t, 3*time.Minute, c.name+" to be sound again", func(ctx context.Context) (bool, string) {
+		ok, seen := c.nodesLive(ctx, since)
+		if ok {
+			ok, seen = sound(ctx)
+		}
+		if looks++; !ok {
+			looks = 0
+		}
+		return looks >= rest, seen
+	})
+}
+
+// nodesLive checks that the cluster's own nodes are ready and have renewed their leases since a time.
+func (c *side) nodesLive(ctx context.Context, since time.Time) (bool, string) {
+	nodes := &corev1.NodeList{}
+	if err := c.List(ctx, nodes); err != nil {
+		return false, err.Error()
+	}
+	for i := range nodes.Items {
+		node, lease := &nodes.Items[i], &coordinationv1.Lease{}
+		if node.Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
+			continue
+		}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}, lease); err != nil {
+			return false, err.Error()
+		}
+		if _, seen := readyCondition(node); !takesPods(node) || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(since) {
+			return false, fmt.Sprintf("%s, lease renewed at %v", seen, lease.Spec.RenewTime)
+		}
+	}
+	return true, "its nodes live"
 }

@@ -78,6 +78,12 @@ func (c *side) reads(t *testing.T, object client.Object) {
 	}
 }
 
+// finds reads an object that may be missing. An error is why nothing could be read.
+func (c *side) finds(ctx context.Context, key client.ObjectKey, object client.Object) (there bool, err error) {
+	err = c.Get(ctx, key, object)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
 // changes reads an object, changes it and writes it, again while others write too.
 func (c *side) changes(t *testing.T, object client.Object, change func()) {
 	t.Helper()
@@ -106,6 +112,18 @@ func (c *side) pods(ctx context.Context, namespace string, options ...client.Lis
 		}
 	}
 	return alive, nil
+}
+
+// empties waits until a namespace has no pods, not even some that are being deleted.
+func (c *side) empties(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("no pods in namespace %s of %s", namespace, c.name), func(ctx context.Context) (bool, string) {
+		list := &corev1.PodList{}
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, err.Error()
+		}
+		return len(list.Items) == 0, describe(list.Items)
+	})
 }
 
 func namespaceOf(name string) *corev1.Namespace {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqo.io/liqo/deployments/images/assembly"
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/cluster"
@@ -209,6 +211,8 @@ func (s *suite) namespace(t *testing.T, name string) {
 	}
 	remove()
 	s.rome.creates(t, namespaceOf(name))
+	// A pod is refused as long as its namespace has no account for it.
+	s.rome.sees(t, &corev1.ServiceAccount{ObjectMeta: named(name, "default")}, "the account of pods")
 	t.Cleanup(func() {
 		if !t.Failed() || os.Getenv("LIQO_E2E_KEEP") == "" {
 			remove()

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// forced is how long ending a peering with a dead peer may take (C8).
-	forced = time.Minute
+	// forced is how long ending a peering with a dead peer may take, which it is told (C8): the peer counts as dead after 20 s only.
+	forced = 90 * time.Second
 	// unhurried is how long it may take when both are alive.
 	unhurried = 2 * time.Minute
 )
@@ -129,14 +129,16 @@ func unpeerDead(t *testing.T, alive, dead *side) {
 	}
 	the.peers = false
 	eventually(t, soon, "nothing of the peering to be left at "+alive.name, alive.noneLike(ofPeerings...))
+	since := time.Now()
 	resume()
+	dead.recovers(t, since)
 	the.liqoctl(t, unhurried, forceUnpeer(dead, alive.name)...).succeeds(t)
 	eventually(t, soon, "nothing of the peering to be left at "+dead.name, dead.noneLike(ofPeerings...))
 	the.rome.misses(t, nodeOf(virtualNode), "the virtual node")
 }
 
 func forceUnpeer(alive *side, peer string) []string {
-	return []string{"force", "unpeer", peer, "--kubeconfig", alive.kubeconfig, "--skip-confirm", "--timeout", "90s"}
+	return []string{"force", "unpeer", peer, "--kubeconfig", alive.kubeconfig, "--skip-confirm", "--timeout", forced.String()}
 }
 
 func uninstall(t *testing.T) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,26 +24,52 @@ const (
 // check looks once: whether it is so, and what there is instead.
 type check func(ctx context.Context) (ok bool, seen string)
 
+// look looks once, as check does; an error is why nothing could be seen.
+type look func(ctx context.Context) (ok bool, seen string, err error)
+
+// check is the look for who waits: what cannot be seen is not so yet.
+func (l look) check(ctx context.Context) (ok bool, seen string) {
+	ok, seen, err := l(ctx)
+	if err != nil {
+		return false, err.Error()
+	}
+	return ok, seen
+}
+
 // eventually waits until a check holds.
 func eventually(t *testing.T, within time.Duration, what string, holds check) {
 	t.Helper()
 	begin := time.Now()
-	if seen, ok := poll(t, within, holds, true); !ok {
+	if seen, ok := poll(t, within, holds); !ok {
 		t.Fatalf("waited %s for %s; last seen: %s", time.Since(begin).Round(time.Second), what, seen)
 	}
 }
 
-// throughout requires that a check holds all the time.
-func throughout(t *testing.T, during time.Duration, what string, holds check) {
+// throughout requires that something is so all the time. A look that fails proves nothing, so there is one at the end that does not.
+func throughout(t *testing.T, during time.Duration, what string, holds look) {
 	t.Helper()
 	begin := time.Now()
-	if seen, broken := poll(t, during, holds, false); broken {
-		t.Fatalf("%s did not last: after %s there is %s", what, time.Since(begin).Round(time.Second), seen)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), during+soon)
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		over := time.Since(begin) >= during
+		ok, seen, err := holds(ctx)
+		switch {
+		case ctx.Err() != nil:
+			t.Fatalf("%s could not be seen at the end of %s: %s, error %v", what, during, seen, err)
+		case err == nil && !ok:
+			t.Fatalf("%s did not last: after %s there is %s", what, time.Since(begin).Round(time.Second), seen)
+		case err == nil && over:
+			return
+		}
+		<-ticker.C
 	}
 }
 
-// poll looks again and again until the check's answer is the wanted one, or the time is over.
-func poll(t *testing.T, within time.Duration, look check, wanted bool) (seen string, found bool) {
+// poll looks again and again until the check holds, or the time is over.
+func poll(t *testing.T, within time.Duration, look check) (seen string, found bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
 	defer cancel()
@@ -53,7 +80,7 @@ func poll(t *testing.T, within time.Duration, look check, wanted bool) (seen str
 		if ctx.Err() == nil || seen == "" {
 			seen = now
 		}
-		if ok == wanted && ctx.Err() == nil {
+		if ok && ctx.Err() == nil {
 			return seen, true
 		}
 		select {
@@ -65,19 +92,39 @@ func poll(t *testing.T, within time.Duration, look check, wanted bool) (seen str
 }
 
 // nodeIs checks the readiness of rome's virtual node.
-func (s *suite) nodeIs(ready bool) check {
-	return func(ctx context.Context) (bool, string) {
+func (s *suite) nodeIs(ready bool) check { return s.nodeSeen(ready).check }
+
+// nodeSeen looks at the readiness of rome's virtual node.
+func (s *suite) nodeSeen(ready bool) look {
+	return func(ctx context.Context) (bool, string, error) {
 		node := &corev1.Node{}
-		if err := s.rome.Get(ctx, client.ObjectKey{Name: virtualNode}, node); err != nil {
-			return false, err.Error()
+		if there, err := s.rome.finds(ctx, client.ObjectKey{Name: virtualNode}, node); !there {
+			return false, "no such node", err
 		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady {
-				return (c.Status == corev1.ConditionTrue) == ready, fmt.Sprintf("Ready=%s (%s: %s)", c.Status, c.Reason, c.Message)
-			}
+		condition, seen := readyCondition(node)
+		if !ready {
+			return condition != nil && condition.Status != corev1.ConditionTrue, seen, nil
 		}
-		return false, "no condition Ready"
+		return takesPods(node), seen, nil
 	}
+}
+
+// readyCondition is a node's condition Ready, nil if it has none, and what is to be said about it.
+func readyCondition(node *corev1.Node) (condition *corev1.NodeCondition, seen string) {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c, fmt.Sprintf("%s: Ready=%s (%s: %s), taints %v", node.Name, c.Status, c.Reason, c.Message, node.Spec.Taints)
+		}
+	}
+	return nil, node.Name + ": no condition Ready"
+}
+
+// takesPods is whether a node is ready for the scheduler, too: Kubernetes takes its taints away some time after it sees the condition.
+func takesPods(node *corev1.Node) bool {
+	condition, _ := readyCondition(node)
+	return condition != nil && condition.Status == corev1.ConditionTrue && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable
+	})
 }
 
 // sees waits until an object is there, and reads it.
@@ -94,7 +141,12 @@ func (c *side) sees(t *testing.T, object client.Object, what string) {
 // misses waits until an object is gone.
 func (c *side) misses(t *testing.T, object client.Object, what string) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprintf("%s %s to be gone at %s", what, client.ObjectKeyFromObject(object), c.name), c.gone(object))
+	c.missesWithin(t, patience, object, what)
+}
+
+func (c *side) missesWithin(t *testing.T, within time.Duration, object client.Object, what string) {
+	t.Helper()
+	eventually(t, within, fmt.Sprintf("%s %s to be gone at %s", what, client.ObjectKeyFromObject(object), c.name), c.gone(object))
 }
 
 func (c *side) gone(object client.Object) check {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -85,11 +86,19 @@ func job(namespace, name string, spec corev1.PodSpec) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: named(namespace, name), Spec: batchv1.JobSpec{BackoffLimit: &never, Template: template(name, spec)}}
 }
 
+// forPods is enough for a number of pods to start on a busy machine.
+func forPods(count int) time.Duration { return patience + time.Duration(count)*10*time.Second }
+
 // ready waits until a number of pods of an app are ready, and returns them ordered by name.
 func (c *side) ready(t *testing.T, namespace, app string, count int) []corev1.Pod {
 	t.Helper()
+	return c.readyWithin(t, forPods(count), namespace, app, count)
+}
+
+func (c *side) readyWithin(t *testing.T, within time.Duration, namespace, app string, count int) []corev1.Pod {
+	t.Helper()
 	var pods []corev1.Pod
-	eventually(t, patience, fmt.Sprintf("%d ready pods of %s/%s at %s", count, namespace, app, c.name), func(ctx context.Context) (bool, string) {
+	eventually(t, within, fmt.Sprintf("%d ready pods of %s/%s at %s", count, namespace, app, c.name), func(ctx context.Context) (bool, string) {
 		var err error
 		if pods, err = c.pods(ctx, namespace, client.MatchingLabels{appLabel: app}); err != nil {
 			return false, err.Error()
@@ -155,21 +164,21 @@ func pairs(t *testing.T, remote []corev1.Pod) map[string]string {
 }
 
 // sameAs checks that a namespace has exactly the pods that it had, by pair of UIDs, and that they run.
-func (c *side) sameAs(t *testing.T, namespace string, before map[string]string) check {
-	return func(ctx context.Context) (bool, string) {
+func (c *side) sameAs(t *testing.T, namespace string, before map[string]string) look {
+	return func(ctx context.Context) (bool, string, error) {
 		pods, err := c.pods(ctx, namespace)
 		if err != nil {
-			return false, err.Error()
+			return false, "", err
 		}
 		now := pairs(t, pods)
 		if len(now) != len(before) {
-			return false, describe(pods)
+			return false, describe(pods), nil
 		}
 		for i := range pods {
 			if before[origin(&pods[i])] != string(pods[i].UID) || pods[i].Status.Phase != corev1.PodRunning {
-				return false, "another or a broken pod: " + describe(pods)
+				return false, "another or a broken pod: " + describe(pods), nil
 			}
 		}
-		return true, "the same pods"
+		return true, "the same pods", nil
 	}
 }
