@@ -22,21 +22,28 @@ const (
 // An application of six parts works when it is spread over two providers and the consumer: each part is found by its
 // Service's name from each cluster, and the front end through Ingresses at home and at a provider.
 func TestApplication(t *testing.T) {
-	the.peered(t)
 	naples, err := newSide(the.lab, secondProvider)
 	if err != nil {
 		t.Fatal(err)
 	}
-	the.liqoctl(t, 4*time.Minute, the.installArgs(t, naples)...).succeeds(t)
+	the.recordFailure(t, naples)
+	the.install(t, naples)
 	t.Cleanup(func() {
 		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
 	})
+	the.peered(t)
 	both := []string{"--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", naples.kubeconfig}
 	the.liqoctl(t, 3*time.Minute, append([]string{"peer", "--timeout", "2m"}, both...)...).succeeds(t)
+	const namespace = "bookshop"
 	t.Cleanup(func() {
+		if !kept(t) {
+			the.leaving = append(the.leaving, absence{naples, twinOf(namespace)})
+		}
+		if err := the.settle(context.WithoutCancel(t.Context()), the.leaving); err != nil {
+			t.Error(err)
+		}
 		the.liqoctl(t, 3*time.Minute, append([]string{"unpeer", "--skip-confirm"}, both...)...).succeeds(t)
 	})
-	const namespace = "bookshop"
 	twin := the.offloaded(t, namespace)
 	the.recordFailure(t, naples)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")

@@ -71,14 +71,41 @@ func (s *suite) kubectlCommand(c *side, args ...string) *exec.Cmd {
 	return command
 }
 
+// sideBySide runs liqoctl for several clusters at once. Each has to succeed.
+func (s *suite) sideBySide(t *testing.T, within time.Duration, clusters []*side, args func(c *side) []string) {
+	t.Helper()
+	var group sync.WaitGroup
+	outcomes, errs := make([]outcome, len(clusters)), make([]error, len(clusters))
+	for i, c := range clusters {
+		command := exec.Command(s.liqoctlPath, args(c)...)
+		group.Go(func() { outcomes[i], errs[i] = perform(within, command) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		o.succeeds(t)
+	}
+}
+
 func execute(t *testing.T, within time.Duration, command *exec.Cmd) outcome {
 	t.Helper()
+	o, err := perform(within, command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// perform runs a program to its end. An error says that it did not start, or did not end in time.
+func perform(within time.Duration, command *exec.Cmd) (outcome, error) {
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	o := outcome{command: filepath.Base(command.Path) + " " + strings.Join(command.Args[1:], " ")}
 	begin := time.Now()
 	if err := command.Start(); err != nil {
-		t.Fatalf("starting %s: %v", o.command, err)
+		return o, fmt.Errorf("starting %s: %w", o.command, err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- command.Wait() }()
@@ -95,9 +122,9 @@ func execute(t *testing.T, within time.Duration, command *exec.Cmd) outcome {
 	}
 	o.took, o.stdout, o.stderr, o.code = time.Since(begin), stdout.String(), stderr.String(), codeOf(err)
 	if late {
-		t.Fatalf("did not end within %s: %s", within, o)
+		return o, fmt.Errorf("did not end within %s: %s", within, o)
 	}
-	return o
+	return o, nil
 }
 
 func codeOf(err error) int {

@@ -6,6 +6,7 @@
 //   - liqoctl and kubectl are run as programs; their exit codes and output are part of what is tested. client-go only observes.
 //   - Tests share the installed and peered pair, ask for it with suite.peered, and leave it as they found it: each can be
 //     run alone with -run.
+//   - A test deletes its namespaces at its end; that they are gone is proved later (settled), before something is broken and at the end.
 //   - Every wait has a deadline, and fails with what it waited for and what it saw last. Nothing sleeps.
 //   - When a test fails, logs, Events, pods and our objects of both clusters are written to a folder that is printed.
 //

@@ -69,7 +69,7 @@ func podExamples(t *testing.T) {
 		}
 		return object.Status.OffloadingPhase == offloadingv1beta1.ReadyOffloadingPhaseType, string(object.Status.OffloadingPhase)
 	})
-	twin := namespace + "-" + consumer
+	twin := twinOf(namespace)
 	the.rome.applies(t, namespace, "pods/runtimeclass.yaml")
 	the.rome.applies(t, namespace, "pods/spread.yaml")
 	the.rome.applies(t, namespace, "pods/job.yaml")

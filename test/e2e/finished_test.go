@@ -67,6 +67,7 @@ func becomesOtherImage(t *testing.T, namespace, twin string, before *corev1.Pod)
 // TestFinishedJob shows that a Job that completed at the provider stays so, whatever happens there to its pod and node (C14, C15).
 func TestFinishedJob(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	const namespace = "jobs"
 	twin := the.offloaded(t, namespace)
 	lost := the.nodeWithoutManager(t)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,11 +40,14 @@ func (s *suite) snapshot(ctx context.Context) (map[string]inventory, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	for _, c := range []*side{s.rome, s.milan} {
-		if found[c.name], err = c.inventoryAtRest(ctx); err != nil {
-			return nil, err
-		}
+	var rome, milan inventory
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { rome, err = s.rome.inventoryAtRest(groupCtx); return err })
+	group.Go(func() (err error) { milan, err = s.milan.inventoryAtRest(groupCtx); return err })
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
+	found[consumer], found[provider] = rome, milan
 	if data, err = json.Marshal(found); err != nil {
 		return nil, err
 	}

@@ -41,12 +41,20 @@ func TestKnobs(t *testing.T) {
 	crossed("by default", everything)
 	before := the.atWork(t, twin)
 
-	t.Cleanup(func() {
+	changed := false
+	reset := func() {
 		the.liqoctl(t, 4*time.Minute, append(the.installArgs(t, the.rome), "--reset-values")...).succeeds(t)
+		changed = false
+	}
+	t.Cleanup(func() {
+		if changed {
+			reset()
+		}
 		the.patchVirtualNode(t, `{"spec":{"offloadingPatch":{"labelsNotReflected":null}}}`)
 	})
 	t.Run("values", func(t *testing.T) {
 		the.recordFailure(t)
+		changed = true
 		the.liqoctl(t, 4*time.Minute, append(the.installArgs(t, the.rome),
 			"--set", "offloading.reflection.configmap.type=Referenced", "--set", "offloading.reflection.service.type=AllowList",
 			"--set", "offloading.reflection.secret.workers=0", "--set", "offloading.reflection.skip.labels={stays}")...).succeeds(t)
@@ -56,7 +64,7 @@ func TestKnobs(t *testing.T) {
 		the.kubectl(t, the.rome, soon, "annotate", "service", "web", "-n", namespace, offloadingv1beta1.AllowReflectionAnnotation+"=").succeeds(t)
 		crossed("with workers for Services, but none for Secrets", map[string]bool{"Service web": true, "Secret late": false})
 
-		the.liqoctl(t, 4*time.Minute, append(the.installArgs(t, the.rome), "--reset-values")...).succeeds(t)
+		reset()
 		everything["Secret late"] = true
 		crossed("by default again", everything)
 		the.milan.labels(t, twin, "used", map[string]bool{"stays": true, "travels": true})

@@ -23,6 +23,7 @@ const (
 // TestLink is acceptance point 4: a link that is cut for longer than the node's lease (A2, A3, C1, C2, C4).
 func TestLink(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	const namespace = "apart"
 	twin := the.offloaded(t, namespace)
 	set := statefulSet(namespace, "db", script(forever))
@@ -137,6 +138,7 @@ func (s *suite) mend(t *testing.T) {
 // TestAPIServersDown shows that pods outlive API servers, of either cluster (A1, A4).
 func TestAPIServersDown(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	const namespace = "deaf"
 	twin := the.offloaded(t, namespace)
 	the.rome.creates(t, deployment(namespace, "app", 2, script(forever)))
@@ -191,6 +193,7 @@ func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
 // TestNodeAndPodsTakenAway shows what becomes of a virtual node that is deleted (C12) and of a pod that is evicted (C14).
 func TestNodeAndPodsTakenAway(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	const namespace = "taken"
 	twin := the.offloaded(t, namespace)
 	the.rome.creates(t, deployment(namespace, "app", 2, script(forever)))

@@ -48,5 +48,6 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	go the.interrupt(ctx)
-	return m.Run(), nil
+	code = m.Run()
+	return code, the.settle(ctx, the.leaving)
 }

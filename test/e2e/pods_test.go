@@ -192,7 +192,7 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 	})
 	eventually(t, soon, "the pod to be Pending for OffloadingBackOff", waits.check)
 	throughout(t, 3*time.Second, "Pending for OffloadingBackOff", waits)
-	if ok, seen := the.milan.gone(namespaceOf(namespace + "-" + consumer))(t.Context()); !ok {
+	if ok, seen := the.milan.gone(namespaceOf(twinOf(namespace)))(t.Context()); !ok {
 		t.Fatalf("a namespace that is not offloaded has a twin: %s", seen)
 	}
 

@@ -33,6 +33,7 @@ var killed = []program{{consumer, "virtual-kubelet"}, {consumer, "liqo-controlle
 // TestRestarts is acceptance point 3: whatever of ours is killed during a rolling update, every pod runs once (B1).
 func TestRestarts(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	const namespace, replicas = "rolling", 20
 	twin := the.offloaded(t, namespace)
 	object := deployment(namespace, "app", replicas, script(forever))
@@ -113,7 +114,7 @@ func progressed(t *testing.T, object *appsv1.Deployment) int32 {
 // waitProgress waits until the update went on, but not when what was killed keeps it from doing so: that is a moment as well.
 func waitProgress(t *testing.T, object *appsv1.Deployment, wanted int32) {
 	t.Helper()
-	poll(t, 15*time.Second, func(ctx context.Context) (bool, string) {
+	poll(t.Context(), 15*time.Second, func(ctx context.Context) (bool, string) {
 		now := &appsv1.Deployment{}
 		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
 			return false, err.Error()

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,30 +31,20 @@ func (c *side) reachableAPI(t *testing.T) string {
 	return fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port())
 }
 
-// loadLister compiles the client-go program of these tests and brings it to the nodes.
-func loadLister(t *testing.T) {
-	t.Helper()
-	binary := filepath.Join(the.folder, listerName)
-	compile := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, "./test/e2e/lister")
-	compile.Dir, compile.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("compiling the lister: %v: %s", err, out)
-	}
-	archive, err := image.Image{
-		Reference: listerImage, Entrypoint: []string{"/" + listerName}, Files: []image.File{{Path: "/" + listerName, Source: binary}},
-	}.Archive(the.folder)
+// buildLister makes the image of the client-go program of these tests.
+func (s *suite) buildLister(ctx context.Context) (archive string, err error) {
+	program, err := s.compile(ctx, "./test/e2e/"+listerName)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if err := the.lab.Load(t.Context(), []string{archive}); err != nil {
-		t.Fatalf("loading the lister: %v", err)
-	}
+	return image.Image{
+		Reference: listerImage, Entrypoint: []string{"/" + listerName}, Files: []image.File{{Path: "/" + listerName, Source: program}},
+	}.Archive(s.folder)
 }
 
 // TestServiceAccounts is acceptance point 3: a client-go program in an offloaded pod lists its own ConfigMaps at home.
 func TestServiceAccounts(t *testing.T) {
 	the.peered(t)
-	loadLister(t)
 	// The example binds its Role to an account of this namespace.
 	const namespace = "shop"
 	twin := the.offloaded(t, namespace)

@@ -39,10 +39,13 @@ type suite struct {
 	folder           string // of the programs and images of this run
 	liqoctlPath      string
 	kubectlPath      string
-	tag              string // of the images of this run
+	tag              string   // of the images of this run
+	images           []string // archives of Liqo's images
+	lister           string   // archive of the image of the client-go program
 	rome, milan      *side
 	before           map[string]inventory // by cluster: what there was before Liqo
 	installed, peers bool
+	leaving          []absence       // what tests deleted, until it was seen to be gone
 	recorded         map[string]bool // by test: whether the state of the clusters was written down
 }
 
@@ -70,12 +73,32 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
 	s := &suite{recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	building, stopBuilding := context.WithCancel(ctx)
+	defer stopBuilding()
+	built := make(chan error, 1)
+	go func() {
+		built <- step.Run(steps, "compile liqoctl and the images", func() error { return s.build(building) })
+	}()
+	// The clusters start to their end even if nothing can be built for them: half a lab could not be taken down.
+	if err = s.up(ctx, steps); err != nil {
+		stopBuilding()
+	}
+	if err = errors.Join(err, <-built); err != nil {
+		return s, err
+	}
+	return s, step.Run(steps, "load the images into the nodes", func() error {
+		return errors.Join(s.lab.Load(ctx, s.images), s.lab.Load(ctx, []string{s.lister}, provider))
+	})
+}
+
+// up starts the clusters and looks at what they have.
+func (s *suite) up(ctx context.Context, steps step.Observer) (err error) {
 	if s.lab, err = cluster.Up(ctx, declaration(), steps); err != nil {
-		return s, fmt.Errorf("starting the clusters: %w", err)
+		return fmt.Errorf("starting the clusters: %w", err)
 	}
 	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, steps)
 	if err != nil {
-		return s, fmt.Errorf("getting kubectl: %w", err)
+		return fmt.Errorf("getting kubectl: %w", err)
 	}
 	s.kubectlPath = programs[binary.Kubectl]
 	for _, c := range []struct {
@@ -83,23 +106,19 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 		name string
 	}{{&s.rome, consumer}, {&s.milan, provider}} {
 		if *c.side, err = newSide(s.lab, c.name); err != nil {
-			return s, err
+			return err
 		}
 	}
 	if s.before, err = s.snapshot(ctx); err != nil {
-		return s, fmt.Errorf("listing what there is before Liqo: %w", err)
+		return fmt.Errorf("listing what there is before Liqo: %w", err)
 	}
-	return s, step.Run(steps, "compile liqoctl and the images, load them into the nodes", func() error { return s.build(ctx) })
+	return nil
 }
 
-func (s *suite) build(ctx context.Context) error {
-	s.liqoctlPath = filepath.Join(s.folder, "liqoctl")
-	// The same flags as the images', so that the packages which they have in common are compiled once.
-	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -X liqo.io/liqo/pkg/version.Version="+s.tag, "-o", s.liqoctlPath, "./cmd/liqoctl")
-	compile.Dir, compile.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	if out, err := compile.CombinedOutput(); err != nil {
-		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
+// build compiles liqoctl and makes the images, which no cluster is needed for.
+func (s *suite) build(ctx context.Context) (err error) {
+	if s.liqoctlPath, err = s.compile(ctx, "./cmd/liqoctl"); err != nil {
+		return err
 	}
 	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet", "liqo-volume")
 	if err != nil {
@@ -112,11 +131,24 @@ func (s *suite) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var archives []string
 	for _, artifact := range artifacts {
-		archives = append(archives, artifact.Path)
+		s.images = append(s.images, artifact.Path)
 	}
-	return s.lab.Load(ctx, archives)
+	s.lister, err = s.buildLister(ctx)
+	return err
+}
+
+// compile compiles a program of this checkout, with the same flags as the images' so that the packages which they have in common
+// are compiled once.
+func (s *suite) compile(ctx context.Context, program string) (path string, err error) {
+	path = filepath.Join(s.folder, filepath.Base(program))
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X liqo.io/liqo/pkg/version.Version="+s.tag, "-o", path, program)
+	compile.Dir, compile.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	if out, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling %s: %w: %s", program, err, strings.TrimSpace(string(out)))
+	}
+	return path, nil
 }
 
 // stop takes the lab down, unless it is to be kept, and adds its error to that of the run.
@@ -143,15 +175,13 @@ func (s *suite) interrupt(ctx context.Context) {
 	os.Exit(130)
 }
 
-// install brings Liqo of this run to both clusters.
-func (s *suite) install(t *testing.T) {
+// install brings Liqo of this run to both clusters, and to others, side by side.
+func (s *suite) install(t *testing.T, others ...*side) {
 	t.Helper()
-	if s.installed {
-		return
+	if !s.installed {
+		others = append(others, s.rome, s.milan)
 	}
-	for _, c := range []*side{s.rome, s.milan} {
-		s.liqoctl(t, 4*time.Minute, s.installArgs(t, c)...).succeeds(t)
-	}
+	s.sideBySide(t, 4*time.Minute, others, func(c *side) []string { return s.installArgs(t, c) })
 	s.installed = true
 }
 
@@ -195,27 +225,25 @@ func (s *suite) offloaded(t *testing.T, name string, flags ...string) (twin stri
 	s.namespace(t, name)
 	args := append([]string{"offload", "namespace", name, "--kubeconfig", s.rome.kubeconfig, "--timeout", "40s"}, flags...)
 	s.liqoctl(t, time.Minute, args...).succeeds(t)
-	twin = name + "-" + consumer
+	twin = twinOf(name)
 	s.milan.sees(t, namespaceOf(twin), "the twin namespace")
 	return twin
 }
 
-// namespace creates a namespace at rome, and removes it with its twin when the test ends. What a kept lab has of a failed
-// run is removed first.
+// namespace creates a namespace at rome, and deletes it when the test ends: settled proves that it and its twin are gone. What a kept
+// lab has of a failed run is removed first, and so is what an earlier test had under that name.
 func (s *suite) namespace(t *testing.T, name string) {
 	t.Helper()
-	remove := func() {
-		s.rome.deletes(t, namespaceOf(name))
-		s.rome.misses(t, namespaceOf(name), "the namespace")
-		s.milan.misses(t, namespaceOf(name+"-"+consumer), "the twin namespace")
+	s.rome.deletes(t, namespaceOf(name))
+	if err := s.settle(t.Context(), []absence{{s.rome, name}, {s.milan, twinOf(name)}}); err != nil {
+		t.Fatal(err)
 	}
-	remove()
 	s.rome.creates(t, namespaceOf(name))
 	// A pod is refused as long as its namespace has no account for it.
 	s.rome.sees(t, &corev1.ServiceAccount{ObjectMeta: named(name, "default")}, "the account of pods")
 	t.Cleanup(func() {
-		if !t.Failed() || os.Getenv("LIQO_E2E_KEEP") == "" {
-			remove()
+		if !kept(t) {
+			s.deletes(t, name)
 		}
 	})
 	s.recordFailure(t)

@@ -28,6 +28,7 @@ var ofPeerings = []string{
 // TestTeardown is acceptance point 5: whichever way a peering ends, nothing of it is left. It ends with Liqo uninstalled.
 func TestTeardown(t *testing.T) {
 	the.peered(t)
+	the.settled(t)
 	for _, step := range []struct {
 		name string
 		test func(*testing.T)
@@ -35,10 +36,8 @@ func TestTeardown(t *testing.T) {
 		{"unoffload brings the pods home and removes the twin", unoffload},
 		{"uninstall is refused while there is a peering", uninstallRefused},
 		{"unpeer with both alive", unpeer},
-		{"peer again", func(t *testing.T) { the.peered(t); worksAgain(t) }},
-		{"unpeer with the provider dead", func(t *testing.T) { unpeerDead(t, the.rome, the.milan) }},
-		{"peer again after the provider's death", func(t *testing.T) { the.peered(t); worksAgain(t) }},
-		{"unpeer with the consumer dead", func(t *testing.T) { unpeerDead(t, the.milan, the.rome) }},
+		{"peer again, and unpeer with the provider dead", func(t *testing.T) { unpeerDead(t, "orphaned", the.rome, the.milan) }},
+		{"peer again after the provider's death, and unpeer with the consumer dead", func(t *testing.T) { unpeerDead(t, "widowed", the.milan, the.rome) }},
 		{"uninstall leaves nothing", uninstall},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { the.recordFailure(t); step.test(t) }) {
@@ -86,6 +85,7 @@ func uninstallRefused(t *testing.T) {
 }
 
 func unpeer(t *testing.T) {
+	the.settled(t)
 	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
 	the.peers = false
 	for _, c := range []*side{the.rome, the.milan} {
@@ -96,22 +96,15 @@ func unpeer(t *testing.T) {
 	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
 }
 
-// worksAgain shows that a new peering of the same clusters is as good as the first.
-func worksAgain(t *testing.T) {
-	const namespace = "again"
+// unpeerDead shows that a new peering of the same clusters is as good as the first. Then it ends it at the living cluster while the
+// other's API server hangs, and then at the other.
+func unpeerDead(t *testing.T, namespace string, alive, dead *side) {
+	the.peered(t)
+	the.settled(t)
 	twin := the.offloaded(t, namespace)
 	the.rome.creates(t, podOf(namespace, "app", script(forever)))
 	the.rome.ready(t, namespace, "app", 1)
 	the.milan.ready(t, twin, "app", 1)
-}
-
-// unpeerDead ends the peering at the living cluster while the other's API server hangs, and then at the other.
-func unpeerDead(t *testing.T, alive, dead *side) {
-	const namespace = "orphaned"
-	the.namespace(t, namespace)
-	the.liqoctl(t, time.Minute, "offload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig).succeeds(t)
-	the.rome.creates(t, podOf(namespace, "app", script(forever)))
-	the.rome.ready(t, namespace, "app", 1)
 
 	component := dead.name + "/kube-apiserver"
 	if err := the.lab.Signal(component, syscall.SIGSTOP); err != nil {
@@ -142,14 +135,17 @@ func forceUnpeer(alive *side, peer string) []string {
 }
 
 func uninstall(t *testing.T) {
-	for _, c := range []*side{the.rome, the.milan} {
-		the.liqoctl(t, unhurried, "uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm").succeeds(t)
+	both := []*side{the.rome, the.milan}
+	purge := func(c *side) []string {
+		return []string{"uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm"}
 	}
+	the.sideBySide(t, unhurried, both, purge)
 	the.installed = false
-	for _, c := range []*side{the.rome, the.milan} {
+	for _, c := range both {
 		eventually(t, patience, c.name+" to be as it was before Liqo", the.asBefore(c))
-		the.liqoctl(t, unhurried, "uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm").succeeds(t)
 	}
+	// Once more changes nothing, and is no failure.
+	the.sideBySide(t, unhurried, both, purge)
 }
 
 func nodeOf(name string) *corev1.Node {

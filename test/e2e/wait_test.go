@@ -40,7 +40,7 @@ func (l look) check(ctx context.Context) (ok bool, seen string) {
 func eventually(t *testing.T, within time.Duration, what string, holds check) {
 	t.Helper()
 	begin := time.Now()
-	if seen, ok := poll(t, within, holds); !ok {
+	if seen, ok := poll(context.WithoutCancel(t.Context()), within, holds); !ok {
 		t.Fatalf("waited %s for %s; last seen: %s", time.Since(begin).Round(time.Second), what, seen)
 	}
 }
@@ -69,9 +69,8 @@ func throughout(t *testing.T, during time.Duration, what string, holds look) {
 }
 
 // poll looks again and again until the check holds, or the time is over.
-func poll(t *testing.T, within time.Duration, look check) (seen string, found bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
+func poll(ctx context.Context, within time.Duration, look check) (seen string, found bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
