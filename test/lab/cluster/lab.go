@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -85,28 +85,37 @@ func (l *Lab) Config(cluster string) (*rest.Config, error) {
 }
 
 // Load brings docker-archive or OCI image files into every running real node of
-// the clusters, all clusters when none is named.
+// the clusters, all clusters when none is named. The nodes load side by side.
 func (l *Lab) Load(ctx context.Context, archives []string, clusters ...string) error {
 	if len(clusters) == 0 {
 		for _, c := range l.state.Lab.Clusters {
 			clusters = append(clusters, c.Name)
 		}
 	}
-	var errs []error
+	var loads []func() error
 	for _, name := range clusters {
 		c, err := l.cluster(name)
 		if err != nil {
 			return err
 		}
 		for _, n := range c.NodesOf(spec.Real) {
-			if slices.Contains(l.state.Down, name+"/"+n.Name) {
+			if l.nodeDown(name, n.Name) {
 				continue
 			}
-			if err := image.Load(ctx, filepath.Join(l.nodeDir(name, n.Name), "containerd.sock"), archives...); err != nil {
-				errs = append(errs, fmt.Errorf("node %s of cluster %s: %w", n.Name, name, err))
-			}
+			loads = append(loads, func() error {
+				if err := image.Load(ctx, filepath.Join(l.nodeDir(name, n.Name), "containerd.sock"), archives...); err != nil {
+					return fmt.Errorf("node %s of cluster %s: %w", n.Name, name, err)
+				}
+				return nil
+			})
 		}
 	}
+	errs := make([]error, len(loads))
+	var group sync.WaitGroup
+	for i, load := range loads {
+		group.Go(func() { errs[i] = load() })
+	}
+	group.Wait()
 	return errors.Join(errs...)
 }
 
