@@ -51,8 +51,8 @@ func TestRestarts(t *testing.T) {
 	})
 	for round := range 2 {
 		for _, i := range random.Perm(len(killed)) {
-			updated := progressed(t, object)
-			waitProgress(t, object, min(updated+int32(random.IntN(3)), replicas))
+			far := progressed(t, object)
+			waitProgress(t, object, min(far+int32(random.IntN(3)), replicas))
 			the.kill(t, killed[i])
 			t.Logf("round %d: killed %s of %s when %d of %d pods were new", round, killed[i].name, killed[i].cluster, progressed(t, object), replicas)
 		}
@@ -103,12 +103,20 @@ func remoteOf(t *testing.T, twin string, local []corev1.Pod) []corev1.Pod {
 	return the.milan.ready(t, twin, local[0].Labels[appLabel], len(local))
 }
 
-// progressed is how many pods of a Deployment are of its last generation and available.
+// progressed is how many pods of a Deployment are of its last generation.
 func progressed(t *testing.T, object *appsv1.Deployment) int32 {
 	t.Helper()
 	now := &appsv1.Deployment{ObjectMeta: named(object.Namespace, object.Name)}
 	the.rome.reads(t, now)
-	return now.Status.UpdatedReplicas
+	return updated(now)
+}
+
+func updated(object *appsv1.Deployment) int32 {
+	// Kubernetes has not counted yet: what it says is about the generation before.
+	if object.Status.ObservedGeneration < object.Generation {
+		return 0
+	}
+	return object.Status.UpdatedReplicas
 }
 
 // waitProgress waits until the update went on, but not when what was killed keeps it from doing so: that is a moment as well.
@@ -119,7 +127,7 @@ func waitProgress(t *testing.T, object *appsv1.Deployment, wanted int32) {
 		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
 			return false, err.Error()
 		}
-		return now.Status.UpdatedReplicas >= wanted, ""
+		return updated(now) >= wanted, ""
 	})
 }
 

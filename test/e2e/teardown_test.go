@@ -135,6 +135,8 @@ func forceUnpeer(alive *side, peer string) []string {
 }
 
 func uninstall(t *testing.T) {
+	// A namespace is offloaded until it is gone.
+	the.settled(t)
 	both := []*side{the.rome, the.milan}
 	purge := func(c *side) []string {
 		return []string{"uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm"}
