@@ -208,7 +208,7 @@ func (s *suite) processes(p program) ([]int, error) {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-		if args := strings.Split(string(line), "\x00"); err != nil || args[0] == "" || args[1] == "check" {
+		if args := strings.Split(string(line), "\x00"); err != nil || len(args) < 2 || args[1] == "check" {
 			continue
 		}
 		groups, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
