@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -172,16 +171,11 @@ var rows = map[string]func(w *world, s specimen){
 		w.deleteFrom(env.Rome, w.namespace, "plain")
 		w.gone("plain")
 		want := []string{"create", "patch", "delete"}
-		fixture.Await(w, fixture.Patience, "the last write to be answered", func(context.Context) (bool, string) {
-			writes := w.writes(start, "plain")
-			return len(writes) >= len(want), fmt.Sprint(writes)
-		})
+		w.wrote(start, "plain", want...)
 		w.restart()
 		w.put(s.make("plain-after"))
 		w.converged("plain-after")
-		if diff := cmp.Diff(want, w.writes(start, "plain")); diff != "" {
-			w.Error(diff)
-		}
+		w.wrote(start, "plain", want...)
 	},
 	"annotate": func(w *world, s specimen) {
 		w.put(s.make("annotated"))
