@@ -42,6 +42,8 @@ func (c *connections) State(clusterID string) (connected bool, reason, message s
 	switch {
 	case state.Connected && state.Reason == peer.ReasonThrottled:
 		return true, corev1beta1.ReasonRemoteThrottled, state.Message, true
+	case state.Revoked():
+		return true, corev1beta1.ReasonRightsRevoked, state.Message, true
 	case state.Connected:
 		return true, "", "", true
 	case !known || !state.Lost():

@@ -12,6 +12,9 @@
 //   - "Not connected" is a value, not a time-out: Config and Clients return ErrNotConnected only before the first usable
 //     credentials; afterwards State tells whether the peer answers. It is lost after several probes in a row without an
 //     answer and regained with the first answer, so that one lost packet changes nothing.
+//   - A peer that answers and denies all rights of Options.Rights, twice in a row, has taken them back (State.Revoked); so has one of
+//     which somebody else was told so (Tell). A request that it forbids is a reason to ask, not an answer. It stays Connected: what was
+//     watched before is still seen to end. The rights are regained with the first answer.
 //   - Whom somebody else vouches for (Options.Witness) is probed only when something speaks against it, and every five minutes.
 //   - Subscribers are called, one after the other, on each change of Connected, Reason, Epoch or ServerVersion; they must not block.
 package peer

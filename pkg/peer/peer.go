@@ -54,6 +54,9 @@ type Options struct {
 	// is not probed while it says so, but every five minutes, and at once after a request that failed or a Doubt. It is asked
 	// once in each ProbeInterval and must not block; nil stands for nobody.
 	Witness func(context.Context) bool
+	// Rights are those of which the peer grants at least one as long as the peering works. It is asked for them with new credentials,
+	// after a request that it forbade, and with each probe as long as it denies them; nil or none stand for nothing to ask.
+	Rights func() []Right
 	// UserAgent shown to the peer.
 	UserAgent string
 	// Clock times the probes; nil means the real one.
@@ -64,7 +67,7 @@ type Options struct {
 
 // State is what is known about the connection.
 type State struct {
-	// Connected says that the peer answered lately.
+	// Connected says that the peer answered lately. See Usable for whether it lets us work.
 	Connected bool
 	// Reason is one of the reasons of this package.
 	Reason string
@@ -112,6 +115,7 @@ type Peer struct {
 	raw         string
 	failures    int
 	testimony   testimony
+	rights      rights
 	subscribers map[int]func(State)
 	next        int
 	// notify keeps subscribers' calls in order.
@@ -199,6 +203,7 @@ func (p *Peer) change(update func(*State)) {
 	p.mu.Lock()
 	before := p.state
 	update(&p.state)
+	p.rights.judge(&p.state)
 	if p.state.Connected != before.Connected {
 		p.state.Since = p.options.Clock.Now()
 	}
@@ -252,6 +257,7 @@ func (p *Peer) load(kubeconfig []byte) {
 	p.change(func(s *State) {
 		p.config, p.clients, p.raw, p.failures = config, clients, string(kubeconfig), 0
 		p.testimony.doubts++
+		p.rights.doubted = true
 		s.Epoch++
 		if !s.Connected {
 			s.Reason, s.Message = ReasonProbing, "waiting for the first answer of the peer"

@@ -28,7 +28,12 @@ const (
 	ReasonThrottled = "RemoteThrottled"
 	// ReasonUnauthorized: the peer answers, but does not accept the credentials.
 	ReasonUnauthorized = "Unauthorized"
+	// ReasonRevoked: the peer answers, and took our rights back.
+	ReasonRevoked = "RightsRevoked"
 )
+
+// itAnswers is the message of a peer that works.
+const itAnswers = "the peer's API server answers"
 
 const (
 	// failuresToLose is how many probes in a row must fail before the peer counts as lost.
@@ -110,6 +115,10 @@ func (p *Peer) probe(ctx context.Context) {
 	epoch, doubts, asked := p.state.Epoch, p.testimony.doubts, p.options.Clock.Now()
 	p.mu.Unlock()
 	serverVersion, err := p.ask(ctx, clients)
+	var note func(*rights)
+	if err == nil {
+		note = p.askRights(ctx, clients)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -117,11 +126,18 @@ func (p *Peer) probe(ctx context.Context) {
 		if s.Epoch != epoch {
 			return // the answer is about credentials that were replaced meanwhile
 		}
+		if note != nil {
+			note(&p.rights)
+		}
+		if err == nil && !s.Connected && p.rights.undecided() {
+			p.failures = 0
+			return // The next answer decides. Until then all is as it was: a restart is no news.
+		}
 		if err == nil {
 			p.failures = 0
 			p.testimony.cleared, p.testimony.answered = doubts, asked
 			s.Connected, s.ServerVersion = true, serverVersion
-			s.Reason, s.Message = ReasonConnected, "the peer's API server answers"
+			s.Reason, s.Message = ReasonConnected, itAnswers
 		}
 		if apierrors.IsTooManyRequests(err) || err == nil && p.patience.lately() {
 			p.failures = 0
@@ -168,7 +184,7 @@ func cut(text string) string {
 
 func (p *Peer) wrap(next http.RoundTripper) http.RoundTripper {
 	bounded := &boundedTransport{next: next, timeout: p.options.RequestTimeout}
-	if p.options.Witness == nil {
+	if p.options.Witness == nil && p.options.Rights == nil {
 		return &patientTransport{patience: p.patience, next: bounded}
 	}
 	return &patientTransport{patience: p.patience, next: &suspiciousTransport{next: bounded, peer: p}}

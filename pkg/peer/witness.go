@@ -37,7 +37,7 @@ func (p *Peer) spared(ctx context.Context) bool {
 	}
 	p.mu.Lock()
 	t := p.testimony
-	well := p.failures == 0 && p.state.Connected && p.state.Reason == ReasonConnected &&
+	well := p.failures == 0 && (p.options.Rights == nil || !p.rights.due(p.options.Clock.Now())) && p.state.Connected && p.state.Reason == ReasonConnected &&
 		t.doubts == t.cleared && p.options.Clock.Since(t.answered) < maxSilence
 	p.mu.Unlock()
 	return well && p.options.Witness(ctx)
@@ -60,6 +60,7 @@ type suspiciousTransport struct {
 func (t *suspiciousTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	t.peer.suspicion(request, response, err)
+	t.peer.doubtRights(request, response)
 	return response, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
@@ -57,6 +58,7 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 		ProbeInterval: r.options.ProbeInterval, ProbeTimeout: r.options.ProbeTimeout, RequestTimeout: r.options.RequestTimeout,
 		Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
 		Witness: func(ctx context.Context) bool { return vouched(ctx, r.client, to.clusterID) },
+		Rights:  func() []peer.Right { return to.rights() },
 	})
 	if err != nil {
 		return nil, err
@@ -67,6 +69,11 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 	}
 	f.gone.Store(gone)
 	return f, nil
+}
+
+// rights are what a provider grants us in our tenant namespace there as long as we are its tenant.
+func (t target) rights() []peer.Right {
+	return []peer.Right{{Namespace: t.remoteNamespace, Verb: "list", Group: authv1beta1.GroupVersion.Group, Resource: "resourceslices"}}
 }
 
 // run replicates until ctx ends.

@@ -13,3 +13,17 @@ func (fc *ForeignCluster) IsDead() bool {
 	}
 	return true
 }
+
+// IsRevoked tells whether the provider was seen to have taken back our rights. It answers then, so it is not dead; what runs there and
+// how it ends is not to be learned any more. A nil ForeignCluster is not revoked.
+func (fc *ForeignCluster) IsRevoked() bool {
+	if fc == nil {
+		return false
+	}
+	for _, c := range fc.Status.Modules.Authentication.Conditions {
+		if c.Type == AuthIdentityControlPlaneStatus && c.Status == StatusError && c.Reason == ReasonRightsRevoked {
+			return true
+		}
+	}
+	return false
+}

@@ -30,3 +30,25 @@ func TestADeadPeerIsMarkedAndSilent(t *testing.T) {
 		}
 	}
 }
+
+func TestAPeerThatTookOurRightsIsRevoked(t *testing.T) {
+	cluster := func(status, reason string) *ForeignCluster {
+		c := &ForeignCluster{}
+		c.Status.Modules.Authentication.Conditions = []Condition{{Type: AuthIdentityControlPlaneStatus, Status: status, Reason: reason}}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		cluster *ForeignCluster
+		want    bool
+	}{
+		"its rights are gone":     {cluster(StatusError, ReasonRightsRevoked), true},
+		"they are back":           {cluster(StatusEstablished, ReasonIdentityReady), false},
+		"something else is wrong": {cluster(StatusError, ReasonIdentityMissing), false},
+		"nothing is known":        {&ForeignCluster{}, false},
+		"there is none":           {nil, false},
+	} {
+		if got := tc.cluster.IsRevoked(); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

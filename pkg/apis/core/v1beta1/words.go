@@ -103,6 +103,8 @@ const (
 	ReasonRemoteThrottled = "RemoteThrottled"
 	// ReasonAPIServerRefused: the peer's API server answered, but refused our credentials.
 	ReasonAPIServerRefused = "APIServerRefused"
+	// ReasonRightsRevoked: the provider answers, and took back the rights without which nothing of the peering works.
+	ReasonRightsRevoked = "RightsRevoked"
 	// ReasonIdentityMissing: there is no control plane identity for the peer yet.
 	ReasonIdentityMissing = "IdentityMissing"
 	// ReasonIdentityReady: the identity's kubeconfig is in place.

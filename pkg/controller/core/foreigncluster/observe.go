@@ -20,7 +20,7 @@ import (
 type Probe struct {
 	// Connected says that it answered the last probe.
 	Connected bool
-	// Reason and Message say why not.
+	// Reason and Message say why not, or what else is wrong with it.
 	Reason, Message string
 	// Known says that it is being probed at all.
 	Known bool
@@ -72,8 +72,16 @@ type observation struct {
 	kind, status, reason, message string
 }
 
-// identity tells whether there is an identity to reach the provider with.
-func (f *Facts) identity() observation {
+// identity tells whether there is an identity to reach the provider with, and whether the provider still grants it its rights. Until
+// that was asked for in this process it is what was last observed: a restart is no news.
+func (f *Facts) identity(last []corev1beta1.Condition) observation {
+	old := conditions.Find(last, corev1beta1.AuthIdentityControlPlaneStatus)
+	switch {
+	case f.Probe.Known && f.Probe.Reason == corev1beta1.ReasonRightsRevoked:
+		return observation{corev1beta1.AuthIdentityControlPlaneStatus, corev1beta1.StatusError, f.Probe.Reason, f.Probe.Message}
+	case !f.Probe.Connected && old != nil && old.Reason == corev1beta1.ReasonRightsRevoked:
+		return observation{old.Type, old.Status, old.Reason, old.Message}
+	}
 	o := observation{corev1beta1.AuthIdentityControlPlaneStatus, corev1beta1.StatusPending, corev1beta1.ReasonIdentityMissing,
 		"waiting for the identity's kubeconfig"}
 	for i := range f.Identities {
@@ -170,7 +178,7 @@ func (f *Facts) api(last []corev1beta1.Condition) observation {
 		o.status, o.reason, o.message = old.Status, old.Reason, old.Message
 	case !f.Probe.Known:
 		o.status, o.reason, o.message = corev1beta1.StatusNone, corev1beta1.ReasonIdentityMissing, "the peer's API server is not probed yet"
-	case f.Probe.Connected && f.Probe.Reason != "":
+	case f.Probe.Connected && f.Probe.Reason != "" && f.Probe.Reason != corev1beta1.ReasonRightsRevoked:
 		o.status, o.reason, o.message = corev1beta1.StatusEstablished, f.Probe.Reason, f.Probe.Message
 	case f.Probe.Connected:
 		o.status, o.reason, o.message = corev1beta1.StatusEstablished, corev1beta1.ReasonAPIServerReady, "the peer's API server answers"

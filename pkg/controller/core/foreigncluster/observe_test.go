@@ -61,6 +61,47 @@ func TestARestartIsNoNews(t *testing.T) {
 	}
 }
 
+func TestRightsThatAreGoneShowUntilTheyAreBack(t *testing.T) {
+	t0 := time.Unix(100, 0)
+	peered := Facts{Identities: []authv1beta1.Identity{controlPlane(true)}}
+	granted := Probe{Known: true, Connected: true}
+	revoked := Probe{Known: true, Connected: true, Reason: corev1beta1.ReasonRightsRevoked, Message: "they are gone"}
+	for name, tc := range map[string]struct {
+		probes   []Probe
+		auth     string // status and reason of the authentication module's condition
+		api      string
+		revoked  bool
+		allReady string
+	}{
+		"they are there":                        {[]Probe{granted}, "Established IdentityReady", "Established APIServerReady", false, "True"},
+		"they are gone":                         {[]Probe{granted, revoked}, "Error RightsRevoked", "Established APIServerReady", true, "False"},
+		"they are gone, and we start again":     {[]Probe{revoked, {}}, "Error RightsRevoked", "Established APIServerReady", true, "False"},
+		"they are gone, and it answers no more": {[]Probe{revoked, {Known: true, Message: "time-out"}}, "Error RightsRevoked", "Error APIServerUnreachable", true, "False"},
+		"they are back":                         {[]Probe{revoked, granted}, "Established IdentityReady", "Established APIServerReady", false, "True"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fc := corev1beta1.ForeignCluster{}
+			for _, probe := range tc.probes {
+				facts := peered
+				facts.Probe = probe
+				fc.Status = Observe(fc.Status, 1, facts, t0)
+			}
+			says := func(list []corev1beta1.Condition, kind string) string {
+				c := conditions.Find(list, kind)
+				if c == nil {
+					return "nothing"
+				}
+				return c.Status + " " + c.Reason
+			}
+			got := []any{says(fc.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus),
+				says(fc.Status.Conditions, corev1beta1.APIServerStatus), fc.IsRevoked(), conditions.Find(fc.Status.Conditions, corev1beta1.ConditionReady).Status}
+			if diff := cmp.Diff([]any{tc.auth, tc.api, tc.revoked, tc.allReady}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestObserve(t *testing.T) {
 	for name, tc := range map[string]struct {
 		facts Facts

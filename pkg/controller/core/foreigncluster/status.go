@@ -23,7 +23,7 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 		authentication = append(authentication, facts.tenant())
 	}
 	if len(facts.Identities) > 0 {
-		authentication = append(authentication, facts.identity())
+		authentication = append(authentication, facts.identity(old.Modules.Authentication.Conditions))
 		peering = append(peering, facts.api(old.Conditions))
 	}
 	if len(facts.VirtualNodes) > 0 {
