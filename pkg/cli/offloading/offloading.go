@@ -52,7 +52,12 @@ const offloadLong = `Extend namespaces to other clusters.
 
 Pods of an offloaded namespace can be scheduled onto the virtual nodes, where they run
 in a remote namespace of their own; what they need of the namespace follows them.
-Pods that were created before stay where they are.`
+Pods that were created before stay where they are.
+
+Run it again to offload a namespace another way. From clusters that are not selected any
+more it is taken back: the remote namespace there is deleted with everything in it. It says
+what goes, and asks; --skip-confirm is for scripts. It is refused while volumes there hold
+data.`
 
 const offloadExample = `  # Extend a namespace to all providers
   {{ .Executable }} offload namespace shop
@@ -116,7 +121,7 @@ func (f *offloadFlags) run(s *session.Session, command *cobra.Command, args []st
 		return show(s, format, namespaces, spec)
 	}
 	_, err = offload.Namespace(command.Context(), offload.Options{
-		Cluster: cluster, Namespaces: namespaces, Spec: spec, Timeout: f.timeout, Observer: s.Observer(),
+		Cluster: cluster, Namespaces: namespaces, Spec: spec, Timeout: f.timeout, Confirm: s.Confirm, Observer: s.Observer(),
 	})
 	return err
 }

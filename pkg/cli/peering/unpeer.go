@@ -18,8 +18,9 @@ import (
 const unpeerLong = `Stop using resources of another cluster.
 
 The virtual nodes of the provider are drained and removed, what was offloaded is taken
-back, and both clusters forget each other. Both clusters must answer. It is refused while
-volumes at the provider hold data, unless --delete-volumes is given.
+back, and both clusters forget each other. Both clusters must answer, and you need the
+rights for all of it in both. It is refused while volumes at the provider hold data, unless
+--delete-volumes is given. It says what goes, and asks; --skip-confirm is for scripts.
 
 With --force only this cluster is needed: everything of the peer with the given cluster
 ID is removed here, whether it was the provider or the consumer, although it is dead.`
@@ -81,7 +82,8 @@ func (f *unpeerFlags) run(s *session.Session, command *cobra.Command, args []str
 		return err
 	}
 	report, err := unpeer.Run(command.Context(), unpeer.Options{
-		Consumer: consumer, Provider: provider, DeleteNamespaces: f.namespaces, DeleteVolumes: f.volumes, NoWait: !f.wait, Timeout: f.timeout, Observer: s.Observer(),
+		Consumer: consumer, Provider: provider, DeleteNamespaces: f.namespaces, DeleteVolumes: f.volumes, NoWait: !f.wait, Timeout: f.timeout,
+		Confirm: s.Confirm, Observer: s.Observer(),
 	})
 	if err != nil {
 		return errors.Join(err, residueOf(s, f.format, report))

@@ -111,7 +111,29 @@ func OfLiqo(ctx context.Context, cluster *target.Cluster, definitions bool) ([]I
 // OfPeer lists what is left of the peering with one cluster. The tenant namespace, with the binding of our own rights in it,
 // is not residue: it is kept on purpose unless the user asks for its deletion.
 func OfPeer(ctx context.Context, cluster *target.Cluster, peerID string, namespaceToo bool) ([]Item, error) {
-	labelled := client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peerID}
+	kinds, err := peerKinds(cluster, client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peerID})
+	if err != nil {
+		return nil, err
+	}
+	return list(ctx, cluster, kinds, func(object client.Object) bool {
+		kept := object.GetName() == corev1beta1.TenantNamespacePrefix+peerID && object.GetNamespace() == ""
+		return namespaceToo || !kept
+	})
+}
+
+// PeerRights are what a user needs for OfPeer.
+func PeerRights(cluster *target.Cluster) ([]target.Right, error) {
+	kinds, err := peerKinds(cluster, nil)
+	var rights []target.Right
+	for _, kind := range kinds {
+		resource, _, _ := strings.Cut(kind.resource, ".")
+		rights = append(rights, target.Rights(kind.gvk.Group, resource, "", "list")...)
+	}
+	return rights, err
+}
+
+// peerKinds are the kinds of which a peering has objects, with the label that tells them.
+func peerKinds(cluster *target.Cluster, labelled client.MatchingLabels) ([]kind, error) {
 	kinds := []kind{
 		group("", "v1", "Namespace", "namespaces", labelled), group("", "v1", "Node", "nodes", labelled),
 		group("", "v1", "Secret", "secrets", labelled),
@@ -126,10 +148,7 @@ func OfPeer(ctx context.Context, cluster *target.Cluster, peerID string, namespa
 	for _, own := range custom {
 		kinds = append(kinds, kind{gvk: own.GVK, resource: own.Resource, ours: []client.MatchingLabels{labelled}})
 	}
-	return list(ctx, cluster, kinds, func(object client.Object) bool {
-		kept := object.GetName() == corev1beta1.TenantNamespacePrefix+peerID && object.GetNamespace() == ""
-		return namespaceToo || !kept
-	})
+	return kinds, nil
 }
 
 // Kind is one of Liqo's own kinds that the cluster serves.

@@ -3,12 +3,21 @@ package target
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqo.io/liqo/pkg/cli/failure"
+)
+
+const (
+	// rightsAtOnce is how many rights are asked for at the same time.
+	rightsAtOnce = 8
+	// rightsNamed is how many missing rights a message names.
+	rightsNamed = 10
 )
 
 // Right is something that the user must be allowed to do.
@@ -40,34 +49,50 @@ func Rights(group, resource, namespace string, verbs ...string) []Right {
 	return rights
 }
 
-// Missing returns those of the rights that the user does not have.
+// Missing returns those of the rights that the user does not have. Some are asked for at a time: a faraway API server takes its time
+// for each.
 func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) {
+	refused := make([]bool, len(rights))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(rightsAtOnce)
+	for i, right := range rights {
+		group.Go(func() error {
+			review, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace,
+				}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return fmt.Errorf("asking whether you may %s (cluster %s): %w", right, c.Name, err)
+			}
+			refused[i] = !review.Status.Allowed
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	var missing []Right
-	for _, right := range rights {
-		review, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace,
-			}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("asking whether you may %s (cluster %s): %w", right, c.Name, err)
-		}
-		if !review.Status.Allowed {
+	for i, right := range rights {
+		if refused[i] && !slices.Contains(missing, right) {
 			missing = append(missing, right)
 		}
 	}
 	return missing, nil
 }
 
-// RequireRights is an unmet precondition, which names every missing right, unless the user has all of them.
+// RequireRights is an unmet precondition, which names the first missing rights, unless the user has all of them.
 func (c *Cluster) RequireRights(ctx context.Context, rights []Right) error {
 	missing, err := c.Missing(ctx, rights)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	words := make([]string, len(missing))
-	for i, right := range missing {
-		words[i] = right.String()
+	var words []string
+	for _, right := range missing[:min(len(missing), rightsNamed)] {
+		words = append(words, right.String())
+	}
+	if more := len(missing) - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
 	}
 	return failure.Unmet("ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs",
 		"you are not allowed to: %s (cluster %s)", strings.Join(words, "; "), c.Name)

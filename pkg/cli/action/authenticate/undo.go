@@ -42,6 +42,10 @@ func Undo(ctx context.Context, o UndoOptions) error {
 	if err != nil {
 		return err
 	}
+	listing := target.Rights(authv1beta1.GroupVersion.Group, "resourceslices", pair.ConsumerNamespace(), "list")
+	if err := RequireSeparateRights(ctx, pair, listing, nil); err != nil {
+		return err
+	}
 	slices := &authv1beta1.ResourceSliceList{}
 	if err := pair.Consumer.List(ctx, slices, client.InNamespace(pair.ConsumerNamespace()),
 		client.MatchingLabels{corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: pair.ProviderID}); err != nil {
@@ -52,6 +56,17 @@ func Undo(ctx context.Context, o UndoOptions) error {
 			"%s still has %d ResourceSlices towards %s (namespace %s)", pair.ConsumerID, len(slices.Items), pair.ProviderID, pair.ConsumerNamespace())
 	}
 	return Separate(ctx, pair, !o.NoWait, o.Observer)
+}
+
+// RequireSeparateRights checks, in both clusters and before anything is touched, that the user may do what Separate does, and more.
+func RequireSeparateRights(ctx context.Context, pair *target.Pair, moreAtConsumer, moreAtProvider []target.Right) error {
+	group, home, there := authv1beta1.GroupVersion.Group, pair.ConsumerNamespace(), pair.ProviderNamespace()
+	consumer := append(target.Rights(group, "identities", home, "get", "delete"), target.Rights("", "secrets", home, "get", "delete")...)
+	if err := pair.Consumer.RequireRights(ctx, append(consumer, moreAtConsumer...)); err != nil {
+		return err
+	}
+	provider := append(target.Rights(group, "tenants", there, "get", "delete"), target.Rights("", "secrets", there, "get", "delete")...)
+	return pair.Provider.RequireRights(ctx, append(provider, moreAtProvider...))
 }
 
 // Separate removes Identity, Tenant and nonces of a pair.

@@ -40,6 +40,9 @@ type Options struct {
 	Spec offloadingv1beta1.NamespaceOffloadingSpec
 	// Timeout for each namespace; 0 means DefaultTimeout.
 	Timeout time.Duration
+	// Confirm asks whether to go on, before anything is touched, if namespaces are taken back from clusters that they were offloaded
+	// to; the question says what goes. An error ends the command. nil means that nobody is asked.
+	Confirm func(ctx context.Context, question string) error
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 }
@@ -89,6 +92,9 @@ func Namespace(ctx context.Context, o Options) ([]Result, error) {
 		if err := o.Cluster.RequireRights(ctx, rights); err != nil {
 			return nil, err
 		}
+	}
+	if err := ask(ctx, o); err != nil {
+		return nil, err
 	}
 	var results []Result
 	var problems []error

@@ -2,6 +2,8 @@
 //
 // Contract:
 //   - Run needs both clusters and leaves nothing of the peering in either, except the tenant namespaces unless asked to.
+//   - Preconditions first, as with peer: every right that is needed, in both clusters. Then the user is asked, with what goes.
+//     Nothing is touched before.
 //   - The order is the reverse of peering, and each step waits for the one before: virtual nodes first, while their rights at
 //     the provider still hold, so that what they offloaded is removed; then namespace maps, slices, identity, tenant.
 //   - Force needs one cluster, either side, and ends within its deadline although the other is dead. It relies on the

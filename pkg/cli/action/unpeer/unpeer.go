@@ -35,6 +35,9 @@ type Options struct {
 	NoWait bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
 	Timeout time.Duration
+	// Confirm asks whether to go on, once all preconditions hold and before anything is touched; the question says what goes. An
+	// error ends the command. nil means that nobody is asked.
+	Confirm func(ctx context.Context, question string) error
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 }
@@ -56,12 +59,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
 	pair, mutual, err := precheck(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	if err := ask(ctx, o, pair); err != nil {
+		return nil, err
+	}
+	// Whoever is asked may take their time.
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	report := &Report{ConsumerID: pair.ConsumerID, ProviderID: pair.ProviderID, Residue: map[string][]string{}}
 	consumer, provider := newSide(pair.Consumer, pair.ProviderID, o.Observer), newSide(pair.Provider, pair.ConsumerID, o.Observer)
 	if err := consumer.giveUpVolumes(ctx, o.DeleteVolumes); err != nil {
@@ -86,8 +93,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, verify(ctx, o.Observer, report, o.DeleteNamespaces, end{pair.Consumer, pair.ProviderID}, end{pair.Provider, pair.ConsumerID})
 }
 
-// precheck finds the pair, and whether the clusters peer in both directions.
+// precheck finds the pair, and whether the clusters peer in both directions, and refuses what could not be done to the end.
 func precheck(ctx context.Context, o Options) (pair *target.Pair, mutual bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	err = progress.Run(ctx, o.Observer, "", "Checking preconditions", func(ctx context.Context, _ progress.Task) (string, error) {
 		if _, err := o.Provider.Reach(ctx); err != nil {
 			text, _ := failure.NextOf(err)
@@ -97,6 +106,10 @@ func precheck(ctx context.Context, o Options) (pair *target.Pair, mutual bool, e
 		if pair, err = target.RequirePair(ctx, o.Consumer, o.Provider, true); err != nil {
 			return "", err
 		}
+		reading := target.Rights(authv1beta1.GroupVersion.Group, "tenants", pair.ConsumerNamespace(), "list")
+		if err := pair.Consumer.RequireRights(ctx, reading); err != nil {
+			return "", err
+		}
 		if mutual, err = isMutual(ctx, pair); err != nil {
 			return "", err
 		}
@@ -104,7 +117,7 @@ func precheck(ctx context.Context, o Options) (pair *target.Pair, mutual bool, e
 			return "", failure.Unmet("leave --delete-namespaces out, or end the other peering first",
 				"%s also uses resources of %s, which needs the tenant namespaces", pair.ProviderID, pair.ConsumerID)
 		}
-		return "Preconditions hold", nil
+		return "Preconditions hold", requireRights(ctx, o, pair, mutual)
 	})
 	return pair, mutual, err
 }

@@ -1,0 +1,105 @@
+package unpeer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/authenticate"
+	"liqo.io/liqo/pkg/cli/offloaded"
+	"liqo.io/liqo/pkg/cli/residue"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/cli/volume"
+)
+
+// requireRights checks that the user may do, in both clusters, everything that is going to be done there. Whatever is found to be
+// missing later leaves a peering that is half undone.
+func requireRights(ctx context.Context, o Options, pair *target.Pair, mutual bool) error {
+	if err := pair.Consumer.RequireRights(ctx, offloaded.Rights(pair.ProviderID, "")); err != nil {
+		return err
+	}
+	volumes, err := volume.At(ctx, pair.Consumer, pair.ProviderID, "")
+	if err != nil {
+		return err
+	}
+	if len(volumes) > 0 && !o.DeleteVolumes {
+		return volume.Refuse(volumes, "unpeering from "+pair.ProviderID)
+	}
+	consumer := leaveRights(pair)
+	if len(volumes) > 0 {
+		consumer = append(consumer, target.Rights(offloadingv1beta1.GroupVersion.Group, "virtualnodes", pair.ConsumerNamespace(), "patch")...)
+	}
+	for _, v := range volumes {
+		consumer = append(consumer, target.Rights("", "persistentvolumeclaims", v.Claim.Namespace, "get", "delete")...)
+	}
+	var provider []target.Right
+	if o.DeleteNamespaces {
+		consumer = append(consumer, target.Rights("", "namespaces", "", "get", "delete")...)
+		provider = append(provider, target.Rights("", "namespaces", "", "get", "delete")...)
+	}
+	if !o.NoWait && !mutual {
+		for _, side := range []struct {
+			cluster *target.Cluster
+			rights  *[]target.Right
+		}{{pair.Consumer, &consumer}, {pair.Provider, &provider}} {
+			reading, err := residue.PeerRights(side.cluster)
+			if err != nil {
+				return err
+			}
+			*side.rights = append(*side.rights, reading...)
+		}
+	}
+	return authenticate.RequireSeparateRights(ctx, pair, consumer, provider)
+}
+
+// leaveRights are what leaveProvider needs.
+func leaveRights(pair *target.Pair) []target.Right {
+	namespace, auth := pair.ConsumerNamespace(), authv1beta1.GroupVersion.Group
+	rights := target.Rights(auth, "resourceslices", namespace, "list", "get", "patch", "delete")
+	for _, kind := range []struct{ group, resource string }{
+		{offloadingv1beta1.GroupVersion.Group, "virtualnodes"}, {offloadingv1beta1.GroupVersion.Group, "namespacemaps"},
+		{auth, "renews"}, {auth, "identities"},
+	} {
+		rights = append(rights, target.Rights(kind.group, kind.resource, namespace, "list", "get", "delete")...)
+	}
+	return rights
+}
+
+// ask says what goes with the peering, and asks whether to go on.
+func ask(ctx context.Context, o Options, pair *target.Pair) error {
+	if o.Confirm == nil {
+		return nil
+	}
+	holdings, err := offloaded.At(ctx, pair.Consumer, pair.ProviderID, "")
+	if err != nil {
+		return err
+	}
+	return o.Confirm(ctx, Question(pair, holdings))
+}
+
+// Question says what goes with a peering.
+func Question(pair *target.Pair, holdings *offloaded.Holdings) string {
+	var goes []string
+	if len(holdings.Pods) > 0 {
+		goes = append(goes, "evicts "+offloaded.Counted("pod", holdings.Pods))
+	}
+	if len(holdings.Namespaces) > 0 {
+		goes = append(goes, "deletes "+holdings.Twins()+" at "+pair.ProviderID+" with everything in "+holdings.Them())
+	}
+	if claims := holdings.Claims(); len(claims) > 0 {
+		goes = append(goes, "deletes the data of "+offloaded.Counted("volume", claims))
+	}
+	if len(holdings.Nodes) > 0 {
+		goes = append(goes, "removes "+offloaded.Counted("virtual node", holdings.Nodes))
+	}
+	what := fmt.Sprintf("Ending the peering of %s with %s", pair.ConsumerID, pair.ProviderID)
+	if len(goes) == 0 {
+		return what + " takes nothing with it: nothing of " + pair.ConsumerID + " runs there."
+	}
+	if last := len(goes) - 1; last > 0 {
+		goes = []string{strings.Join(goes[:last], ", "), goes[last]}
+	}
+	return what + " " + strings.Join(goes, " and ") + "."
+}

@@ -1,0 +1,120 @@
+package offloaded
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/cli/volume"
+)
+
+// named is how many of a kind a sentence names.
+const named = 5
+
+// Holdings are what a cluster has at another.
+type Holdings struct {
+	// Pods, as namespace/name, that are bound to virtual nodes of the other cluster and have not ended.
+	Pods []string
+	// Namespaces at the other cluster, by the local namespace that each stands for.
+	Namespaces map[string]string
+	// Nodes are the virtual nodes of the other cluster.
+	Nodes []string
+	// Volumes there that hold data.
+	Volumes []volume.Volume
+}
+
+// Rights are what a user needs for At; for any other cluster if that is empty.
+func Rights(other, namespace string) []target.Right {
+	tenant := ""
+	if other != "" {
+		tenant = corev1beta1.TenantNamespacePrefix + other
+	}
+	rights := target.Rights("", "nodes", "", "list")
+	rights = append(rights, target.Rights("", "pods", namespace, "list")...)
+	rights = append(rights, target.Rights("", "persistentvolumes", "", "list")...)
+	return append(rights, target.Rights(offloadingv1beta1.GroupVersion.Group, "namespacemaps", tenant, "list")...)
+}
+
+// At reads what a cluster has at another; of one local namespace, unless that is empty.
+func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (*Holdings, error) {
+	found := &Holdings{Namespaces: map[string]string{}}
+	nodes := &corev1.NodeList{}
+	virtual := client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: other}
+	if err := cluster.List(ctx, nodes, virtual); err != nil {
+		return nil, err
+	}
+	for i := range nodes.Items {
+		node := nodes.Items[i].Name
+		found.Nodes = append(found.Nodes, node)
+		pods := &corev1.PodList{}
+		if err := cluster.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+			return nil, err
+		}
+		for j := range pods.Items {
+			if pod := &pods.Items[j]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+				found.Pods = append(found.Pods, pod.Namespace+"/"+pod.Name)
+			}
+		}
+	}
+	slices.Sort(found.Pods)
+	list := &offloadingv1beta1.NamespaceMapList{}
+	sent := client.MatchingLabels{corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: other}
+	if err := cluster.List(ctx, list, client.InNamespace(corev1beta1.TenantNamespacePrefix+other), sent); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		for local, twin := range list.Items[i].Spec.DesiredMapping {
+			if namespace == "" || local == namespace {
+				found.Namespaces[local] = twin
+			}
+		}
+	}
+	var err error
+	found.Volumes, err = volume.At(ctx, cluster, other, namespace)
+	return found, err
+}
+
+// Twins counts and names the namespaces at the other cluster.
+func (h *Holdings) Twins() string {
+	return Counted("namespace", slices.Sorted(maps.Values(h.Namespaces)))
+}
+
+// Them stands for the namespaces in a sentence.
+func (h *Holdings) Them() string {
+	if len(h.Namespaces) == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// Claims are those that the volumes belong to, as namespace/name.
+func (h *Holdings) Claims() []string {
+	var claims []string
+	for _, v := range h.Volumes {
+		claims = append(claims, v.Claim.Namespace+"/"+v.Claim.Name)
+	}
+	return claims
+}
+
+// Counted says how many there are and names some: 1 pod (a), or 7 pods (a, b, c, d, e and 2 more). The plural is the word with an s.
+func Counted(word string, names []string) string {
+	if len(names) != 1 {
+		word += "s"
+	}
+	some := strings.Join(names[:min(len(names), named)], ", ")
+	switch {
+	case len(names) == 0:
+		return "no " + word
+	case len(names) > named:
+		some += fmt.Sprintf(" and %d more", len(names)-named)
+	}
+	return fmt.Sprintf("%d %s (%s)", len(names), word, some)
+}
