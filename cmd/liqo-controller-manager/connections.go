@@ -15,11 +15,13 @@ type connections struct {
 	mu      sync.Mutex
 	states  map[string]peer.State
 	changed chan event.GenericEvent
+	// meter shows them as metrics.
+	meter *peer.Meter
 }
 
-func newConnections() *connections {
+func newConnections(meter *peer.Meter) *connections {
 	// The queue behind the channel merges events of one provider; this is only what may pile up before it runs.
-	return &connections{states: map[string]peer.State{}, changed: make(chan event.GenericEvent, 1024)}
+	return &connections{states: map[string]peer.State{}, changed: make(chan event.GenericEvent, 1024), meter: meter}
 }
 
 // set is told of each change. It must not block: an event that finds no room is not missed for long, because every

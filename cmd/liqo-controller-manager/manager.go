@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -72,7 +73,11 @@ func runManager(ctx context.Context, config *v1alpha1.ControllerManager, env sur
 	if err := mgr.Add(certificates); err != nil {
 		return fmt.Errorf("adding the webhooks' certificates: %w", err)
 	}
-	if err := register(mgr, config, env, f); err != nil {
+	meter, err := measure(mgr, ctrlmetrics.Registry, config, certificates)
+	if err != nil {
+		return err
+	}
+	if err := register(mgr, config, env, f, meter); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

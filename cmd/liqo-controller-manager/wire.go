@@ -28,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/controller/replication"
 	"liqo.io/liqo/pkg/controller/storage/provisioner"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
 	daemonsetwebhook "liqo.io/liqo/pkg/webhook/daemonset"
@@ -45,8 +46,8 @@ import (
 var twinObjects = resource.MustParse("5000")
 
 // register adds all controllers and webhooks of the enabled modules.
-func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags) error {
-	links := newConnections()
+func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
+	links := newConnections(meter)
 	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed}); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 	if err != nil {
 		return fmt.Errorf("preparing the client of the replication: %w", err)
 	}
-	err = replication.Register(mgr, replication.Options{ClusterID: env.clusterID, Kube: kube, Endpoints: endpoints, OnState: links.set})
+	err = replication.Register(mgr, replication.Options{ClusterID: env.clusterID, Kube: kube, Endpoints: endpoints, OnState: links.set, Meter: links.meter})
 	if err != nil {
 		return err
 	}

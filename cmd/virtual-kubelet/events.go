@@ -2,7 +2,6 @@ package main
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
@@ -13,7 +12,7 @@ import (
 func (k *kubelet) newEvents() (*event.Carrier, error) {
 	return event.New(event.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
-		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: ctrlmetrics.Registry,
+		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
 		Config: k.flags.reflectors.config(eventKind, nil),
 	})
 }

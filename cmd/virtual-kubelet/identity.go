@@ -21,6 +21,8 @@ type nodeIdentity interface {
 	Config() *rest.Config
 	// ServingCertificate is the GetCertificate of the node's endpoint.
 	ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ClientCertificate is the one by which the process is a node; nil if it is none, or has none yet.
+	ClientCertificate() *tls.Certificate
 }
 
 func newNodeIdentity(ctx context.Context, k *kubelet) (nodeIdentity, error) {

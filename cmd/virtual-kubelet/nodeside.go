@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"liqo.io/liqo/pkg/addressing"
@@ -69,6 +68,9 @@ func (n *nodeSide) run(ctx context.Context) error {
 		if err := n.build(ctx, local); err != nil {
 			return err
 		}
+		if err := n.measure(store); err != nil {
+			return err
+		}
 		group.Go(func() error { return n.reporter.Run(ctx) })
 		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
 		group.Go(func() error { return n.pods.Run(ctx) })
@@ -97,7 +99,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: ctrlmetrics.Registry,
+		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
 		API: f.tokens.api(), Placed: n.placed, Claims: n.k.resolveClaim(),
 	})
@@ -212,7 +214,7 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 	server, err := api.New(api.Options{
 		Remote: n.pods, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
 		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node, Pods: n.pods.Pods,
-		Gatherer: ctrlmetrics.Registry, Registerer: ctrlmetrics.Registry,
+		Gatherer: n.k.metrics, Registerer: n.k.metrics,
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
@@ -61,7 +60,7 @@ func (n *nodeSide) tokenKeeper(local kubernetes.Interface, events token.Recorder
 	return token.New(token.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(),
 		MaxLifetime: f.tokens.maxLifetime, Workers: int(f.reflectors.config(tokenKind, nil).NumWorkers),
-		Recorder: events, Registerer: ctrlmetrics.Registry,
+		Recorder: events, Registerer: n.k.metrics,
 		Place: func(name types.NamespacedName) (token.Place, bool) {
 			place, there := pods.Place(name)
 			return token.Place(place), there

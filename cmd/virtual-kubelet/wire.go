@@ -50,11 +50,12 @@ type kubelet struct {
 	node     *nodeSide
 	uses     references
 	storage  *storage.Reconciler
+	metrics  ctrlmetrics.RegistererGatherer
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
 func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) error {
-	k := &kubelet{flags: f, around: around, own: own}
+	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry}
 	logger := klog.FromContext(ctx).WithValues("node", f.node)
 	ctx = klog.NewContext(ctx, logger)
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
@@ -82,6 +83,10 @@ func (k *kubelet) connect(ctx context.Context) error {
 	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
+	meter, err := k.meter()
+	if err != nil {
+		return err
+	}
 	scheme := newScheme()
 	if k.watching, err = client.NewWithWatch(k.home, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
@@ -92,7 +97,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 		Scheme:        scheme,
 		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
 		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
-		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx),
+		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,
 	})
 	if err != nil {
 		return err
@@ -145,7 +150,7 @@ func (k *kubelet) work(ctx context.Context) error {
 	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: ctrlmetrics.Registry, References: &k.uses,
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses,
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
 	for kind, config := range options.Config {

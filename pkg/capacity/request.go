@@ -193,3 +193,7 @@ func subtract(from, what corev1.ResourceList) {
 		from[name] = rest
 	}
 }
+
+// Measured are the resources of which metrics tell how much of a grant is taken. It is a closed list: the names of others are the
+// peers' choice, and each would be a series of its own.
+var Measured = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}

@@ -59,6 +59,8 @@ type Options struct {
 	Rights func() []Right
 	// UserAgent shown to the peer.
 	UserAgent string
+	// Meter shows the connection as metrics while it runs; nil shows nothing.
+	Meter *Meter
 	// Clock times the probes; nil means the real one.
 	Clock clock.WithTicker
 	// Log of the connection.
@@ -223,6 +225,7 @@ func (p *Peer) change(update func(*State)) {
 
 // Run loads the credentials and probes the peer until ctx ends.
 func (p *Peer) Run(ctx context.Context) error {
+	defer p.options.Meter.follow(p)()
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {

@@ -115,6 +115,7 @@ func (p *Peer) probe(ctx context.Context) {
 	epoch, doubts, asked := p.state.Epoch, p.testimony.doubts, p.options.Clock.Now()
 	p.mu.Unlock()
 	serverVersion, err := p.ask(ctx, clients)
+	p.options.Meter.probed(ctx, p.options.ClusterID, p.options.Clock.Since(asked), err)
 	var note func(*rights)
 	if err == nil {
 		note = p.askRights(ctx, clients)

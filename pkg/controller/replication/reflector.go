@@ -56,7 +56,7 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 		Kubeconfig: peer.SecretSource{Client: r.options.Kube, Namespace: to.namespace, Name: to.secret},
 		Scheme:     r.client.Scheme(), Mapper: mapper(), Endpoints: r.options.Endpoints,
 		ProbeInterval: r.options.ProbeInterval, ProbeTimeout: r.options.ProbeTimeout, RequestTimeout: r.options.RequestTimeout,
-		Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
+		Meter: r.options.Meter, Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
 		Witness: func(ctx context.Context) bool { return vouched(ctx, r.client, to.clusterID) },
 		Rights:  func() []peer.Right { return to.rights() },
 	})

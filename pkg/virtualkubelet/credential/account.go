@@ -63,6 +63,9 @@ func (a *Account) Run(ctx context.Context) error {
 // Client returns the account's client of the cluster.
 func (a *Account) Client(context.Context) (kubernetes.Interface, error) { return a.client, nil }
 
+// ClientCertificate is nil: an account has a token.
+func (a *Account) ClientCertificate() *tls.Certificate { return nil }
+
 // Config connects to the cluster as the account.
 func (a *Account) Config() *rest.Config { return rest.CopyConfig(a.options.Bootstrap) }
 

@@ -184,6 +184,9 @@ func (s *Store) current() (kubernetes.Interface, error) {
 	return client, nil
 }
 
+// ClientCertificate is the node's client certificate, nil if there is none yet.
+func (s *Store) ClientCertificate() *tls.Certificate { return s.client.Current() }
+
 // ServingCertificate is the GetCertificate of the node's endpoint.
 func (s *Store) ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if current := s.serving.Current(); current != nil {

@@ -38,7 +38,7 @@ func holdLocal(object any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	held.uses = useKeys(pod)
+	held.uses, held.counted = useKeys(pod), countedOf(pod)
 	return held, nil
 }
 
@@ -56,6 +56,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 		AddFunc: func(object any) {
 			if pod := localOf(object); pod != nil {
 				r.demand(pod)
+				r.await(pod)
 				r.enqueue(keyOf(pod), false)
 				r.tellUses(pod)
 			}
@@ -67,9 +68,11 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 			if old.UID != new.UID {
 				r.forget(old)
+				r.await(new)
 				r.tellUses(old)
 				r.tellUses(new)
 			}
+			r.arrive(old, new)
 			if old.UID != new.UID || specChanged(old, new) || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
 				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || ended(old) != ended(new) || len(old.Finalizers) != len(new.Finalizers) {

@@ -42,6 +42,8 @@ type memory struct {
 	doubted map[types.UID]string
 	// toldOfOne is when the users of a namespace were last told what its pods do without.
 	toldOfOne map[about]time.Time
+	// awaited are the pods that had not started when they were first seen, and have not been ready yet.
+	awaited map[types.UID]bool
 	// contests are the pods that run, with what is known of changes of their ShadowPods.
 	contests map[types.UID]*contest
 }
@@ -82,7 +84,7 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
+		awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
@@ -91,6 +93,7 @@ func newMemory() memory {
 }
 
 func (m *memory) forget(uid types.UID) {
+	delete(m.awaited, uid)
 	delete(m.contests, uid)
 	delete(m.shown, uid)
 	delete(m.created, uid)

@@ -26,6 +26,8 @@ type packed struct {
 	data    []byte
 	// uses are the index keys of what a local pod uses.
 	uses []string
+	// counted is what a local pod counts for.
+	counted counted
 
 	mu     sync.Mutex
 	recent weak.Pointer[corev1.Pod]

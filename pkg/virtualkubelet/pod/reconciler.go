@@ -44,6 +44,8 @@ type Reconciler struct {
 	reconnect chan struct{}
 	// errors counts refusals, by namespace, kind and reason.
 	errors *prometheus.CounterVec
+	// ready is how long pods take to become ready.
+	ready prometheus.Histogram
 
 	mu       sync.Mutex
 	mapping  Mapping
@@ -71,7 +73,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{
-		options: o, errors: errors,
+		options: o, errors: errors, ready: newReadyHistogram(o),
 		work:    newQueue("pods"),
 		status:  newQueue("podstatus"),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
@@ -80,6 +82,11 @@ func New(o Options) (*Reconciler, error) {
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
 		budget:    replica.NewBudget(o.MaxRemoteBytes),
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(r.ready); err != nil {
+			return nil, fmt.Errorf("registering the metrics of pods: %w", err)
+		}
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil
