@@ -133,7 +133,8 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return vkoptions.Register(mgr, vkoptions.Options{Config: config, Namespace: env.namespace, Deployment: env.deployment})
 		},
 		"namespaceoffloading": func() error {
-			return namespaceoffloading.Register(mgr, namespaceoffloading.Options{ClusterID: env.clusterID, NodeIdentity: config.VirtualKubelet.NodeIdentity})
+			return namespaceoffloading.Register(mgr, namespaceoffloading.Options{ClusterID: env.clusterID, NodeIdentity: config.VirtualKubelet.NodeIdentity,
+				Home: placement.HomeNamespaces{Liqo: env.namespace, Storage: config.Storage.StorageNamespace}})
 		},
 		"namespacemap": func() error {
 			return namespacemap.Register(mgr, namespacemap.Options{

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/version"
 )
 
@@ -48,6 +49,11 @@ type flags struct {
 	certificates     string
 	identity         string
 	heartbeat        string
+}
+
+// home are the namespaces that are never offloaded, as far as the process knows them.
+func (f *flags) home() placement.HomeNamespaces {
+	return placement.HomeNamespaces{Liqo: f.liqoNamespace}
 }
 
 // surroundings is what the pod is told about itself by its environment.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
@@ -113,8 +114,24 @@ func TestMappingIsTheIntersection(t *testing.T) {
 		}},
 	}
 	want := pod.Mapping{Known: true, Desired: m.Spec.DesiredMapping, Effective: map[string]string{"a": "a-rome"}}
-	if diff := cmp.Diff(want, mappingOf(m)); diff != "" {
+	if diff := cmp.Diff(want, mappingOf(m, placement.HomeNamespaces{Liqo: "liqo"})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestNamespacesThatNeverLeaveAreNotMapped(t *testing.T) {
+	m := &offloadingv1beta1.NamespaceMap{Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{}}}
+	m.Spec.DesiredMapping = map[string]string{"shop": "shop-rome", "mesh": "loot-1", "liqo-tenant-milan": "loot-2", "liqo-storage": "loot-3", "kube-system": "loot-4"}
+	for local, twin := range m.Spec.DesiredMapping {
+		m.Status.CurrentMapping[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: twin, Phase: offloadingv1beta1.MappingAccepted}
+	}
+	f := flags{liqoNamespace: "mesh"}
+	only := map[string]string{"shop": "shop-rome"}
+	if diff := cmp.Diff(pod.Mapping{Known: true, Desired: only, Effective: only}, mappingOf(m, f.home())); diff != "" {
+		t.Error(diff)
+	}
+	if len(m.Spec.DesiredMapping) != 5 {
+		t.Errorf("the map itself was changed: %v", m.Spec.DesiredMapping)
 	}
 }
 

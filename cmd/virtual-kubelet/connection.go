@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -83,12 +84,15 @@ func platformOf(ctx context.Context, p *peer.Peer) string {
 	return info.Platform
 }
 
-// mappingOf is what a NamespaceMap says: the local intent, and the part of it that the provider acknowledged.
-func mappingOf(m *offloadingv1beta1.NamespaceMap) pod.Mapping {
+// mappingOf is what a NamespaceMap says: the local intent, and the part of it that the provider acknowledged. Namespaces that are never
+// offloaded are not intended, whoever wrote them into the map.
+func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces) pod.Mapping {
+	desired := maps.Clone(m.Spec.DesiredMapping)
+	maps.DeleteFunc(desired, func(namespace, _ string) bool { return home.WhyNeverOffloaded(namespace, nil) != "" })
 	return pod.Mapping{
-		Known: true, Desired: m.Spec.DesiredMapping,
-		Effective: placement.EffectiveMapping(m.Spec.DesiredMapping, m.Status.CurrentMapping),
-		Leaving:   placement.LeavingTwins(m.Spec.DesiredMapping, m.Status.CurrentMapping),
+		Known: true, Desired: desired,
+		Effective: placement.EffectiveMapping(desired, m.Status.CurrentMapping),
+		Leaving:   placement.LeavingTwins(desired, m.Status.CurrentMapping),
 	}
 }
 

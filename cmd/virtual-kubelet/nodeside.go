@@ -138,7 +138,7 @@ func (n *nodeSide) stillOffloaded(ctx context.Context, namespace string) (bool, 
 	if err := n.k.watching.Get(ctx, name, m); err != nil {
 		return false, fmt.Errorf("reading NamespaceMap %s: %w", name, err)
 	}
-	return m.Spec.DesiredMapping[namespace] != "", nil
+	return mappingOf(m, n.k.flags.home()).Desired[namespace] != "", nil
 }
 
 // tell passes on what the VirtualNode and the NamespaceMap say. The caller locks.

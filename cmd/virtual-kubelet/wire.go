@@ -195,7 +195,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		}
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
-				mapping := mappingOf(m)
+				mapping := mappingOf(m, k.flags.home())
 				k.mirror.setMapping(mapping.Effective)
 				k.events.SetMapping(mapping.Effective)
 				k.mapStorage(mapping.Effective)

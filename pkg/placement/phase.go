@@ -43,7 +43,8 @@ func TwinConditions(required bool, twin string, answer *offloadingv1beta1.Remote
 // failure lets through only the reasons of a provider that are known.
 func failure(reason string) string {
 	switch reason {
-	case offloadingv1beta1.ReasonNamespaceConflict, offloadingv1beta1.ReasonNamespaceNotAllowed, offloadingv1beta1.ReasonNamespaceLimit:
+	case offloadingv1beta1.ReasonNamespaceConflict, offloadingv1beta1.ReasonNamespaceNotAllowed, offloadingv1beta1.ReasonNamespaceLimit,
+		offloadingv1beta1.ReasonNamespaceNeverOffloaded:
 		return reason
 	}
 	return offloadingv1beta1.ReasonTwinFailed

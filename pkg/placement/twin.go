@@ -69,6 +69,11 @@ func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[str
 			refused[local] = refusal
 			continue
 		}
+		// A consumer asks for these only if somebody wrote them into its NamespaceMap by hand.
+		if why := (HomeNamespaces{}).WhyNeverOffloaded(local, nil); why != "" && !old {
+			refused[local] = &Refusal{Reason: offloadingv1beta1.ReasonNamespaceNeverOffloaded, Message: why}
+			continue
+		}
 		if other, taken := takenBy[twin]; taken {
 			refused[local] = &Refusal{Reason: offloadingv1beta1.ReasonNamespaceConflict,
 				Message: fmt.Sprintf("namespace %q is already the twin of your namespace %q; choose another name", twin, other)}

@@ -54,7 +54,10 @@ func TestAdmit(t *testing.T) {
 		"who has the twin keeps it":                   {TwinRules{}, map[string]string{"a": "x", "b": "x"}, map[string]string{"b": "x"}, map[string]string{"b": "x"}, map[string]string{"a": "NamespaceConflict"}},
 		"no more than the limit, existing ones first": {TwinRules{MaxNamespaces: 2}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}},
 		"a lowered limit takes nothing away":          {TwinRules{MaxNamespaces: 1}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{}},
-		"a stricter rule takes nothing away":          {TwinRules{RequireTenantSuffix: true}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x"}, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceNotAllowed"}},
+		"namespaces that never leave their cluster": {TwinRules{}, map[string]string{"a": "x", "kube-system": "y", "liqo-tenant-milan": "z", "liqo-storage": "s"}, nil,
+			map[string]string{"a": "x"}, map[string]string{"kube-system": "NamespaceNeverOffloaded", "liqo-tenant-milan": "NamespaceNeverOffloaded", "liqo-storage": "NamespaceNeverOffloaded"}},
+		"one of those that has its twin from before": {TwinRules{}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{}},
+		"a stricter rule takes nothing away":         {TwinRules{RequireTenantSuffix: true}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x"}, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceNotAllowed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			admitted, refusals := tc.rules.Admit("rome", tc.desired, tc.existing)

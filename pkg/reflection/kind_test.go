@@ -46,6 +46,15 @@ func remote(name string, labels, annotations map[string]string) metav1.ObjectMet
 
 var withoutRecord = cmpopts.IgnoreMapEntries(func(key, _ string) bool { return key == offloadingv1beta1.ReflectedKeysAnnotation })
 
+// There is one for each revision of a release: an Event about each would drown the others.
+func TestHelmReleasesStayWithoutEvent(t *testing.T) {
+	kind, _ := Lookup("secret")
+	got := kind.Translate(input(&corev1.Secret{Type: "helm.sh/release.v1"}))
+	if got.Skip == nil || !got.Skip.Routine {
+		t.Errorf("skip %+v", got.Skip)
+	}
+}
+
 func TestTranslate(t *testing.T) {
 	meta := func(labels, annotations map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Labels: labels, Annotations: annotations}
@@ -106,7 +115,9 @@ func TestTranslate(t *testing.T) {
 		"policy Referenced, used but skipped":         {kind: "secret", in: input(&corev1.Secret{ObjectMeta: skipped}, referenced, used), reason: disabled},
 		"a token of a ServiceAccount":                 {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}), reason: offloadingv1beta1.ReasonNotReflectable},
 		"a bootstrap token, even if it is allowed":    {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: secretTypeBootstrapToken}, allowList), reason: offloadingv1beta1.ReasonNotReflectable},
-		"a Helm release follows the policy":           {kind: "secret", in: input(&corev1.Secret{Type: "helm.sh/release.v1"}), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: "helm.sh/release.v1"}},
+		"a Helm release":                              {kind: "secret", in: input(&corev1.Secret{Type: "helm.sh/release.v1"}), reason: disabled},
+		"a Helm release that a pod uses":              {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Type: "helm.sh/release.v1"}, referenced, used), reason: disabled},
+		"a Helm release with annotation":              {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: "helm.sh/release.v1"}), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: "helm.sh/release.v1"}},
 		"data of more than a mebibyte in a ConfigMap": {kind: "configmap", in: input(&corev1.ConfigMap{BinaryData: map[string][]byte{"a": make([]byte, 1<<20+1)}}), reason: offloadingv1beta1.ReasonTooLarge, keep: true},
 		"data of more than a mebibyte in a Secret":    {kind: "secret", in: input(&corev1.Secret{Data: map[string][]byte{"a": make([]byte, 1<<20+1)}}), reason: offloadingv1beta1.ReasonTooLarge, keep: true},
 		"a Secret with data and immutability": {

@@ -17,6 +17,10 @@ import (
 // secretTypeBootstrapToken lets whoever holds it join a node; such Secrets never leave the cluster.
 const secretTypeBootstrapToken corev1.SecretType = "bootstrap.kubernetes.io/token"
 
+// secretTypeHelmRelease is the record of one revision of a Helm release: the whole chart with all values, those that are secret among
+// them. No pod uses it, and there are ten for each release.
+const secretTypeHelmRelease corev1.SecretType = "helm.sh/release.v1"
+
 func secretKind() Kind {
 	return Kind{
 		Name:           "secret",
@@ -69,6 +73,11 @@ func whySecretStays(in Input, local *corev1.Secret) *Skip {
 	}
 	if skip := whyNeverReflected(in); skip != nil {
 		return skip
+	}
+	if _, allowed := local.Annotations[offloadingv1beta1.AllowReflectionAnnotation]; local.Type == secretTypeHelmRelease && !allowed {
+		return &Skip{Reason: offloadingv1beta1.ReasonReflectionDisabled, Routine: true, Message: fmt.Sprintf(
+			"stays at home: it is a record of Helm with all values of a release, which no pod uses; annotate it %s to have it reflected anyway",
+			offloadingv1beta1.AllowReflectionAnnotation)}
 	}
 	return WhyNotReflected(in, offloadingv1beta1.DenyList)
 }

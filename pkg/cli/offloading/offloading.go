@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/placement"
 )
 
 var (
@@ -105,6 +107,11 @@ func (f *offloadFlags) run(s *session.Session, command *cobra.Command, args []st
 	format, err := output.ParseFormat(f.format)
 	if err != nil {
 		return err
+	}
+	for _, name := range args {
+		if err := offload.WhyNever(placement.HomeNamespaces{Liqo: s.Local.LiqoNamespace}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
 	}
 	if format != output.Human && len(args) > 0 {
 		return show(s, format, args, spec)

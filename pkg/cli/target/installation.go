@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // Names that the chart gives to what commands read.
@@ -101,6 +102,11 @@ func (c *Cluster) RequireInstalled(ctx context.Context) (*Installation, error) {
 	}
 	c.Name = installation.ClusterID
 	return installation, nil
+}
+
+// HomeNamespaces are the cluster's namespaces that are never offloaded.
+func (c *Cluster) HomeNamespaces(installation *Installation) placement.HomeNamespaces {
+	return placement.HomeNamespaces{Liqo: c.LiqoNamespace, Storage: installation.Config.Storage.StorageNamespace}
 }
 
 // tag of an image reference, or its digest.

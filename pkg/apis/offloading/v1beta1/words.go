@@ -226,6 +226,9 @@ const (
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonNamespaceNotAllowed: the provider does not let the consumer use this name.
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	// ReasonNamespaceNeverOffloaded: the namespace holds what must never cross, such as private keys of Liqo or of a peering; the message
+	// says what.
+	ReasonNamespaceNeverOffloaded = "NamespaceNeverOffloaded"
 	// ReasonNamespaceLimit: the consumer has as many namespaces as the provider lets it have.
 	ReasonNamespaceLimit = "NamespaceLimitReached"
 	// ReasonMappingReady: all twins are in place.

@@ -21,6 +21,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/placement"
 )
 
 const (
@@ -76,6 +77,14 @@ func Render(namespace string, spec offloadingv1beta1.NamespaceOffloadingSpec, st
 	return manifest, nil
 }
 
+// WhyNever refuses a namespace that can never be offloaded, as far as its name and labels show it.
+func WhyNever(home placement.HomeNamespaces, namespace *corev1.Namespace) error {
+	if why := home.WhyNeverOffloaded(namespace.Name, namespace.Labels); why != "" {
+		return failure.Unmet("offload the namespaces of your applications instead", "%s", why)
+	}
+	return nil
+}
+
 // Namespace offloads namespaces. The results cover those that succeeded; the errors of the others are joined.
 func Namespace(ctx context.Context, o Options) ([]Result, error) {
 	if o.Observer == nil {
@@ -84,10 +93,18 @@ func Namespace(ctx context.Context, o Options) ([]Result, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if _, err := o.Cluster.RequireInstalled(ctx); err != nil {
+	installation, err := o.Cluster.RequireInstalled(ctx)
+	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range o.Namespaces {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		if _, err := o.Cluster.Get(ctx, object); err != nil {
+			return nil, err
+		}
+		if err := WhyNever(o.Cluster.HomeNamespaces(installation), object); err != nil {
+			return nil, err
+		}
 		rights := target.Rights(offloadingv1beta1.GroupVersion.Group, "namespaceoffloadings", namespace, "get", "create", "update")
 		if err := o.Cluster.RequireRights(ctx, rights); err != nil {
 			return nil, err

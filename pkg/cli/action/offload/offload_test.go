@@ -89,6 +89,7 @@ func TestOffloading(t *testing.T) {
 		status  corev1.ConditionStatus
 		objects []client.Object
 		missing []string
+		offload string
 		lines   []string
 		code    failure.Code
 		want    string
@@ -112,6 +113,15 @@ func TestOffloading(t *testing.T) {
 		"a namespace that does not exist": {
 			code: failure.Precondition, want: "Namespace shop (cluster rome) does not exist: create it with 'kubectl create namespace shop'",
 		},
+		"a namespace that never leaves": {
+			objects: []client.Object{namespace("liqo")}, offload: "liqo", code: failure.Precondition,
+			want: "namespace liqo can never be offloaded: Liqo itself runs in it, with its private keys: offload the namespaces of your applications instead",
+		},
+		"a namespace that its label keeps": {
+			objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "milan", Labels: map[string]string{corev1beta1.TenantNamespaceLabel: "true"}}}},
+			offload: "milan", code: failure.Precondition,
+			want: "namespace milan can never be offloaded: it is the tenant namespace of a peering, and holds its private keys and kubeconfigs: offload the namespaces of your applications instead",
+		},
 		"without the right": {
 			missing: []string{"create namespaceoffloadings.offloading.liqo.io in namespace shop"}, code: failure.Precondition,
 			want: "you are not allowed to: create namespaceoffloadings.offloading.liqo.io in namespace shop (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs",
@@ -130,10 +140,13 @@ func TestOffloading(t *testing.T) {
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
+			if test.offload == "" {
+				test.offload = "shop"
+			}
 			cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Objects: test.objects, Missing: test.missing, React: answering(t, test.phase, test.status)})
 			recorder := &progress.Recorder{}
 			_, err := offload.Namespace(context.Background(), offload.Options{
-				Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: spec, Timeout: 2 * time.Second, Observer: recorder,
+				Cluster: cluster.Cluster, Namespaces: []string{test.offload}, Spec: spec, Timeout: 2 * time.Second, Observer: recorder,
 			})
 			if failure.CodeOf(err) != test.code {
 				t.Fatalf("got %v (code %d), want code %d", err, failure.CodeOf(err), test.code)

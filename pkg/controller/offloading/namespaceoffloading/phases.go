@@ -48,6 +48,11 @@ type scope struct {
 	leaving []placement.Candidate
 	// maps are the NamespaceMaps by provider.
 	maps map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap
+	// labels of the namespace.
+	labels map[string]string
+	// refused says why the namespace must not be offloaded at all: then no cluster is selected, and what was given is taken back; set by
+	// decide.
+	refused error
 	// twin is the wanted name of the twins; set by decide.
 	twin string
 	// selected says for each provider whether it is selected; set by decide.
@@ -66,6 +71,11 @@ type scope struct {
 func gather(ctx context.Context, reader client.Reader, nso *offloadingv1beta1.NamespaceOffloading) (*scope, error) {
 	s := &scope{nso: nso, before: nso.DeepCopy(), nodes: map[corev1beta1.ClusterID][]offloadingv1beta1.VirtualNode{},
 		maps: map[corev1beta1.ClusterID]*offloadingv1beta1.NamespaceMap{}, kept: map[corev1beta1.ClusterID]bool{}}
+	var ns corev1.Namespace
+	if err := reader.Get(ctx, client.ObjectKey{Name: nso.Namespace}, &ns); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", nso.Namespace, err)
+	}
+	s.labels = ns.Labels
 	var vns offloadingv1beta1.VirtualNodeList
 	if err := reader.List(ctx, &vns); err != nil {
 		return nil, fmt.Errorf("listing VirtualNodes: %w", err)
@@ -104,6 +114,11 @@ func gather(ctx context.Context, reader client.Reader, nso *offloadingv1beta1.Na
 // decide finds the twins' name and the selected clusters.
 func (r *reconciler) decide(_ context.Context, s *scope) error {
 	spec := &s.nso.Spec
+	if why := r.Home.WhyNeverOffloaded(s.nso.Namespace, s.labels); why != "" {
+		s.refused = reconcile.Terminate(offloadingv1beta1.ReasonNamespaceNeverOffloaded, fmt.Errorf("%s; delete this NamespaceOffloading", why))
+		s.selected, s.staying = map[corev1beta1.ClusterID]bool{}, map[corev1beta1.ClusterID]bool{}
+		return nil
+	}
 	var err error
 	s.twin, err = placement.RemoteNamespaceName(spec.NamespaceMappingStrategy, s.nso.Namespace, r.ClusterID, spec.RemoteNamespaceName)
 	if err != nil {
@@ -138,7 +153,7 @@ func (s *scope) wanted(cluster corev1beta1.ClusterID) bool {
 
 // mark labels the namespace for the pod webhook, or takes the label away.
 func (r *reconciler) mark(ctx context.Context, s *scope) error {
-	return r.label(ctx, s.nso.Namespace, s.nso.Spec.PodOffloadingStrategy != offloadingv1beta1.LocalPodOffloadingStrategyType)
+	return r.label(ctx, s.nso.Namespace, s.refused == nil && s.nso.Spec.PodOffloadingStrategy != offloadingv1beta1.LocalPodOffloadingStrategyType)
 }
 
 func (r *reconciler) label(ctx context.Context, name string, scheduling bool) error {

@@ -18,6 +18,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespaceoffloadings,verbs=get;list;watch;update;patch
@@ -35,6 +36,8 @@ import (
 type Options struct {
 	// ClusterID is the local cluster's ID, a part of default twin names.
 	ClusterID string
+	// Home are the namespaces that are never offloaded.
+	Home placement.HomeNamespaces
 	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
@@ -105,6 +108,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err = phase(ctx, s); err != nil {
 			break
 		}
+	}
+	if err == nil {
+		err = s.refused
 	}
 	if s.past {
 		return reconcile.Result(err) // What was seen is not worth reporting.

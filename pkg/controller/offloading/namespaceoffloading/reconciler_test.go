@@ -186,6 +186,37 @@ func TestOffloadingToAll(t *testing.T) {
 	}
 }
 
+// tenantLabel says of the namespace whether it is a tenant namespace.
+func (w *world) tenantLabel(value string) {
+	w.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"liqo.io/tenant-namespace":"`+value+`"}}}`))
+	if err := w.Patch(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, patch); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A namespace that turns out to hold what must never cross is taken back, and says why; nothing is done for it any more.
+func TestANamespaceThatIsNeverOffloaded(t *testing.T) {
+	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{}))
+	w.pass()
+	w.answer("milan", "shop-rome", "Accepted")
+	w.answer("naples", "shop-rome", "Accepted")
+	w.pass()
+	if got := w.state()["ready"]; got != "True OffloadingReady" {
+		t.Fatalf("ready is %q before", got)
+	}
+	w.tenantLabel("true")
+	w.answer("milan", "shop-rome", "")
+	w.answer("naples", "shop-rome", "")
+	w.expect("labelled", map[string]string{"phase": "NoClusterSelected", "ready": "False NamespaceNeverOffloaded"})
+	if c := meta.FindStatusCondition(w.nso().Status.Conditions, "Ready"); !strings.Contains(c.Message, "namespace shop can never be offloaded: it is the tenant namespace of a peering") {
+		t.Errorf("message %q", c.Message)
+	}
+	w.r.Home.Liqo = "shop"
+	w.tenantLabel("false")
+	w.expect("Liqo's own", map[string]string{"phase": "NoClusterSelected", "ready": "False NamespaceNeverOffloaded"})
+}
+
 func TestSelectorChanges(t *testing.T) {
 	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{ClusterSelector: south(), NamespaceMappingStrategy: "EnforceSameName"}))
 	want := map[string]string{"map naples": "shop", "rights liqo-virtual-kubelet-naples": naplesRights, "label": "true", "phase": "InProgress", "ready": "False RemoteNamespacePending"}

@@ -55,6 +55,7 @@ func labelled() predicate.Predicate {
 				_, skippedBefore := e.ObjectOld.GetAnnotations()[offloadingv1beta1.SkipReflectionAnnotation]
 				_, skippedNow := ns.Annotations[offloadingv1beta1.SkipReflectionAnnotation]
 				return skippedBefore != skippedNow ||
+					e.ObjectOld.GetLabels()[corev1beta1.TenantNamespaceLabel] != ns.Labels[corev1beta1.TenantNamespaceLabel] ||
 					e.ObjectOld.GetLabels()[offloadingv1beta1.SchedulingLabel] != ns.Labels[offloadingv1beta1.SchedulingLabel]
 			}
 			return e.ObjectOld.GetLabels()[corev1beta1.ManagedLabel] == "true"
