@@ -28,8 +28,10 @@ TEST_FLAGS ?=
 FUZZ_TIME ?= 2s
 # Arguments of `make bench`, such as BENCH_FLAGS='--quick' or '--only burst --pods 2000'; `make bench BENCH_FLAGS=-h` lists them.
 BENCH_FLAGS ?=
+# Arguments of `make conformance`, such as CONFORMANCE_FLAGS='--focus Probing --only virtual'; `make conformance CONFORMANCE_FLAGS=-h` lists them.
+CONFORMANCE_FLAGS ?=
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
-UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|conformance|chaos|bench)(/|$$)')
+UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|chaos|bench)(/|$$)')
 # Folders with Go code of this module.
 SOURCES = $(wildcard charts cmd deployments hack pkg test)
 
@@ -131,6 +133,11 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 	else \
 		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
+
+.PHONY: conformance
+conformance: ## Run Kubernetes' own tests at a provider and on its virtual node, in real clusters (needs root; see docs/conformance.md).
+	@go build -o dist/conformance/conformance ./test/conformance
+	@dist/conformance/conformance $(CONFORMANCE_FLAGS)
 
 .PHONY: bench
 bench: ## Measure offloading side by side with a plain cluster, in simulated clusters (no root needed; about 15 minutes).

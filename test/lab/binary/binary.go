@@ -42,6 +42,11 @@ const (
 	CoreDNS           = "coredns"
 	Provisioner       = "provisioner"
 	Ingress           = "ingress"
+	// Ginkgo runs E2E in several processes; Agnhost and NoNewPrivs are programs of its images.
+	E2E        = "e2e.test"
+	Ginkgo     = "ginkgo"
+	Agnhost    = "agnhost"
+	NoNewPrivs = "nonewprivs"
 )
 
 // Set maps the name of a program to the path of its file.
@@ -64,6 +69,13 @@ func modules() []module {
 	pinned := []string{"go.mod", "go.sum"}
 	return []module{
 		{name: "kubernetes", dir: "hack/kube", packages: kube, inputs: pinned, ldflags: versionFlags(KubernetesVersion)},
+		{
+			name: "conformance", dir: "hack/kube/e2e", inputs: pinned, ldflags: versionFlags(KubernetesVersion),
+			packages: map[string]string{
+				E2E: "k8s.io/kubernetes/test/e2e", Ginkgo: "github.com/onsi/ginkgo/v2/ginkgo",
+				Agnhost: "k8s.io/kubernetes/test/images/agnhost", NoNewPrivs: "k8s.io/kubernetes/test/images/nonewprivs",
+			},
+		},
 		{name: "etcd", dir: "hack/kube/etcd", packages: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"}, inputs: pinned},
 		{name: "kwok", dir: "hack/kube/kwok", packages: map[string]string{Kwok: "sigs.k8s.io/kwok/cmd/kwok"}, inputs: pinned},
 		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: append(slices.Clone(pinned), "main.go")},
@@ -226,8 +238,12 @@ func (m module) key(root string) (string, error) {
 
 func (m module) build(ctx context.Context, root, name, target string) error {
 	temporary := target + ".new"
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w "+m.ldflags),
-		"-o", temporary, m.packages[name])
+	verb := []string{"build"}
+	if strings.HasSuffix(name, ".test") {
+		verb = []string{"test", "-c"} // the program is the tests of its package
+	}
+	cmd := exec.CommandContext(ctx, "go", append(verb, "-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w "+m.ldflags),
+		"-o", temporary, m.packages[name])...)
 	cmd.Dir = filepath.Join(root, m.dir)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	var output bytes.Buffer

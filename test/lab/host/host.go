@@ -39,8 +39,11 @@ type Machine struct {
 // pluginDirs are the places where distributions put CNI plugins.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// required maps each program of a lab with real nodes to its Debian package.
-var required = []struct{ program, pkg string }{
+// Program is a program and the Debian package that it is in.
+type Program struct{ Name, Package string }
+
+// required are the programs of a lab with real nodes.
+var required = []Program{
 	{"ip", "iproute2"},
 	{"nsenter", "util-linux"},
 	{"nft", "nftables"},
@@ -121,14 +124,19 @@ func (m Machine) CheckKernel() error {
 
 // MissingPackages returns the Debian packages to install for a lab with real nodes.
 func (m Machine) MissingPackages() []string {
-	var missing []string
-	for _, r := range required {
-		if _, err := m.Look(r.program); err != nil && !slices.Contains(missing, r.pkg) {
-			missing = append(missing, r.pkg)
-		}
-	}
 	if m.PluginDir() == "" {
-		missing = append(missing, pluginPackage)
+		return append(m.packagesOf(required), pluginPackage)
+	}
+	return m.packagesOf(required)
+}
+
+// packagesOf returns the packages of the programs that are missing.
+func (m Machine) packagesOf(programs []Program) []string {
+	var missing []string
+	for _, p := range programs {
+		if _, err := m.Look(p.Name); err != nil && !slices.Contains(missing, p.Package) {
+			missing = append(missing, p.Package)
+		}
 	}
 	return missing
 }
@@ -148,7 +156,15 @@ func (m Machine) Prepare(ctx context.Context, o step.Observer) error {
 	if err := m.CheckKernel(); err != nil {
 		return err
 	}
-	missing := m.MissingPackages()
+	return m.install(ctx, o, m.MissingPackages())
+}
+
+// Install installs the packages of programs that the machine lacks.
+func (m Machine) Install(ctx context.Context, o step.Observer, programs ...Program) error {
+	return m.install(ctx, o, m.packagesOf(programs))
+}
+
+func (m Machine) install(ctx context.Context, o step.Observer, missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}

@@ -80,3 +80,21 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+func TestInstallAsksForWhatIsMissing(t *testing.T) {
+	m := machine(func(m *Machine) {
+		m.Look = func(program string) (string, error) {
+			if program == "dig" {
+				return "", errors.New("not found")
+			}
+			return program, nil
+		}
+	})
+	err := m.Install(t.Context(), step.Silent{}, Program{"dig", "bind9-dnsutils"}, Program{"curl", "curl"})
+	if err == nil || !strings.Contains(err.Error(), "lacks bind9-dnsutils (") {
+		t.Errorf("error %v, want one that names bind9-dnsutils alone", err)
+	}
+	if err := m.Install(t.Context(), step.Silent{}, Program{"curl", "curl"}); err != nil {
+		t.Errorf("nothing is missing, error %v", err)
+	}
+}

@@ -11,6 +11,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,10 +45,14 @@ type File struct {
 	Path string
 	// Source is the file of this machine that is copied; empty for a link.
 	Source string
+	// Content is what is in it, if it is not copied.
+	Content string
 	// Link is the target of a symbolic link.
 	Link string
 	// Dir makes it a folder with mode 01777.
 	Dir bool
+	// Mode is the mode of a file that is not 0755.
+	Mode int64
 }
 
 // Image is an image of one layer.
@@ -56,6 +61,8 @@ type Image struct {
 	Reference string
 	// Entrypoint and Command are run by default.
 	Entrypoint, Command []string
+	// User is whom it runs as; empty is root.
+	User string
 	// Files are its content.
 	Files []File
 }
@@ -68,7 +75,7 @@ func (i Image) Archive(dir string) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, i.Reference, i.Entrypoint, i.Command)
+	fmt.Fprintln(h, i.Reference, i.Entrypoint, i.Command, i.User)
 	h.Write(layer)
 	base := strings.NewReplacer("/", "-", ":", "-").Replace(i.Reference)
 	path := filepath.Join(dir, base+"-"+hex.EncodeToString(h.Sum(nil))[:12]+".tar")
@@ -99,7 +106,7 @@ func (i Image) write(path string, layer []byte) error {
 	}
 	config.OS, config.Architecture = "linux", runtime.GOARCH
 	config.Config = v1.Config{
-		Entrypoint: i.Entrypoint, Cmd: i.Command,
+		Entrypoint: i.Entrypoint, Cmd: i.Command, User: i.User,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 	}
 	if img, err = mutate.ConfigFile(img, config); err != nil {
@@ -129,13 +136,15 @@ func (i Image) layer() ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range i.Files {
-		header := &tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: 0o755, Format: tar.FormatPAX}
+		header := &tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: cmp.Or(f.Mode, 0o755), Format: tar.FormatPAX}
 		var content []byte
 		switch {
 		case f.Dir:
 			header.Typeflag, header.Name, header.Mode = tar.TypeDir, header.Name+"/", 0o1777
 		case f.Link != "":
 			header.Typeflag, header.Linkname = tar.TypeSymlink, f.Link
+		case f.Source == "":
+			content, header.Typeflag, header.Size = []byte(f.Content), tar.TypeReg, int64(len(f.Content))
 		default:
 			data, err := os.ReadFile(f.Source)
 			if err != nil {
@@ -156,26 +165,72 @@ func (i Image) layer() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Defaults returns the images that every real cluster gets.
-func Defaults(ctx context.Context, coredns string) ([]Image, error) {
-	busybox, err := exec.LookPath("busybox")
+// busybox is the path of Debian's static busybox.
+func busybox() (string, error) {
+	path, err := exec.LookPath("busybox")
 	if err != nil {
-		return nil, errors.New("busybox is missing, the lab makes its images from it: apt-get install busybox-static")
+		return "", errors.New("busybox is missing, the lab makes its images from it: apt-get install busybox-static")
 	}
-	applets, err := exec.CommandContext(ctx, busybox, "--list").Output()
+	return path, nil
+}
+
+// Shell returns the files of an image that has a shell: Debian's static busybox, its applets, and folders for what they write.
+func Shell(ctx context.Context) ([]File, error) {
+	source, err := busybox()
+	if err != nil {
+		return nil, err
+	}
+	applets, err := exec.CommandContext(ctx, source, "--list").Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing busybox's applets: %w", err)
 	}
-	files := []File{{Path: "/tmp", Dir: true}, {Path: "/var/run", Dir: true}, {Path: "/bin/busybox", Source: busybox}}
+	files := []File{{Path: "/tmp", Dir: true}, {Path: "/var/run", Dir: true}, {Path: "/bin/busybox", Source: source}}
 	for applet := range strings.FieldsSeq(string(applets)) {
 		if applet != "busybox" {
 			files = append(files, File{Path: "/bin/" + applet, Link: "busybox"})
 		}
 	}
+	return files, nil
+}
+
+// Programs returns the files of programs of this machine, below /usr/local/bin, with the libraries that they are linked with.
+func Programs(ctx context.Context, names ...string) ([]File, error) {
+	var files []File
+	libraries := map[string]bool{}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return nil, fmt.Errorf("looking for a program of an image: %w", err)
+		}
+		files = append(files, File{Path: "/usr/local/bin/" + name, Source: path})
+		out, err := exec.CommandContext(ctx, "ldd", path).Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the libraries of %s: %w", path, err)
+		}
+		for word := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(word, "/") && !libraries[word] {
+				libraries[word] = true
+				files = append(files, File{Path: word, Source: word})
+			}
+		}
+	}
+	return files, nil
+}
+
+// Defaults returns the images that every real cluster gets.
+func Defaults(ctx context.Context, coredns string) ([]Image, error) {
+	files, err := Shell(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source, err := busybox()
+	if err != nil {
+		return nil, err
+	}
 	return []Image{
 		{Reference: Busybox, Command: []string{"sh"}, Files: files},
 		// A pod's sandbox only has to stay: the kernel reaps and the runtime kills.
-		{Reference: Pause, Entrypoint: []string{"/bin/sleep", "2147483647"}, Files: []File{{Path: "/bin/sleep", Source: busybox}}},
+		{Reference: Pause, Entrypoint: []string{"/bin/sleep", "2147483647"}, Files: []File{{Path: "/bin/sleep", Source: source}}},
 		{Reference: CoreDNS, Entrypoint: []string{"/coredns"}, Files: []File{{Path: "/coredns", Source: coredns}}},
 	}, nil
 }
