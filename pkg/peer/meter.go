@@ -14,7 +14,7 @@ import (
 // of a probe.
 var probeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}
 
-// Meter shows the connections of a process to its peers as metrics: whether each peer answers, how fast, and until when the
+// Meter shows the connections of a process to its peers as metrics: whether each peer works with us, how fast it answers, and until when the
 // certificate by which it knows us is valid. Peers whose Options name it are shown while they run. It is to be registered once. A nil
 // Meter shows nothing.
 type Meter struct {
@@ -30,7 +30,7 @@ type Meter struct {
 func NewMeter() *Meter {
 	return &Meter{
 		up: prometheus.NewDesc("liqo_peer_up",
-			"Whether the peer's API server answers and accepts our certificate: 1 or 0; there is no value before the first answer or failure.",
+			"Whether the peer's API server answers, accepts our certificate and leaves us our rights: 1 or 0; no value before the first answer or failure.",
 			[]string{"cluster_id"}, nil),
 		expiry: expiry.Desc(expiry.Peer),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -66,7 +66,7 @@ func (m *Meter) Collect(metrics chan<- prometheus.Metric) {
 		}
 		shown[cluster] = true
 		up := 0.0
-		if state.Connected {
+		if state.Connected && !state.Revoked() {
 			up = 1
 		}
 		metrics <- prometheus.MustNewConstMetric(m.up, prometheus.GaugeValue, up, cluster)

@@ -71,7 +71,7 @@ func TestMeterFollowsAPeer(t *testing.T) {
 liqo_certificate_expiration_timestamp_seconds{certificate="peer",cluster_id="milan"} 4e+09
 `
 	up := `
-# HELP liqo_peer_up Whether the peer's API server answers and accepts our certificate: 1 or 0; there is no value before the first answer or failure.
+# HELP liqo_peer_up Whether the peer's API server answers, accepts our certificate and leaves us our rights: 1 or 0; no value before the first answer or failure.
 # TYPE liqo_peer_up gauge
 liqo_peer_up{cluster_id="milan"} `
 	show("before it runs", "")
@@ -82,6 +82,11 @@ liqo_peer_up{cluster_id="milan"} `
 	show("connected", expires+up+"1\n")
 	if got := testutil.CollectAndCount(meter, "liqo_peer_probe_duration_seconds"); got != 1 {
 		t.Errorf("%d series of durations, want that of the answers", got)
+	}
+	p.Tell("the rights were taken back")
+	await(t, states, "revoked", State.Revoked)
+	if got := upOf(t, registry); got != 0 {
+		t.Errorf("a peer that took our rights back is shown as %v", got)
 	}
 	s.answer(http.StatusInternalServerError)
 	await(t, states, "lost", State.Lost)
@@ -96,6 +101,21 @@ liqo_peer_up{cluster_id="milan"} `
 	if got := testutil.CollectAndCount(meter); got != 0 {
 		t.Errorf("%d series are left of a peer that does not run any more", got)
 	}
+}
+
+func upOf(t *testing.T, registry *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "liqo_peer_up" {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("liqo_peer_up is not shown")
+	return 0
 }
 
 func TestNothingIsSaidOfAPeerOfWhichNothingIsKnown(t *testing.T) {

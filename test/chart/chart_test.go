@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // valueSets are the installations that are rendered; each has a golden file.
 var valueSets = map[string]string{
 	"default":             `discovery: {config: {clusterID: rome}}`,
-	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true}",
+	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true, prometheusOperator: {enabled: true}}",
 	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
 	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}\noffloading: {reflection: {ingress: {statusBack: true}}}",
 	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
@@ -227,6 +227,7 @@ func TestRefusedValues(t *testing.T) {
 		"an unknown failure policy":     {"webhook: {failurePolicy: Maybe}", "failurePolicy"},
 		"an unknown Pod Security level": {"offloading: {twinNamespaces: {podSecurity: safe}}", "podSecurity"},
 		"an unknown node identity":      {"virtualKubelet: {nodeIdentity: admin}", "nodeIdentity"},
+		"a scrape every now and then":   {"virtualKubelet: {metrics: {podMonitor: {interval: often}}}", "interval"},
 		"a string for a number":         {"webhook: {port: https}", "port"},
 		"an unknown enforcement":        {"controllerManager: {config: {defaultLimitsEnforcement: Harder}}", "defaultLimitsEnforcement"},
 	} {
