@@ -72,7 +72,7 @@ func (f *infoFlags) run(s *session.Session, command *cobra.Command) error {
 	if err := s.Show(f.format, report, func() { Render(s, report) }); err != nil {
 		return err
 	}
-	return verdict(report)
+	return Verdict(report)
 }
 
 // one writes a single value: bare if it is a word or number, else structured.
@@ -96,18 +96,16 @@ func (f *infoFlags) one(s *session.Session, report any, query string) error {
 	return err
 }
 
-// verdict turns what was seen into the exit code.
-func verdict(report *info.Report) error {
+// Verdict turns what was seen into the exit code.
+func Verdict(report *info.Report) error {
 	var problems []string
 	if !report.Health.Healthy {
 		problems = append(problems, "the installation is not healthy")
 	}
 	for _, peer := range report.Peerings.Peers {
-		for _, status := range []info.Status{peer.AuthenticationStatus, peer.OffloadingStatus, peer.NetworkingStatus} {
-			if status == info.Unhealthy {
-				problems = append(problems, "the peering with "+peer.ClusterID+" does not work")
-				break
-			}
+		statuses := []info.Status{peer.AuthenticationStatus, peer.OffloadingStatus, peer.NetworkingStatus}
+		if peer.Cause != nil || slices.Contains(statuses, info.Unhealthy) {
+			problems = append(problems, "the peering with "+peer.ClusterID+" does not work")
 		}
 	}
 	if len(problems) == 0 {
@@ -150,6 +148,11 @@ func Render(s *session.Session, report *info.Report) {
 		rows[i] = []string{peer.ClusterID, string(peer.Role), string(peer.NetworkingStatus), string(peer.AuthenticationStatus), string(peer.OffloadingStatus)}
 	}
 	page.Table([]string{"CLUSTER ID", "ROLE", "NETWORKING", "AUTHENTICATION", "OFFLOADING"}, rows)
+	for _, peer := range report.Peerings.Peers {
+		if peer.Cause != nil {
+			page.Field(peer.ClusterID, peer.Cause.String())
+		}
+	}
 }
 
 func orDash(text string) string {

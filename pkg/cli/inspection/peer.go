@@ -22,7 +22,9 @@ func newInfoPeer(s *session.Session, f *infoFlags) *cobra.Command {
 		Use: "peer [CLUSTER_ID...]", Short: "Show the state of peerings",
 		Long: `Show the state of the peerings with the given clusters, or of all peerings.
 
-It exits with code 4 if something of them does not work.`,
+What does not work is named on top, the first cause first, and the conditions of all
+objects that a peering consists of are shown; with --verbose also if all is well. It exits
+with code 4 if something does not work.`,
 		Example: `  {{ .Executable }} info peer
   {{ .Executable }} info peer milan --get authentication.status`,
 		ValidArgsFunction: complete.Arguments(s.Local, complete.ClusterIDs, 0),
@@ -56,7 +58,7 @@ func (f *infoFlags) peers(s *session.Session, command *cobra.Command, ids []stri
 	if err != nil {
 		return err
 	}
-	return peersVerdict(reports)
+	return PeersVerdict(reports)
 }
 
 // onePeer queries below the peer's ID, which may be left out if there is one peer only.
@@ -71,26 +73,39 @@ func (f *infoFlags) onePeer(s *session.Session, reports map[string]*info.PeerRep
 	return f.one(s, reports, f.query)
 }
 
-func peersVerdict(reports map[string]*info.PeerReport) error {
+// PeersVerdict turns what was seen of peerings into the exit code, and names the first cause of each that does not work.
+func PeersVerdict(reports map[string]*info.PeerReport) error {
 	var broken []string
 	for _, id := range slices.Sorted(maps.Keys(reports)) {
-		for _, status := range []info.Status{reports[id].Network.Status, reports[id].Authentication.Status, reports[id].Offloading.Status} {
-			if status == info.Unhealthy {
-				broken = append(broken, id)
-				break
-			}
+		report := reports[id]
+		statuses := []info.Status{report.Network.Status, report.Authentication.Status, report.Offloading.Status}
+		switch {
+		case len(report.Causes) > 0:
+			broken = append(broken, id+" ("+report.Causes[0].String()+")")
+		case slices.Contains(statuses, info.Unhealthy):
+			broken = append(broken, id)
 		}
 	}
 	if len(broken) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "the alerts above say what is wrong", "the peering with %s does not work", strings.Join(broken, ", "))
+	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md", "the peering does not work with %s", strings.Join(broken, ", "))
 }
 
 // RenderPeer shows one peering to people, on standard output.
 func RenderPeer(s *session.Session, report *info.PeerReport) {
 	page := output.NewPage(s.Streams.Out, s.Style())
 	page.Section("Peer " + report.Info.ClusterID)
+	for i, cause := range report.Causes {
+		name := "First cause"
+		if i > 0 {
+			name = "And"
+		}
+		page.Field(name, cause.String())
+	}
+	for _, unseen := range report.Unseen {
+		page.Field("Not seen", unseen+": you are not allowed to list them")
+	}
 	page.Field("Role", string(report.Info.Role))
 	module(page, "Network", report.Network)
 	module(page, "Authentication", report.Authentication.Module)
@@ -109,6 +124,19 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 	for _, node := range report.Offloading.VirtualNodes {
 		page.Field("  Virtual node", fmt.Sprintf("%s, %s: %s", node.Name, node.Status, amounts(node.Resources)))
 	}
+	if len(report.Causes) > 0 || s.Verbose() {
+		conditions(page, report.Conditions)
+	}
+}
+
+// conditions shows what every object says of itself.
+func conditions(page *output.Page, list []info.Condition) {
+	rows := make([][]string, len(list))
+	for i, c := range list {
+		rows[i] = []string{c.Object, c.Type, c.Status, c.Reason, c.Message}
+	}
+	page.Section("Conditions")
+	page.Table([]string{"OBJECT", "CONDITION", "STATUS", "REASON", "MESSAGE"}, rows)
 }
 
 func amounts(resources corev1.ResourceList) string { return peer.Amounts(resources) }

@@ -73,6 +73,8 @@ type Peer struct {
 	NetworkingStatus     Status `json:"networkingStatus"`
 	AuthenticationStatus Status `json:"authenticationStatus"`
 	OffloadingStatus     Status `json:"offloadingStatus"`
+	// Cause is the first cause of what does not work; nil if all is well.
+	Cause *Cause `json:"cause,omitempty"`
 }
 
 // Peerings are the active peerings.
@@ -119,7 +121,23 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 		return nil, err
 	}
 	report.Peerings.Peers = peers(foreign.Items)
-	return report, nil
+	return report, explain(ctx, cluster, foreign.Items, report.Peerings.Peers)
+}
+
+// explain adds the first cause to the peers of which something does not work.
+func explain(ctx context.Context, cluster *target.Cluster, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
+	for i := range foreign {
+		all, err := readPeer(ctx, cluster, &foreign[i])
+		if err != nil {
+			return err
+		}
+		for j := range peers {
+			if peers[j].ClusterID == string(foreign[i].Spec.ClusterID) && len(all.Causes) > 0 {
+				peers[j].Cause = &all.Causes[0]
+			}
+		}
+	}
+	return nil
 }
 
 // health sums pods up. Pods that ended well are no concern.
@@ -152,7 +170,7 @@ func peers(foreign []corev1beta1.ForeignCluster) []Peer {
 		modules := &foreign[i].Status.Modules
 		result = append(result, Peer{
 			ClusterID: string(foreign[i].Spec.ClusterID), Role: roleOf(&foreign[i]), NetworkingStatus: statusOf(modules.Networking),
-			AuthenticationStatus: statusOf(modules.Authentication), OffloadingStatus: statusOf(modules.Offloading),
+			AuthenticationStatus: statusOf(authentication(&foreign[i])), OffloadingStatus: statusOf(modules.Offloading),
 		})
 	}
 	slices.SortFunc(result, func(a, b Peer) int { return strings.Compare(a.ClusterID, b.ClusterID) })
@@ -182,7 +200,7 @@ func statusOf(module corev1beta1.Module) Status {
 func alertsOf(module corev1beta1.Module) []string {
 	var alerts []string
 	for _, condition := range module.Conditions {
-		if condition.Status == corev1beta1.StatusEstablished || condition.Status == corev1beta1.StatusReady {
+		if good[condition.Status] {
 			continue
 		}
 		message := condition.Message

@@ -55,6 +55,9 @@ func objects() []client.Object {
 	return append(pods, foreign, other, slice, provided, node)
 }
 
+// badPod comes first, because without it nobody brings conditions up to date.
+var badPod = &Cause{Object: "Pod liqo/bad", Message: "container main waits: CrashLoopBackOff"}
+
 func TestRead(t *testing.T) {
 	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Objects: objects()}).Cluster
 	got, err := Read(context.Background(), cluster, true)
@@ -66,7 +69,7 @@ func TestRead(t *testing.T) {
 		Health:  Health{UnhealthyPods: map[string]Pod{"bad": {Status: "container main waits: CrashLoopBackOff", TotalContainers: 1, Restarts: 3}}},
 		Network: &Network{PodCIDRs: []string{"10.10.0.0/16"}, ServiceCIDR: "10.11.0.0/16"},
 		Peerings: Peerings{Peers: []Peer{
-			{"berlin", corev1beta1.UnknownRole, Disabled, Disabled, Disabled}, {"milan", corev1beta1.ProviderRole, Disabled, Healthy, Unhealthy},
+			{"berlin", corev1beta1.UnknownRole, Disabled, Disabled, Disabled, badPod}, {"milan", corev1beta1.ProviderRole, Disabled, Healthy, Unhealthy, badPod},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -82,6 +85,15 @@ func TestReadPeers(t *testing.T) {
 	}
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	want := map[string]*PeerReport{"milan": {
+		Causes: []Cause{
+			*badPod, {"ResourceSlice milan", "Ready: the peer does not answer"},
+		},
+		Conditions: []Condition{
+			{Object: "ForeignCluster milan", Type: "AuthIdentityControlPlaneStatus", Status: "Established", Good: true},
+			{Object: "ForeignCluster milan", Type: "OffloadingNodeStatus", Status: "NotReady", Reason: "NodeNotReady"},
+			{Object: "ForeignCluster milan", Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Message: "pod x crashes"},
+			{Object: "VirtualNode milan", Type: "Ready", Status: "True", Good: true},
+		},
 		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
 		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{
 			{Name: "milan", Action: Consuming, Accepted: true, Alerts: []string{"Ready: the peer does not answer"}, Resources: cpu},

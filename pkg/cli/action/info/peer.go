@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,6 +77,12 @@ type Offloading struct {
 
 // PeerReport is all about one peer.
 type PeerReport struct {
+	// Causes are what does not work, the first cause first; none if all is well.
+	Causes []Cause `json:"causes,omitempty"`
+	// Conditions of the ForeignCluster, its VirtualNodes and their Nodes.
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Unseen is what the user is not allowed to look at, although it may be a cause.
+	Unseen         []string       `json:"unseen,omitempty"`
 	Info           Identity       `json:"info"`
 	Network        Module         `json:"network"`
 	Authentication Authentication `json:"authentication"`
@@ -129,21 +136,65 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// parts are the objects that a peering consists of, as far as they are in this cluster.
+type parts struct {
+	foreign *corev1beta1.ForeignCluster
+	// namespace is the tenant namespace, and liqoNamespace that of the installation.
+	namespace, liqoNamespace string
+	slices                   []authv1beta1.ResourceSlice
+	virtual                  []offloadingv1beta1.VirtualNode
+	nodes                    []corev1.Node
+	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
+	pods, liqo []corev1.Pod
+	unseen     []string
+}
+
 func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
 	id := string(foreign.Spec.ClusterID)
-	namespace := foreign.Status.TenantNamespace.Local
-	if namespace == "" {
-		namespace = corev1beta1.TenantNamespacePrefix + id
+	p := &parts{foreign: foreign, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
+	if p.namespace == "" {
+		p.namespace = corev1beta1.TenantNamespacePrefix + id
 	}
-	resourceSlices := &authv1beta1.ResourceSliceList{}
-	if err := cluster.List(ctx, resourceSlices, client.InNamespace(namespace)); err != nil {
-		return nil, err
+	resourceSlices, virtual := &authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{}
+	nodes, pods, liqo := &corev1.NodeList{}, &corev1.PodList{}, &corev1.PodList{}
+	for _, read := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
+		// unseen says what cannot be seen without the right to; empty where the report makes no sense without.
+		unseen string
+	}{
+		{resourceSlices, []client.ListOption{client.InNamespace(p.namespace)}, ""},
+		{virtual, []client.ListOption{client.InNamespace(p.namespace)}, ""},
+		{nodes, []client.ListOption{client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: id}}, "nodes"},
+		{pods, []client.ListOption{client.InNamespace(p.namespace)}, podsIn(p.namespace)},
+		{liqo, []client.ListOption{client.InNamespace(p.liqoNamespace)}, podsIn(p.liqoNamespace)},
+	} {
+		err := cluster.List(ctx, read.list, read.options...)
+		if apierrors.IsForbidden(err) && read.unseen != "" {
+			p.unseen = append(p.unseen, read.unseen)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	nodes := &offloadingv1beta1.VirtualNodeList{}
-	if err := cluster.List(ctx, nodes, client.InNamespace(namespace)); err != nil {
-		return nil, err
+	p.slices, p.virtual, p.nodes, p.pods, p.liqo = resourceSlices.Items, virtual.Items, nodes.Items, pods.Items, liqo.Items
+	return p.report(), nil
+}
+
+// report sums the parts up.
+func (p *parts) report() *PeerReport {
+	report := Peering(p.foreign, p.slices, p.virtual)
+	report.Unseen = p.unseen
+	report.Conditions = ofForeign(p.foreign)
+	for i := range p.virtual {
+		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
 	}
-	return Peering(foreign, resourceSlices.Items, nodes.Items), nil
+	for i := range p.nodes {
+		report.Conditions = append(report.Conditions, ofNode(&p.nodes[i])...)
+	}
+	report.Causes = causes(p, report)
+	return report
 }
 
 // Peering sums one peering up from its objects.
@@ -152,7 +203,7 @@ func Peering(foreign *corev1beta1.ForeignCluster, resourceSlices []authv1beta1.R
 	report := &PeerReport{
 		Info:           Identity{ClusterID: string(foreign.Spec.ClusterID), Role: roleOf(foreign)},
 		Network:        moduleOf(modules.Networking),
-		Authentication: Authentication{Module: moduleOf(modules.Authentication), APIServerAddr: foreign.Status.APIServerURL},
+		Authentication: Authentication{Module: moduleOf(authentication(foreign)), APIServerAddr: foreign.Status.APIServerURL},
 		Offloading:     Offloading{Module: moduleOf(modules.Offloading)},
 	}
 	for i := range resourceSlices {

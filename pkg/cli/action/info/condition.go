@@ -1,0 +1,71 @@
+package info
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// Condition of an object that a peering consists of.
+type Condition struct {
+	// Object by kind and name.
+	Object string `json:"object"`
+	// Type, Status, Reason and Message of the condition.
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Good tells whether that is how it should be.
+	Good bool `json:"good"`
+}
+
+// good are the statuses of our own kinds' conditions that are as they should be.
+var good = map[string]bool{
+	string(corev1.ConditionTrue): true, corev1beta1.StatusEstablished: true, corev1beta1.StatusReady: true, corev1beta1.StatusNone: true,
+	offloadingv1beta1.StatusRunning: true,
+}
+
+// own are the conditions of one of our own objects.
+func own(object string, list []corev1beta1.Condition) []Condition {
+	result := make([]Condition, 0, len(list))
+	for _, c := range list {
+		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, good[c.Status]})
+	}
+	return result
+}
+
+// ofNode are the conditions of a Node; it should be ready, and nothing else should be the case.
+func ofNode(node *corev1.Node) []Condition {
+	result := make([]Condition, 0, len(node.Status.Conditions))
+	for _, c := range node.Status.Conditions {
+		wanted := corev1.ConditionFalse
+		if c.Type == corev1.NodeReady {
+			wanted = corev1.ConditionTrue
+		}
+		result = append(result, Condition{"Node " + node.Name, string(c.Type), string(c.Status), c.Reason, c.Message, c.Status == wanted})
+	}
+	return result
+}
+
+// ofForeign are the conditions of a ForeignCluster, those of its modules included.
+func ofForeign(foreign *corev1beta1.ForeignCluster) []Condition {
+	name, modules := "ForeignCluster "+foreign.Name, &foreign.Status.Modules
+	result := own(name, foreign.Status.Conditions)
+	for _, module := range []corev1beta1.Module{modules.Authentication, modules.Networking, modules.Offloading} {
+		result = append(result, own(name, module.Conditions)...)
+	}
+	return result
+}
+
+// authentication is a peering's module with the condition that tells whether the peer's API server answers: without that nobody can be
+// authenticated with.
+func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
+	module := *foreign.Status.Modules.Authentication.DeepCopy()
+	for _, condition := range foreign.Status.Conditions {
+		if condition.Type == corev1beta1.APIServerStatus && !good[condition.Status] {
+			module.Conditions = append([]corev1beta1.Condition{condition}, module.Conditions...)
+		}
+	}
+	return module
+}
