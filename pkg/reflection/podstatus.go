@@ -71,6 +71,7 @@ func LocalStatus(local, remote *corev1.Pod, in StatusInput) (corev1.PodStatus, [
 	t.addresses()
 	t.startTime()
 	t.containers()
+	t.ends()
 	t.conditions()
 	return t.out, t.refused
 }
@@ -91,18 +92,19 @@ func Started(pod *corev1.Pod) bool {
 }
 
 // Finished tells whether a pod ended by itself. One that was evicted, preempted, lost with its node, refused by it or deleted
-// before its end did not, and the provider makes it again; so it does with one that is to be restarted always.
+// before its end did not, and the provider makes it again; so it does with one that is to be restarted always. One that was evicted
+// because it went beyond its own limits did: it would again.
 func Finished(pod *corev1.Pod) bool {
-	if !Terminal(pod.Status.Phase) || disrupted(pod) {
+	if !Terminal(pod.Status.Phase) || Disrupted(pod) {
 		return false
 	}
-	deadline := pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded"
-	if always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""; always && !deadline {
+	limit := OwnLimit(pod)
+	if always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""; always && !limit {
 		return false
 	}
 	ended := lastEnd(pod)
 	if pod.DeletionTimestamp == nil {
-		return deadline || !ended.IsZero()
+		return limit || !ended.IsZero()
 	}
 	requested := pod.DeletionTimestamp.Time
 	if pod.DeletionGracePeriodSeconds != nil {
@@ -111,10 +113,16 @@ func Finished(pod *corev1.Pod) bool {
 	return !ended.IsZero() && ended.Before(requested)
 }
 
-// disrupted tells whether the pod was ended by its node or by the cluster.
-func disrupted(pod *corev1.Pod) bool {
+// OwnLimit tells whether a pod failed because of a limit that it has itself: its deadline, or the amount of local storage that it may
+// use. A kubelet evicts for the latter without a word of a disruption, which it says of a pod that it evicts for its node's sake.
+func OwnLimit(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason == "DeadlineExceeded" || pod.Status.Reason == "Evicted" && !Disrupted(pod))
+}
+
+// Disrupted tells whether the pod was ended by its node or by the cluster.
+func Disrupted(pod *corev1.Pod) bool {
 	switch pod.Status.Reason {
-	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Shutdown", "Terminated":
+	case "Preempting", "NodeLost", "NodeShutdown", "Shutdown", "Terminated":
 		return true
 	}
 	c := condition(pod.Status.Conditions, corev1.DisruptionTarget)

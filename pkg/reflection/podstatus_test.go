@@ -152,8 +152,10 @@ func TestLocalStatusRules(t *testing.T) {
 		"the first restart count is the remote one":       {nil, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 }, with(func(r *result) { r.Restarts = 3 })},
 		"a replaced remote pod counts as a restart":       {seen("earlier", 3), nil, with(func(r *result) { r.Restarts = 4 })},
 		"the same remote pod does not":                    {seen("remote", 3), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 }, with(func(r *result) { r.Restarts = 3 })},
-		"an evicted pod is made again, so it is not over": {seen("remote", 0), func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }, with(func(r *result) { r.Ready, r.Reason = corev1.ConditionFalse, "Evicted" })},
-		"a label says that the provider is away":          {func(p *corev1.Pod) { p.Labels = map[string]string{offloadingv1beta1.RemoteUnavailableLabel: "true"} }, nil, with(func(r *result) { r.Ready = corev1.ConditionFalse })},
+		"an evicted pod is made again, so it is not over": {seen("remote", 0), func(p *corev1.Pod) { evicted(p, true) }, with(func(r *result) { r.Ready, r.Reason = corev1.ConditionFalse, "Evicted" })},
+		"a pod that was evicted for its own limit is over": {seen("remote", 0), func(p *corev1.Pod) { evicted(p, false) },
+			with(func(r *result) { r.Phase, r.Ready, r.Reason = corev1.PodFailed, corev1.ConditionFalse, "Evicted" })},
+		"a label says that the provider is away": {func(p *corev1.Pod) { p.Labels = map[string]string{offloadingv1beta1.RemoteUnavailableLabel: "true"} }, nil, with(func(r *result) { r.Ready = corev1.ConditionFalse })},
 		"an open readiness gate": {func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "g"}} }, nil,
 			with(func(r *result) { r.Ready = corev1.ConditionFalse })},
 		"a met readiness gate": {func(p *corev1.Pod) {
@@ -343,6 +345,14 @@ func TestBoundedTexts(t *testing.T) {
 	}
 }
 
+// evicted makes of a pod what a kubelet does when it evicts it, for its node's sake or because the pod went beyond its own limits.
+func evicted(p *corev1.Pod, disrupted bool) {
+	p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+	if disrupted {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"})
+	}
+}
+
 func TestFinished(t *testing.T) {
 	end := func(at metav1.Time) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at}}}}
@@ -360,7 +370,8 @@ func TestFinished(t *testing.T) {
 		"a pod that failed":                      {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour))}, never), true},
 		"a pod that always restarts":             {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour))}), false},
 		"its deadline ended it":                  {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}), true},
-		"it was evicted":                         {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: end(ago(time.Hour))}, never), false},
+		"it was evicted for its node's sake":     {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour))}, never, func(p *corev1.Pod) { evicted(p, true) }), false},
+		"it went beyond its own limit":           {remotePod(corev1.PodStatus{ContainerStatuses: end(ago(time.Hour))}, func(p *corev1.Pod) { evicted(p, false) }), true},
 		"it was disrupted":                       {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: end(ago(time.Hour)), Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}, never), false},
 		"its node refused it":                    {remotePod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}, never), false},
 		"it was deleted after its end":           {remotePod(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: end(ago(time.Hour))}, never, deletion(ago(0), 30)), true},

@@ -85,6 +85,53 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 	return t.out, t.refused
 }
 
+// TerminatedStatus is the status of a deleted pod whose remote pod is gone, given all that is known of it. What is not known to have
+// ended failed: a kubelet says so of containers that it cannot find.
+func TerminatedStatus(local *corev1.Pod, known *corev1.PodStatus, now time.Time) corev1.PodStatus {
+	if known == nil {
+		known = &local.Status
+	}
+	status := *known.DeepCopy()
+	if Terminal(status.Phase) {
+		return status
+	}
+	if Started(&corev1.Pod{Status: status}) {
+		endContainers(&status, lostExitCode, lostReason, metav1.Time{})
+	}
+	status.Phase = corev1.PodFailed
+	setAllFalse(&status, seconds(now), "PodFailed", "", append([]corev1.PodConditionType{corev1.PodReadyToStartContainers}, readiness...)...)
+	return status
+}
+
+// RejectedStatus is the status of a pod that the node does not take, as a kubelet writes it.
+func RejectedStatus(local *corev1.Pod, reason, message string) corev1.PodStatus {
+	status := *local.Status.DeepCopy()
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, "Pod was rejected: "+message
+	return status
+}
+
+// WhyRejected tells why a node of an operating system does not take a pod, as a kubelet's admission does; empty if it does, or if the
+// system is not known.
+func WhyRejected(local *corev1.Pod, os string) (reason, message string) {
+	if os == "" {
+		return "", ""
+	}
+	if wanted := local.Spec.NodeSelector[corev1.LabelOSStable]; wanted != "" && wanted != os {
+		return "PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+	}
+	if wanted := local.Spec.OS; wanted != nil && wanted.Name != "" && string(wanted.Name) != os {
+		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+	}
+	return "", ""
+}
+
+// How a kubelet says that it does not know how a container ended.
+const (
+	lostExitCode = 137
+	lostReason   = "ContainerStatusUnknown"
+	lostMessage  = "The container could not be located when the pod was terminated"
+)
+
 func unknownContainers(local *corev1.Pod) []corev1.ContainerStatus {
 	list := make([]corev1.ContainerStatus, len(local.Spec.Containers))
 	for i := range local.Spec.Containers {
@@ -97,18 +144,33 @@ func unknownContainers(local *corev1.Pod) []corev1.ContainerStatus {
 func endContainers(status *corev1.PodStatus, exitCode int32, reason string, now metav1.Time) bool {
 	any := false
 	for i := range status.ContainerStatuses {
-		c := &status.ContainerStatuses[i]
-		c.Ready = false
-		if c.State.Terminated != nil {
-			continue
+		if c := &status.ContainerStatuses[i]; c.State.Terminated == nil {
+			endContainer(c, exitCode, reason, now)
+			any = true
 		}
-		end := &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, FinishedAt: now, StartedAt: now, ContainerID: c.ContainerID}
-		if c.State.Running != nil {
-			end.StartedAt = c.State.Running.StartedAt
+		status.ContainerStatuses[i].Ready = false
+	}
+	// Those that never ran did not end either.
+	for i := range status.InitContainerStatuses {
+		if c := &status.InitContainerStatuses[i]; c.State.Running != nil {
+			endContainer(c, exitCode, reason, now)
 		}
-		c.State, any = corev1.ContainerState{Terminated: end}, true
 	}
 	return any
+}
+
+func endContainer(c *corev1.ContainerStatus, exitCode int32, reason string, now metav1.Time) {
+	end := &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, FinishedAt: now, StartedAt: now, ContainerID: c.ContainerID}
+	if reason == lostReason {
+		end.Message = lostMessage
+	}
+	if c.State.Running != nil {
+		end.StartedAt = c.State.Running.StartedAt
+	}
+	c.Ready, c.State = false, corev1.ContainerState{Terminated: end}
+	if c.Started != nil {
+		c.Started = new(false)
+	}
 }
 
 func seconds(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }

@@ -141,7 +141,9 @@ func (r *Report) comparePods() {
 	deletePod := func(k kind) bool { return k.does("delete", "pods") }
 	event = "a pod deleted"
 	removed := r.rounds(s, func(b *Burst) []Request { return b.DeleteRows })
-	r.call(event, atHome, "writes (the final delete)", 1, countedIn(removed, ownWrites(kind.home)))
+	// A kubelet writes both: without the first one nobody at home reads how the pod ended.
+	r.call(event, atHome, "writes of the pod's status (its end)", 1, countedIn(removed, func(k kind) bool { return ownWrites(kind.home)(k) && status(k) }))
+	r.call(event, atHome, "other writes (the final delete)", 1, countedIn(removed, ownWrites(kind.home, status)))
 	r.call(event, atProvider, "ShadowPod deleted", 1, countedIn(removed, func(k kind) bool { return ownWrites(kind.provider)(k) && deleteShadow(k) }))
 	r.call(event, atProvider, "Pod deleted, by Liqo or for its ShadowPod's sake (the node's own calls left out)", 1,
 		countedIn(removed, func(k kind) bool { return k.provider() && deletePod(k) && k.Agent != "kwok" }))

@@ -124,6 +124,14 @@ func (r *Reporter) wake() {
 	}
 }
 
+// OS is the node's operating system as its label says, empty if it is not known.
+func (r *Reporter) OS() string {
+	if node := r.node(); node != nil {
+		return node.Labels[corev1.LabelOSStable]
+	}
+	return ""
+}
+
 // Alive tells whether the loop went round since the given time.
 func (r *Reporter) Alive(since time.Time) bool {
 	r.mu.Lock()

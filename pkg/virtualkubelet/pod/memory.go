@@ -18,8 +18,8 @@ type memory struct {
 	created map[types.UID]creation
 	// removed are ShadowPods, by their own UID, whose deletion was asked for and has not shown up in the cache yet.
 	removed map[types.UID]time.Time
-	// gone are the pods whose remote pod was seen to go.
-	gone map[types.UID]bool
+	// gone are the pods whose remote pod was seen to go, with the last that was seen of it.
+	gone map[types.UID]*packed
 	// starting is when the remote pod was first seen.
 	starting map[types.UID]time.Time
 	// refused are the pods that the provider, or we, refuse to run.
@@ -62,6 +62,8 @@ type refusal struct {
 	reason, message string
 	// resize says that it is about the size of a pod that runs.
 	resize bool
+	// rejects says that the node does not take the pod, now or ever.
+	rejects bool
 }
 
 // pending is the condition of a pod whose new size was refused; nil if that is not what was refused.
@@ -86,7 +88,7 @@ func newMemory() memory {
 	return memory{
 		awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
-		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]bool{}, starting: map[types.UID]time.Time{},
+		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
 	}

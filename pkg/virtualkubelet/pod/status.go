@@ -30,7 +30,7 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	}
 	v, shadow, remote := r.glance(k, held.uid)
 	knows := knowledge(held, shadow, remote, v)
-	if nothingYet(v, shadow) || r.showsAll(held.uid, knows) {
+	if !held.leaving && nothingYet(v, shadow) || r.showsAll(held.uid, knows) {
 		return nil // without decoding anything
 	}
 	local := held.pod()
@@ -48,15 +48,13 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 		return nil
 	}
 	ends := reflection.Terminal(wanted.Phase)
-	if local.DeletionTimestamp != nil && !ends {
-		return nil // only the end of a terminating pod is of interest
+	if local.DeletionTimestamp != nil && !ends && (!reflection.Started(local) || v.remote == nil && !v.lost) {
+		return nil // only the end of a terminating pod is of interest, and how it gets there
 	}
 	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
 		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
-	if !ends {
-		wanted.ObservedGeneration = local.Generation
-	}
+	reflection.Observe(local, wanted)
 	r.tellDoubts(local, doubts)
 	return r.patchStatus(ctx, local, wanted, knows)
 }
@@ -113,6 +111,11 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 		return ptrTo(reflection.UnreachableStatus(local, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
 	case !v.ready:
 		return r.unfollowed(local, v, started), nil
+	case terminating(local, v) != nil:
+		// What is shown of a size or of changes that were refused stays.
+		in.SizeUnknown = true
+		status, doubts := reflection.LocalStatus(local, terminating(local, v), in)
+		return &status, doubts
 	case v.shadow == nil || !standsFor(v.shadow, local):
 		return r.withoutShadow(local, v, started), nil
 	default:
@@ -127,6 +130,8 @@ func (r *Reconciler) withoutShadow(local *corev1.Pod, v view, started bool) *cor
 	switch {
 	case v.shadow != nil || v.refused == (refusal{}):
 		return nil
+	case v.refused.rejects:
+		return ptrTo(reflection.RejectedStatus(local, v.refused.reason, v.refused.message))
 	case !started:
 		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now))
 	case v.remote == nil:

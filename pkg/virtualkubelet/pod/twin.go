@@ -162,10 +162,10 @@ func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool
 	switch {
 	case pod == nil:
 	case deleted:
-		r.remoteSeen(t, pod, true)
+		r.remoteSeen(t, pod, after)
 		r.enqueue(k, false)
 	case before == nil:
-		r.remoteSeen(t, pod, false)
+		r.remoteSeen(t, pod, nil)
 		r.status.AddAfter(k, calm(pod))
 	default:
 		if before.uid != after.uid || !before.leaving && after.leaving {
@@ -185,10 +185,10 @@ func (r *Reconciler) showedUp(shadow *offloadingv1beta1.ShadowPod) {
 	}
 }
 
-// remoteSeen notes that the remote pod of a local pod is there, or is gone. Pods that say they stand for others are not
+// remoteSeen notes that the remote pod of a local pod is there (nil), or is gone, with the last that was seen of it. Pods that say they stand for others are not
 // noted: the provider may make as many of those as it likes.
-func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
-	if gone {
+func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone *packed) {
+	if gone != nil {
 		r.mu.Lock()
 		delete(r.memory.hastened, types.UID(reflection.OriginUID(remote)))
 		r.mu.Unlock()
@@ -199,8 +199,8 @@ func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if gone {
-		r.memory.gone[local.uid] = true
+	if gone != nil {
+		r.memory.gone[local.uid] = gone
 		return
 	}
 	delete(r.memory.gone, local.uid)

@@ -47,7 +47,9 @@ type view struct {
 	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
 	waiting bool
 	made    types.UID
+	// gone says that the remote pod was seen to go, and last is the last that was seen of it.
 	gone    bool
+	last    *packed
 	refused refusal
 	// taken says that the provider took all changes of the pod.
 	taken bool
@@ -84,7 +86,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid], lost: state.Lost()}
+	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.leaving = r.mapping.Leaving[k.Namespace]
 	v.made = r.memory.created[uid].shadow

@@ -217,6 +217,10 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	if v.remote != nil && !standsFor(v.remote, local) {
 		return nil // the end of the earlier remote pod is an event
 	}
+	if reason, message := reflection.WhyRejected(local, r.options.OS()); reason != "" && !reflection.Started(local) {
+		r.refuse(local, refusal{reason: reason, message: message, rejects: true})
+		return nil
+	}
 	in := r.input(v)
 	if ready, err := r.claims(ctx, local, &in); !ready {
 		return err
@@ -300,7 +304,11 @@ func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
 		return
 	}
 	if r.options.Recorder != nil && !shows(local, why) {
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, offloadingv1beta1.ReasonFailedReflection, why.message)
+		event := offloadingv1beta1.ReasonFailedReflection
+		if why.rejects {
+			event = why.reason // as a kubelet tells it
+		}
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, event, why.message)
 	}
 }
 
@@ -330,6 +338,9 @@ func refusalOf(err error, cluster string) refusal {
 
 // deleteLocal removes the local pod for good, as a kubelet does when its containers are gone.
 func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
+	if shown, err := r.end(ctx, local); !shown {
+		return err
+	}
 	if ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 && len(local.Finalizers) > 0 {
 		return nil // done already; somebody else's finalizer holds it
 	}

@@ -27,7 +27,7 @@ import (
 func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1000, 0))
 	local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1",
-		DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To[int64](30)}}
+		DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To[int64](30)}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 	client, clock := fake.NewClientset(), clocktesting.NewFakeClock(now.Time)
 	fakeapi.React(&client.Fake, "delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	r := &Reconciler{options: Options{Local: client, Clock: clock}, memory: newMemory()}
@@ -62,7 +62,7 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 
 // What is noted of a pod goes with it, whether its end shows before, during or after the call.
 func TestNotesOfAWriteGoWithThePod(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 	gone := apierrors.NewNotFound(podResource.GroupResource(), "p")
 	for name, tc := range map[string]struct {
 		answer            *corev1.Pod

@@ -61,6 +61,9 @@ type world struct {
 	// ran counts the remote pods that there ever were.
 	ran int
 
+	// stopRemote is what the provider's kubelet does to a remote pod before that goes; nil for nothing.
+	stopRemote func()
+
 	usesChanged func(namespace, kind, name string)
 	// change of the options; nil for none.
 	change func(*Options)
@@ -305,6 +308,9 @@ func (w *world) provider() {
 				w.runRemote(event.Object)
 			case watch.Deleted:
 				object, _ := meta.Accessor(event.Object)
+				if w.stopRemote != nil {
+					w.stopRemote()
+				}
 				_ = w.kube.Tracker().Delete(podResource, twinNamespace, object.GetName())
 			}
 		}

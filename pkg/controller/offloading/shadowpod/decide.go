@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // Action is what is done next about a ShadowPod.
@@ -128,30 +129,16 @@ func outcome(pod *corev1.Pod) (finished, lost bool) {
 	if !Terminal(pod.Status.Phase) {
 		return false, false
 	}
-	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded" {
+	if reflection.OwnLimit(pod) {
 		return endedBefore(pod), false
 	}
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" || disrupted(pod) || neverRan(pod) {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" || reflection.Disrupted(pod) || neverRan(pod) {
 		return false, true
 	}
 	if endedBefore(pod) {
 		return true, false
 	}
 	return false, true
-}
-
-// disrupted tells whether the Pod was ended by its node or by the cluster.
-func disrupted(pod *corev1.Pod) bool {
-	switch pod.Status.Reason {
-	case "Evicted", "NodeLost", "Terminated", "Shutdown", "NodeShutdown", "Preempting":
-		return true
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
 }
 
 // neverRan tells whether no container of a failed Pod ever ran, as when a node refuses it.

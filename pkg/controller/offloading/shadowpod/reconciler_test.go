@@ -225,6 +225,7 @@ func TestDeletedEvictedAndLostPodsAreMadeAgain(t *testing.T) {
 		"C14: evicted": func(w *world) {
 			w.clock.SetTime(start.Add(settle))
 			w.set(ended(corev1.PodFailed, -1))
+			w.set(disruption)
 			w.set(reason("Evicted"))
 		},
 		"C14: lost with its node": func(w *world) {
