@@ -72,7 +72,7 @@ func (t *task) tryDropped(ctx context.Context, c client.WithWatch, d decision, l
 	t.runner.engine.reporter.failed(t.kind().Name, t.namespace, offloadingv1beta1.ReasonPartiallyReflected)
 	if note := reflection.NoteFor(fields); note != reflection.NoteOf(live) {
 		t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonPartiallyReflected, fmt.Sprintf(
-			"Reflected to cluster %q without %s: the provider's Kubernetes (%s) does not know that or has it turned off", t.options().Remote, note, version))
+			"Reflected to cluster %q without %s: %s does not know that or has it turned off", t.options().Remote, note, kubernetes(version)))
 	}
 	t.enqueue(t.name)
 	return true, nil
@@ -120,4 +120,12 @@ func (e *Engine) refit() {
 	if before != "" && version != before {
 		e.each(func(r *runner) { r.reconsider("") })
 	}
+}
+
+// kubernetes names the provider's API server, by its version if that is known.
+func kubernetes(version string) string {
+	if version == "" {
+		return "the provider's Kubernetes"
+	}
+	return "the provider's Kubernetes (" + version + ")"
 }

@@ -65,7 +65,8 @@ const (
 // returned. Every field that is not known to be harmless is refused, one that a newer Kubernetes added among them.
 func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 	var errs field.ErrorList
-	root := field.NewPath("spec", "pod")
+	// The path is that of the pod which the user wrote, not that of the ShadowPod which carries it.
+	root := field.NewPath("spec")
 	walkPod(root, reflect.ValueOf(spec), func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
 		if len(errs) >= maxPodErrors {
 			return false

@@ -44,7 +44,7 @@ func security(c corev1.SecurityContext) func(*corev1.PodSpec) {
 }
 
 func TestCheckShadowPod(t *testing.T) {
-	const container = "spec.pod.containers[0]"
+	const container = "spec.containers[0]"
 	refused := func(path, message string) []string { return []string{path + ": Forbidden: " + message} }
 	for name, tc := range map[string]struct {
 		set   func(*corev1.PodSpec)
@@ -53,16 +53,16 @@ func TestCheckShadowPod(t *testing.T) {
 		never bool  // no rule lets it pass
 	}{
 		"an ordinary pod": {set: func(*corev1.PodSpec) {}},
-		"a node name":     {func(s *corev1.PodSpec) { s.NodeName = "n" }, refused("spec.pod.nodeName", msgNotListed), Rules{}, true},
+		"a node name":     {func(s *corev1.PodSpec) { s.NodeName = "n" }, refused("spec.nodeName", msgNotListed), Rules{}, true},
 		"the host's network": {func(s *corev1.PodSpec) { s.HostNetwork = true },
-			refused("spec.pod.hostNetwork", msgNotListed), Rules{}, true},
-		"the host's processes": {func(s *corev1.PodSpec) { s.HostPID = true }, refused("spec.pod.hostPID", msgNotListed), Rules{}, true},
-		"the host's IPC":       {func(s *corev1.PodSpec) { s.HostIPC = true }, refused("spec.pod.hostIPC", msgNotListed), Rules{}, true},
-		"a scheduler":          {func(s *corev1.PodSpec) { s.SchedulerName = "x" }, refused("spec.pod.schedulerName", msgNotListed), Rules{}, true},
-		"a priority class":     {func(s *corev1.PodSpec) { s.PriorityClassName = "system-node-critical" }, refused("spec.pod.priorityClassName", msgNotListed), Rules{}, true},
-		"a priority":           {func(s *corev1.PodSpec) { s.Priority = ptr.To[int32](1) }, refused("spec.pod.priority", msgNotListed), Rules{}, true},
+			refused("spec.hostNetwork", msgNotListed), Rules{}, true},
+		"the host's processes": {func(s *corev1.PodSpec) { s.HostPID = true }, refused("spec.hostPID", msgNotListed), Rules{}, true},
+		"the host's IPC":       {func(s *corev1.PodSpec) { s.HostIPC = true }, refused("spec.hostIPC", msgNotListed), Rules{}, true},
+		"a scheduler":          {func(s *corev1.PodSpec) { s.SchedulerName = "x" }, refused("spec.schedulerName", msgNotListed), Rules{}, true},
+		"a priority class":     {func(s *corev1.PodSpec) { s.PriorityClassName = "system-node-critical" }, refused("spec.priorityClassName", msgNotListed), Rules{}, true},
+		"a priority":           {func(s *corev1.PodSpec) { s.Priority = ptr.To[int32](1) }, refused("spec.priority", msgNotListed), Rules{}, true},
 		"resource claims": {func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} },
-			refused("spec.pod.resourceClaims", msgNotListed), Rules{}, true},
+			refused("spec.resourceClaims", msgNotListed), Rules{}, true},
 		"a container's resource claims": {func(s *corev1.PodSpec) { s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "x"}} },
 			refused(container+".resources.claims", msgNotListed), Rules{}, true},
 		"an ephemeral container": {set: func(s *corev1.PodSpec) {
@@ -70,36 +70,36 @@ func TestCheckShadowPod(t *testing.T) {
 		}},
 		"a privileged ephemeral container": {func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}
-		}, refused("spec.pod.ephemeralContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
+		}, refused("spec.ephemeralContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
 		"a debugger that traces": {set: func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE") }},
 		"a debugger with a mighty capability": {func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE", "SYS_ADMIN") },
-			refused("spec.pod.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Privileged: true}, false},
+			refused("spec.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Privileged: true}, false},
 		"a container that traces": {security(corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}),
 			refused(container+".securityContext.capabilities.add", msgCapability), Rules{Capabilities: []string{"SYS_PTRACE"}}, false},
 		"scheduling gates": {func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },
-			refused("spec.pod.schedulingGates", msgNotListed), Rules{}, true},
-		"a host path":                  {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), refused("spec.pod.volumes[0].hostPath", msgVolume), Rules{VolumeSources: []string{"hostPath"}}, false},
-		"an NFS export":                {volume(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}), refused("spec.pod.volumes[0].nfs", msgVolume), Rules{VolumeSources: []string{"nfs"}}, false},
-		"a git repository":             {volume(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "r"}}), refused("spec.pod.volumes[0].gitRepo", msgNotListed), Rules{}, true},
-		"a disk of the provider":       {volume(corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}), refused("spec.pod.volumes[0].gcePersistentDisk", msgNotListed), Rules{}, true},
-		"a certificate of the cluster": {volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{PodCertificate: &corev1.PodCertificateProjection{SignerName: "s"}}}}}), refused("spec.pod.volumes[0].projected.sources[0].podCertificate", msgNotListed), Rules{}, true},
+			refused("spec.schedulingGates", msgNotListed), Rules{}, true},
+		"a host path":                  {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), refused("spec.volumes[0].hostPath", msgVolume), Rules{VolumeSources: []string{"hostPath"}}, false},
+		"an NFS export":                {volume(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}), refused("spec.volumes[0].nfs", msgVolume), Rules{VolumeSources: []string{"nfs"}}, false},
+		"a git repository":             {volume(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "r"}}), refused("spec.volumes[0].gitRepo", msgNotListed), Rules{}, true},
+		"a disk of the provider":       {volume(corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}), refused("spec.volumes[0].gcePersistentDisk", msgNotListed), Rules{}, true},
+		"a certificate of the cluster": {volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{PodCertificate: &corev1.PodCertificateProjection{SignerName: "s"}}}}}), refused("spec.volumes[0].projected.sources[0].podCertificate", msgNotListed), Rules{}, true},
 		"a claim of a certain volume": {volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}}}), refused("spec.pod.volumes[0].ephemeral.volumeClaimTemplate.spec.volumeName", msgNotListed), Rules{}, true},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}}}), refused("spec.volumes[0].ephemeral.volumeClaimTemplate.spec.volumeName", msgNotListed), Rules{}, true},
 		"a projected token": {volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}}}}}),
-			refused("spec.pod.volumes[0].projected.sources[0].serviceAccountToken", msgServiceAccount), Rules{ServiceAccounts: []string{"default"}}, false},
+			refused("spec.volumes[0].projected.sources[0].serviceAccountToken", msgServiceAccount), Rules{ServiceAccounts: []string{"default"}}, false},
 		"a token by default": {func(s *corev1.PodSpec) { s.AutomountServiceAccountToken = nil },
-			refused("spec.pod.automountServiceAccountToken", msgAutomount), Rules{ServiceAccounts: []string{"default"}}, false},
+			refused("spec.automountServiceAccountToken", msgAutomount), Rules{ServiceAccounts: []string{"default"}}, false},
 		"a service account": {func(s *corev1.PodSpec) { s.ServiceAccountName = "admin" },
-			refused("spec.pod.serviceAccountName", msgServiceAccount), Rules{ServiceAccounts: []string{"admin"}}, false},
+			refused("spec.serviceAccountName", msgServiceAccount), Rules{ServiceAccounts: []string{"admin"}}, false},
 		"a service account by its old name": {func(s *corev1.PodSpec) { s.DeprecatedServiceAccount = "admin" },
-			refused("spec.pod.serviceAccount", msgServiceAccount), Rules{ServiceAccounts: []string{"*"}}, false},
+			refused("spec.serviceAccount", msgServiceAccount), Rules{ServiceAccounts: []string{"*"}}, false},
 		"a runtime class": {func(s *corev1.PodSpec) { s.RuntimeClassName = ptr.To("gvisor") },
-			refused("spec.pod.runtimeClassName", msgRuntimeClass), Rules{RuntimeClasses: []string{"gvisor"}}, false},
+			refused("spec.runtimeClassName", msgRuntimeClass), Rules{RuntimeClasses: []string{"gvisor"}}, false},
 		"a toleration of the control plane": {func(s *corev1.PodSpec) {
 			s.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
-		}, refused("spec.pod.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
+		}, refused("spec.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
 		"a toleration of everything": {func(s *corev1.PodSpec) { s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
-			refused("spec.pod.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
+			refused("spec.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
 		"a host port": {func(s *corev1.PodSpec) { s.Containers[0].Ports[0].HostPort = 80 }, refused(container+".ports[0].hostPort", msgHostPort), Rules{HostPorts: true}, false},
 		"a host IP":   {func(s *corev1.PodSpec) { s.Containers[0].Ports[0].HostIP = "127.0.0.1" }, refused(container+".ports[0].hostIP", msgHostPort), Rules{HostPorts: true}, false},
 		"a probe of another host": {func(s *corev1.PodSpec) { s.Containers[0].ReadinessProbe.HTTPGet.Host = "169.254.169.254" },
@@ -123,19 +123,19 @@ func TestCheckShadowPod(t *testing.T) {
 		"a Windows specification":         {security(corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{GMSACredentialSpec: ptr.To("x")}}), refused(container+".securityContext.windowsOptions.gmsaCredentialSpec", msgNotListed), Rules{}, true},
 		"a sysctl": {func(s *corev1.PodSpec) {
 			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
-		}, refused("spec.pod.securityContext.sysctls[0].name", msgSysctl), Rules{Sysctls: []string{"kernel.msgmax"}}, false},
+		}, refused("spec.securityContext.sysctls[0].name", msgSysctl), Rules{Sysctls: []string{"kernel.msgmax"}}, false},
 		"a safe sysctl": {set: func(s *corev1.PodSpec) {
 			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_syncookies", Value: "1"}}}
 		}},
 		"an affinity to others' pods": {func(s *corev1.PodSpec) {
 			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "x"}}}}
-		}, refused("spec.pod.affinity.podAffinity", msgNotListed), Rules{}, true},
+		}, refused("spec.affinity.podAffinity", msgNotListed), Rules{}, true},
 		"an anti-affinity that looks into other namespaces": {func(s *corev1.PodSpec) {
 			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{NamespaceSelector: &metav1.LabelSelector{}}}}}
-		}, refused("spec.pod.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector", msgNotListed), Rules{}, true},
+		}, refused("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector", msgNotListed), Rules{}, true},
 		"an init container is looked at, too": {func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{{Name: "i", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}
-		}, refused("spec.pod.initContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
+		}, refused("spec.initContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := ordinary()

@@ -34,5 +34,9 @@ func StrayDaemonMessage(local *corev1.Pod, cluster, words string) string {
 	if !ofDaemonSet(local) || !slices.ContainsFunc(local.Spec.Tolerations, everything) {
 		return ""
 	}
-	return fmt.Sprintf("the pod is here because its DaemonSet tolerates everything, and cluster %q does not run it: %s (%s)", cluster, daemonRemedy, words)
+	message := fmt.Sprintf("the pod is here because its DaemonSet tolerates everything, and cluster %q does not run it: %s", cluster, daemonRemedy)
+	if words != "" {
+		message += " (" + words + ")"
+	}
+	return message
 }

@@ -3,6 +3,7 @@ package await
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,8 +66,17 @@ func ended(ctx context.Context, what, missing string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return failure.New(failure.Interrupted, "run the same command again to continue", "waiting for %s: interrupted: %w", what, ctx.Err())
 	}
-	return failure.New(failure.Timeout, "run the same command again to continue, with a longer --timeout if it needs one",
-		"timed out waiting for %s: %s", what, missing)
+	return failure.New(failure.Timeout, next(missing), "timed out waiting for %s: %s", what, missing)
+}
+
+// next is the way out of what was still missing when the time was over. An image that cannot be pulled comes with no patience.
+func next(missing string) string {
+	for _, reason := range []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"} {
+		if strings.Contains(missing, reason) {
+			return "make the image available to the nodes, or name one that is (docs/reference/values.md), and run the same command again"
+		}
+	}
+	return "run the same command again to continue, with a longer --timeout if it needs one"
 }
 
 // passing tells whether a later try may go better.

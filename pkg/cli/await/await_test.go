@@ -39,6 +39,11 @@ func TestUntil(t *testing.T) {
 			answers: []answer{{missing: "the moon"}}, code: failure.Timeout, lines: []string{"it: waiting: the moon", "failed: it: timed out waiting for it to be: the moon: run the same command again to continue, with a longer --timeout if it needs one"},
 			want: "timed out waiting for it to be: the moon: run the same command again to continue, with a longer --timeout if it needs one",
 		},
+		"an image that cannot be pulled needs no patience": {
+			answers: []answer{{missing: "pod x: ErrImagePull"}}, code: failure.Timeout,
+			lines: []string{"it: waiting: pod x: ErrImagePull", "failed: it: timed out waiting for it to be: pod x: ErrImagePull: make the image available to the nodes, or name one that is (docs/reference/values.md), and run the same command again"},
+			want:  "timed out waiting for it to be: pod x: ErrImagePull: make the image available to the nodes, or name one that is (docs/reference/values.md), and run the same command again",
+		},
 		"a right is missing": {
 			answers: []answer{{err: apierrors.NewForbidden(resource, "x", errors.New("no"))}}, code: failure.Failed,
 			want: `pods "x" is forbidden: no`, lines: []string{`failed: it: pods "x" is forbidden: no`},

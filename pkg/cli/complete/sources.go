@@ -12,6 +12,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // The sources of proposals.
@@ -19,6 +20,17 @@ var (
 	// Namespaces of the cluster.
 	Namespaces = Source{Question: "namespaces", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		return names(ctx, c, "/api/v1/namespaces")
+	}}
+	// OffloadableNamespaces are those that are not kept at home whatever is asked for.
+	OffloadableNamespaces = Source{Question: "offloadable", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
+		home := placement.HomeNamespaces{Liqo: c.LiqoNamespace}
+		items, err := fetch(ctx, c, "/api/v1/namespaces", "")
+		return collect(items, func(o *metav1.ObjectMeta) []string {
+			if home.WhyNeverOffloaded(o.Name, o.Labels) != "" {
+				return nil
+			}
+			return []string{o.Name}
+		}), err
 	}}
 	// OffloadedNamespaces are those with a NamespaceOffloading.
 	OffloadedNamespaces = Source{Question: "offloaded", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {

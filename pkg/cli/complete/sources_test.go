@@ -67,7 +67,10 @@ func TestSources(t *testing.T) {
 		want   []string
 	}{
 		"namespaces, sorted": {Namespaces, "/api/v1/namespaces", named("shop", "bank"), []string{"bank", "shop"}},
-		"no namespaces":      {Namespaces, "/api/v1/namespaces", nil, []string{}},
+		"namespaces that can be offloaded": {OffloadableNamespaces, "/api/v1/namespaces", append(
+			named("shop", "liqo", "liqo-tenant-milan", "liqo-storage", "kube-system", "kube-node-lease", "default", "liqo-demo"),
+			metav1.ObjectMeta{Name: "renamed", Labels: map[string]string{corev1beta1.TenantNamespaceLabel: "true"}}), []string{"default", "liqo-demo", "shop"}},
+		"no namespaces": {Namespaces, "/api/v1/namespaces", nil, []string{}},
 		"offloaded namespaces are where the objects are": {OffloadedNamespaces, "/apis/offloading.liqo.io/v1beta1/namespaceoffloadings",
 			named("a", "a"), []string{"of-a"}},
 		"virtual nodes": {VirtualNodes, "/apis/offloading.liqo.io/v1beta1/virtualnodes", named("milan"), []string{"milan"}},

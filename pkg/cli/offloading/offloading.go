@@ -80,7 +80,7 @@ func newOffload(s *session.Session) *cobra.Command {
 	f := &offloadFlags{}
 	command := &cobra.Command{
 		Use: "namespace NAME...", Aliases: aliases, Short: "Extend namespaces to other clusters", Long: offloadLong, Example: offloadExample,
-		ValidArgsFunction: complete.Arguments(s.Local, complete.Namespaces, 0),
+		ValidArgsFunction: complete.Arguments(s.Local, complete.OffloadableNamespaces, 0),
 		RunE:              func(command *cobra.Command, args []string) error { return f.run(s, command, args) },
 	}
 	set := command.Flags()

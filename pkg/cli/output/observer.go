@@ -3,10 +3,13 @@ package output
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/pterm/pterm"
+	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
 	"liqo.io/liqo/pkg/cli/progress"
@@ -16,6 +19,13 @@ const (
 	reminder     = 15 * time.Second
 	spinnerPause = 100 * time.Millisecond
 	maxLine      = 160
+	// aroundSpinner are the columns of a spinner's sign and of the longest time: " (1h59m59s)", and one that stays free.
+	aroundSpinner = 14
+	// minText are the columns that a text needs to say anything.
+	minText  = 20
+	ellipsis = "..."
+	// fallbackWidth is that of a terminal which does not tell its own.
+	fallbackWidth = 80
 )
 
 // Observer shows progress.
@@ -86,7 +96,7 @@ func (t *task) spin(text string) {
 	}
 	spinner, err := pterm.DefaultSpinner.WithWriter(t.observer.writer).WithRemoveWhenDone(true).WithSequence(sequence...).
 		WithDelay(spinnerPause).WithShowTimer(true).WithStyle(style).WithMessageStyle(pterm.NewStyle()).WithTimerStyle(pterm.NewStyle()).
-		Start(t.observer.prefix(t.cluster) + text)
+		Start(t.observer.fit(t.observer.width(), t.cluster, text))
 	if err == nil {
 		t.spinner = spinner
 	}
@@ -95,7 +105,7 @@ func (t *task) spin(text string) {
 // Waiting implements progress.Task.
 func (t *task) Waiting(message string) {
 	if t.spinner != nil {
-		t.spinner.UpdateText(t.observer.prefix(t.cluster) + cut(t.title+": "+message))
+		t.spinner.UpdateText(t.observer.fit(t.observer.width(), t.cluster, t.title+": "+message))
 		return
 	}
 	if now := t.observer.clock.Now(); now.Sub(t.told) >= reminder {
@@ -104,15 +114,31 @@ func (t *task) Waiting(message string) {
 	}
 }
 
-// cut keeps a spinner on one line, so that it can be rewritten.
-func cut(text string) string {
-	if width := pterm.GetTerminalWidth() - 24; width > 20 && width < maxLine && len(text) > width {
-		return text[:width] + "..."
+// fit keeps a spinner on one line of the terminal, so that it can be rewritten: what goes around the text, the sign and the time that
+// passed, has its place there too.
+func (o *Observer) fit(width int, cluster, text string) string {
+	room := min(width-aroundSpinner, maxLine)
+	if cluster != "" {
+		if room -= len([]rune(cluster)) + len(": "); room < minText {
+			// A narrow terminal tells what is waited for, not where.
+			cluster, room = "", room+len([]rune(cluster))+len(": ")
+		}
 	}
-	if len(text) > maxLine {
-		return text[:maxLine] + "..."
+	text = strings.Join(strings.Fields(text), " ")
+	if letters := []rune(text); len(letters) > room {
+		text = string(letters[:max(room-len(ellipsis), 0)]) + ellipsis
 	}
-	return text
+	return o.prefix(cluster) + text
+}
+
+// width of the terminal that the observer writes to.
+func (o *Observer) width() int {
+	if file, ok := o.writer.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return fallbackWidth
 }
 
 func (t *task) elapsed() time.Duration { return t.observer.clock.Since(t.begun).Round(time.Second) }

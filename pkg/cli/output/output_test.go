@@ -127,3 +127,32 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// A spinner's line that wraps cannot be rewritten: each step of it would stay on the screen.
+func TestSpinnersFitTheTerminal(t *testing.T) {
+	observer := NewObserver(&bytes.Buffer{}, Style{Terminal: true, Unicode: true}, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
+	const text = "Creating virtual node milan: VirtualKubeletStarting: the virtual kubelet\ndoes not run yet: pod milan-7f: ContainerCreating"
+	cases := map[string]struct {
+		width         int
+		cluster, text string
+		want          string
+	}{
+		"a wide terminal":                          {200, "rome", text, "rome: Creating virtual node milan: VirtualKubeletStarting: the virtual kubelet does not run yet: pod milan-7f: ContainerCreating"},
+		"an ordinary one":                          {80, "rome", text, "rome: Creating virtual node milan: VirtualKubeletStarting: the ..."},
+		"40 columns":                               {40, "rome", text, "rome: Creating virtual ..."},
+		"40 columns, and a long cluster's ID":      {40, "a-cluster-with-a-long-name", text, "Creating virtual node m..."},
+		"40 columns, and signs that are not ASCII": {40, "", "für die Prüfung des Zustands der Knoten", "für die Prüfung des Zus..."},
+		"hardly any":                               {10, "rome", text, "..."},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := observer.fit(test.width, test.cluster, test.text)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if columns := len([]rune(got)) + aroundSpinner; columns > max(test.width, aroundSpinner+len(ellipsis)) {
+				t.Errorf("%d columns on a terminal of %d", columns, test.width)
+			}
+		})
+	}
+}

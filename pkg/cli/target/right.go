@@ -15,7 +15,7 @@ import (
 
 const (
 	// rightsAtOnce is how many rights are asked for at the same time.
-	rightsAtOnce = 8
+	rightsAtOnce = 4
 	// rightsNamed is how many missing rights a message names.
 	rightsNamed = 10
 )

@@ -225,6 +225,30 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	}
 }
 
+// Who asks for more must not take the answer to an earlier request for the present one.
+func TestAnAnswerIsAboutTheRequestThatTheProviderHasSeen(t *testing.T) {
+	of := func(s *authv1beta1.ResourceSlice) int64 {
+		return conditions.Find(s.Status.Conditions, authv1beta1.ResourcesCondition).ObservedGeneration
+	}
+	mine, theirs := &authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSlice{}
+	for _, step := range []struct {
+		sentence                        string
+		local, remote, answered, wanted int64
+	}{
+		{"the first request is answered", 1, 1, 1, 1},
+		{"the second has arrived, and is not answered yet", 2, 2, 1, 1},
+		{"it is answered", 2, 2, 2, 2},
+		{"a provider that does not say what it answers", 3, 3, 0, 3},
+	} {
+		mine.Generation, theirs.Generation = step.local, step.remote
+		theirs.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted, ObservedGeneration: step.answered}}
+		pullSlice(mine, theirs, time.Unix(1000, 0))
+		if got := of(mine); got != step.wanted {
+			t.Errorf("%s: the answer is about generation %d, want %d", step.sentence, got, step.wanted)
+		}
+	}
+}
+
 func TestAuthParamsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", maxURL+1)
 	for name, params := range map[string]*authv1beta1.AuthParams{

@@ -130,11 +130,24 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			continue
 		}
 		conditions.Set(&status.Conditions, corev1beta1.Condition{
-			Type: part, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message, ObservedGeneration: local.Generation,
+			Type: part, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message,
+			ObservedGeneration: answered(local, remote, answer),
 		}, now)
 	}
 	local.Status = status
 	conditions.Set(&local.Status.Conditions, readySlice(local, remote), now)
+}
+
+// answered is the generation of the local slice that a provider's answer is about: the present one, or, while the provider has not looked
+// at the present request yet, the one that it was about before.
+func answered(local, remote *authv1beta1.ResourceSlice, answer *corev1beta1.Condition) int64 {
+	if answer.ObservedGeneration == 0 || answer.ObservedGeneration >= remote.Generation {
+		return local.Generation
+	}
+	if before := conditions.Find(local.Status.Conditions, answer.Type); before != nil {
+		return before.ObservedGeneration
+	}
+	return 0
 }
 
 // readySlice sums a slice up.

@@ -319,7 +319,7 @@ func TestPeeringRefusals(t *testing.T) {
 		},
 		"nobody answers in time": {
 			plays: controllers{silent: "Tenant"},
-			alter: func(o *peer.Options) { o.Timeout = time.Second },
+			alter: func(o *peer.Options) { o.Timeout = 5 * time.Second },
 			code:  failure.Timeout,
 			want:  "timed out waiting for Tenant liqo-tenant-rome/rome (cluster milan) to be accepted: the controller manager has not looked at it yet: run the same command again to continue, with a longer --timeout if it needs one",
 		},

@@ -91,6 +91,9 @@ type verdict struct {
 func (v *verdict) look(slice *authv1beta1.ResourceSlice) (done bool, missing string, err error) {
 	authentication, resources := find(slice.Status.Conditions, authv1beta1.AuthenticationCondition), find(slice.Status.Conditions, authv1beta1.ResourcesCondition)
 	for _, condition := range []*corev1beta1.Condition{authentication, resources} {
+		if condition != nil && condition.ObservedGeneration < slice.Generation {
+			return false, "the provider has not answered the present request yet", nil
+		}
 		if condition == nil || condition.Status != authv1beta1.Denied {
 			continue
 		}

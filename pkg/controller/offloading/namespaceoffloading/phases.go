@@ -351,9 +351,17 @@ func (r *reconciler) remaining(ctx context.Context, s *scope) (waiting, err erro
 		if dead {
 			continue
 		}
-		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf(
-			"waiting for cluster %s to remove namespace %q (%s); if that cluster will not come back, use liqoctl unpeer --force",
-			cluster, answer.RemoteNamespace, bounded(answer.Message)), poll), nil
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, terminating(cluster, answer), poll), nil
 	}
 	return nil, nil
+}
+
+// terminating says that a provider has not removed a twin yet, and why if it says so.
+func terminating(cluster corev1beta1.ClusterID, answer offloadingv1beta1.RemoteNamespaceStatus) string {
+	why := bounded(answer.Message)
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return fmt.Sprintf("waiting for cluster %s to remove namespace %q%s; if that cluster will not come back, use liqoctl unpeer --force",
+		cluster, answer.RemoteNamespace, why)
 }
