@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,19 +25,24 @@ const (
 // newCheckCommand tells the pod's probes whether the process works.
 func newCheckCommand() *cobra.Command {
 	var file string
+	var ready bool
 	command := &cobra.Command{
 		Use:           "check",
 		Short:         "Tell whether the virtual kubelet in this pod works",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(*cobra.Command, []string) error { return check(file, time.Now()) },
+		RunE:          func(*cobra.Command, []string) error { return check(file, time.Now(), ready) },
 	}
 	command.Flags().StringVar(&file, "file", "/var/lib/liqo/healthy", "the heartbeat file")
+	command.Flags().BoolVar(&ready, "ready", false, "ask also whether it has all that it needs to take over the node")
 	return command
 }
 
-func check(file string, now time.Time) error {
+// prepared is what the heartbeat file begins with once the process has all that it needs.
+const prepared = "prepared"
+
+func check(file string, now time.Time, ready bool) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("the virtual kubelet has not started yet: %w", err)
@@ -43,22 +50,37 @@ func check(file string, now time.Time) error {
 	if age := now.Sub(info.ModTime()); age > beatAge {
 		return fmt.Errorf("the virtual kubelet's last sign of life is %s old", age.Round(time.Second))
 	}
+	if !ready {
+		return nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the heartbeat file: %w", err)
+	}
+	if !strings.HasPrefix(string(content), prepared) {
+		return errors.New("the virtual kubelet waits for the node's certificates")
+	}
 	return nil
 }
 
-// beat touches the file while alive says so.
-func beat(ctx context.Context, file string, alive func(since time.Time) bool) error {
+// beat touches the file while alive says so, and notes in it when ready is closed.
+func beat(ctx context.Context, file string, alive func(since time.Time) bool, ready <-chan struct{}) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("making the folder of the heartbeat file: %w", err)
 	}
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
-	started := time.Now()
+	started, state := time.Now(), "starting"
 	for {
+		select {
+		case <-ready:
+			state, ready = prepared, nil
+		default:
+		}
 		// The loops get the time to make their first round.
 		if now := time.Now(); now.Sub(started) < loopSilence || alive(now.Add(-loopSilence)) {
-			if err := os.WriteFile(file, []byte(now.Format(time.RFC3339)+"\n"), 0o644); err != nil {
-				return fmt.Errorf("writing the heartbeat file: %w", err)
+			if err := touch(file, state+" "+now.Format(time.RFC3339)+"\n"); err != nil {
+				return err
 			}
 		} else {
 			klog.FromContext(ctx).Info("A loop of the virtual kubelet gives no sign of life")
@@ -66,7 +88,20 @@ func beat(ctx context.Context, file string, alive func(since time.Time) bool) er
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-ready:
+			state, ready = prepared, nil
 		case <-ticker.C:
 		}
 	}
+}
+
+// touch replaces the file at once: a probe never reads half of it.
+func touch(file, content string) error {
+	if err := os.WriteFile(file+".new", []byte(content), 0o644); err != nil {
+		return fmt.Errorf("writing the heartbeat file: %w", err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("writing the heartbeat file: %w", err)
+	}
+	return nil
 }

@@ -115,9 +115,10 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
-	set.DurationVar(&f.leaseDuration, "vk-lease-duration", 30*time.Second, "how long a silent replica stays the active one")
-	set.DurationVar(&f.leaseRenew, "vk-lease-renew-interval", 20*time.Second, "how long the active replica tries to stay it")
-	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", 10*time.Second, "time between two tries")
+	// The active replica of a rolling update gives its Lease back: that it runs out is for machines that are lost.
+	set.DurationVar(&f.leaseDuration, "vk-lease-duration", 2*time.Minute, "how long a silent replica stays the active one")
+	set.DurationVar(&f.leaseRenew, "vk-lease-renew-interval", 100*time.Second, "how long the active replica stays it without a renewal")
+	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", time.Minute, "time between two renewals")
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
 	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
 	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
@@ -149,6 +150,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
 		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
 	}
+	if err := f.validateLease(); err != nil {
+		return nil, err
+	}
 	if err := f.tokens.validate(); err != nil {
 		return nil, err
 	}
@@ -161,6 +165,15 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 		prefixes = append(prefixes, prefix.Masked())
 	}
 	return prefixes, nil
+}
+
+// validateLease sees to it that a replica which could not renew the Lease has ended before another one takes it.
+func (f *flags) validateLease() error {
+	if f.leaseEnabled && (f.leaseRetry <= 0 || f.leaseRenew < f.leaseRetry+2*lookEvery || f.leaseDuration < f.leaseRenew+winding) {
+		return fmt.Errorf("--vk-lease-renew-interval must be at least %s more than --vk-lease-retry-period, and --vk-lease-duration at least %s more than it",
+			2*lookEvery, winding)
+	}
+	return nil
 }
 
 func environment() (surroundings, error) {

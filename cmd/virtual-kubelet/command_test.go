@@ -41,6 +41,10 @@ func TestFlags(t *testing.T) {
 		"a node that runs no pods":      {[]string{"--pod-reflection-workers=0"}, "at least 1"},
 		"an unknown policy":             {[]string{"--secret-reflection-type=Some"}, "must be DenyList or AllowList"},
 		"a lease that is always behind": {[]string{"--node-lease-duration=15s"}, "at least twice"},
+		"a turn of defaults":            {[]string{"--vk-lease-enabled"}, ""},
+		"turns of several replicas":     {append([]string{"--vk-lease-enabled"}, "--vk-lease-duration=30s", "--vk-lease-renew-interval=20s", "--vk-lease-retry-period=10s"), ""},
+		"two turns at a time":           {[]string{"--vk-lease-enabled", "--vk-lease-duration=100s"}, "--vk-lease-duration at least 8s more"},
+		"a turn without renewal":        {[]string{"--vk-lease-enabled", "--vk-lease-retry-period=99s"}, "at least 4s more"},
 		"an identity that there is not": {[]string{"--node-identity=admin"}, "must be node or serviceAccount"},
 		"no node but an account":        {[]string{"--node-identity=serviceAccount"}, ""},
 		"no time between probes":        {[]string{"--node-ping-interval=0s"}, "more than 0"},
@@ -84,22 +88,34 @@ func TestEnvironment(t *testing.T) {
 
 func TestHeartbeat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "beat", "heartbeat")
-	if err := check(file, time.Now()); err == nil {
+	if err := check(file, time.Now(), false); err == nil {
 		t.Error("a process that never lived is alive")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := beat(ctx, file, func(time.Time) bool { return true }); err != nil {
+	prepared := make(chan struct{})
+	living := func(time.Time) bool { return true }
+	if err := beat(ctx, file, living, prepared); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(file, time.Now()); err != nil {
+	if err := check(file, time.Now(), false); err != nil {
 		t.Errorf("a living process is dead: %v", err)
+	}
+	if err := check(file, time.Now(), true); err == nil {
+		t.Error("a process that is not prepared is ready")
+	}
+	close(prepared)
+	if err := beat(ctx, file, living, prepared); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(file, time.Now(), true); err != nil {
+		t.Errorf("a prepared process is not ready: %v", err)
 	}
 	old := time.Now().Add(-time.Minute)
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := check(file, time.Now()); err == nil {
+	if err := check(file, time.Now(), false); err == nil {
 		t.Error("a silent process is alive")
 	}
 }

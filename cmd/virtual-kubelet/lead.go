@@ -5,42 +5,74 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+const (
+	// lookEvery is how often a replica that stands by looks whether the Lease is free.
+	lookEvery = 2 * time.Second
+	// winding is how long the work may take to end before the process ends without it. A replica that was deposed has to be through
+	// before the Lease can be another's: see flags.checkLease.
+	winding = 8 * time.Second
+	// releaseTimeout bounds the giving back of the Lease.
+	releaseTimeout = 5 * time.Second
 )
 
 // errDeposed says that another replica may be active now.
 var errDeposed = errors.New("another virtual kubelet took over this node, or the lease could not be renewed in time")
 
+// errNotWound says that the work went on after it was told to end.
+var errNotWound = errors.New("the work did not end in time; the lease is left to run out")
+
+// candidate is a replica that wants to be the active one of its node.
+type candidate struct {
+	client kubernetes.Interface
+	flags  flags
+	// replica is the pod's name: a container that starts again holds the Lease still.
+	replica string
+	// owner of the Lease, with which it goes.
+	owner func(context.Context) (metav1.OwnerReference, error)
+}
+
 // lead does the work while this replica is the active one. Once it no longer is, the process ends: nothing that was known
-// is worth keeping.
-func lead(ctx context.Context, c kubernetes.Interface, f flags, replica string, work func(context.Context) error) error {
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
-	result := make(chan error, 1)
-	var started, deposed atomic.Bool
+// is worth keeping. The Lease is given back when the work has ended, never before, so that no other replica begins meanwhile.
+func (c candidate) lead(ctx context.Context, work func(context.Context) error) error {
+	// The Lease outlives the context of the work.
+	holding, let := context.WithCancel(context.WithoutCancel(ctx))
+	defer let()
+	lock := &turn{candidate: c, LeaseLock: resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Name: leaderLease(c.flags.node), Namespace: c.flags.tenantNamespace},
+		Client:     c.client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.replica},
+	}}
+	ended := make(chan error, 1)
+	var started atomic.Bool
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Name: f.node + "-leader", Namespace: f.tenantNamespace},
-			Client:     c.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: replica},
-		},
-		Name: f.node, ReleaseOnCancel: true,
-		LeaseDuration: f.leaseDuration, RenewDeadline: f.leaseRenew, RetryPeriod: f.leaseRetry,
+		Lock: lock, Name: c.flags.node,
+		LeaseDuration: c.flags.leaseDuration, RenewDeadline: c.flags.leaseRenew - c.flags.leaseRetry, RetryPeriod: lookEvery,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
+			OnStartedLeading: func(leading context.Context) {
 				started.Store(true)
-				result <- work(ctx)
-				cancel()
+				working, cancel := context.WithCancel(ctx)
+				defer cancel()
+				defer context.AfterFunc(leading, cancel)()
+				ended <- work(working)
+				let()
 			},
-			OnStoppedLeading: func() { deposed.Store(running.Err() == nil) },
+			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
-				if leader != replica {
-					klog.FromContext(ctx).Info("Another replica is active", "replica", leader)
+				if leader != c.replica && leader != "" {
+					klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
 				}
 			},
 		},
@@ -48,13 +80,113 @@ func lead(ctx context.Context, c kubernetes.Interface, f flags, replica string, 
 	if err != nil {
 		return fmt.Errorf("preparing the choice of the active replica: %w", err)
 	}
-	elector.Run(running)
+	defer context.AfterFunc(ctx, func() {
+		if !started.Load() {
+			let()
+			return
+		}
+		time.AfterFunc(winding, let)
+	})()
+	elector.Run(holding)
 	if !started.Load() {
 		return nil // the end came first
 	}
-	err = <-result
-	if deposed.Load() {
+	deposed := holding.Err() == nil
+	err = wound(ended)
+	if errors.Is(err, errNotWound) {
+		return err
+	}
+	if release := lock.release(context.WithoutCancel(ctx)); release != nil {
+		klog.FromContext(ctx).Error(release, "The Lease could not be given back; another replica has to wait until it has run out")
+	}
+	if deposed {
 		return errors.Join(errDeposed, err)
 	}
 	return err
+}
+
+// wound waits for the end of the work, but not for ever.
+func wound(ended <-chan error) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(winding):
+		return errNotWound
+	}
+}
+
+// leaderLease names the Lease of a node's virtual kubelets.
+func leaderLease(node string) string { return node + "-leader" }
+
+// turn is the Lease as the lock of a node. Its holder writes it no more often than it has to, while those who stand by look often.
+type turn struct {
+	resourcelock.LeaseLock
+	candidate candidate
+	// written is when the Lease was last written as this replica's.
+	written time.Time
+}
+
+// Create makes the Lease, which goes with its owner.
+func (t *turn) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	lease := &coordinationv1.Lease{ObjectMeta: *t.LeaseMeta.DeepCopy(), Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&record)}
+	owner, err := t.candidate.owner(ctx)
+	if err != nil {
+		return err
+	}
+	lease.OwnerReferences = []metav1.OwnerReference{owner}
+	begin := time.Now()
+	if _, err := t.Client.Leases(lease.Namespace).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if _, _, err := t.Get(ctx); err != nil { // what Update starts from
+		return err
+	}
+	t.written = begin
+	return nil
+}
+
+// Update takes, renews or gives back the Lease.
+func (t *turn) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	mine := record.HolderIdentity == t.Identity()
+	if mine && !t.written.IsZero() && time.Since(t.written) < t.candidate.flags.leaseRetry {
+		return nil
+	}
+	begin := time.Now()
+	if err := t.LeaseLock.Update(ctx, record); err != nil {
+		t.written = time.Time{}
+		return err
+	}
+	t.written = time.Time{}
+	if mine {
+		t.written = begin
+	}
+	return nil
+}
+
+// release gives the Lease back, if it is this replica's.
+func (t *turn) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	record, _, err := t.Get(ctx)
+	if err != nil {
+		return fmt.Errorf("reading Lease %s: %w", t.Describe(), err)
+	}
+	if record.HolderIdentity != t.Identity() {
+		return nil
+	}
+	now := metav1.Now()
+	free := resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now}
+	if err := t.Update(ctx, free); err != nil {
+		return fmt.Errorf("giving back Lease %s: %w", t.Describe(), err)
+	}
+	return nil
+}
+
+// ownerOfLease is the VirtualNode.
+func (k *kubelet) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
+	vn := &offloadingv1beta1.VirtualNode{}
+	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.tenantNamespace, Name: k.flags.node}, vn); err != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.tenantNamespace, k.flags.node, err)
+	}
+	return metav1.OwnerReference{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "VirtualNode", Name: vn.Name, UID: vn.UID}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,13 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+)
+
+// The terms of the Lease by which one of a provider's virtual nodes reflects.
+const (
+	mirrorDuration = 30 * time.Second
+	mirrorRenew    = 20 * time.Second
+	mirrorRetry    = 10 * time.Second
 )
 
 // engine is a reflection engine as far as it is told things.
@@ -269,7 +277,7 @@ func (m *mirroring) compete(ctx context.Context, c kubernetes.Interface, f flags
 			LockConfig: resourcelock.ResourceLockConfig{Identity: f.node},
 		},
 		Name: mirrorLease(f.foreignCluster), ReleaseOnCancel: true,
-		LeaseDuration: f.leaseDuration, RenewDeadline: f.leaseRenew, RetryPeriod: f.leaseRetry,
+		LeaseDuration: mirrorDuration, RenewDeadline: mirrorRenew, RetryPeriod: mirrorRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				if err := m.reflect(ctx); err != nil {

@@ -36,6 +36,13 @@ func (s *stage) now() []string {
 	return slices.Clone(s.running)
 }
 
+// ends takes one off the stage.
+func (s *stage) ends(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = slices.DeleteFunc(s.running, func(n string) bool { return n == name })
+}
+
 // actor is an engine that does nothing but be there.
 type actor struct {
 	stage    *stage
@@ -50,9 +57,7 @@ func (a *actor) Run(ctx context.Context) error {
 	a.stage.most = max(a.stage.most, len(a.stage.running))
 	a.stage.mu.Unlock()
 	<-ctx.Done()
-	a.stage.mu.Lock()
-	defer a.stage.mu.Unlock()
-	a.stage.running = slices.DeleteFunc(a.stage.running, func(n string) bool { return n == a.name })
+	a.stage.ends(a.name)
 	return nil
 }
 func (a *actor) SetMapping(m map[string]string)                     { a.mapping = m }
@@ -118,8 +123,7 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f := flags{node: name, foreignCluster: "milan", tenantNamespace: "liqo-tenant-milan",
-			leaseDuration: 30 * time.Second, leaseRenew: 20 * time.Second, leaseRetry: 10 * time.Second}
+		f := flags{node: name, foreignCluster: "milan", tenantNamespace: "liqo-tenant-milan"}
 		if err := r.run(ctx, c, f); err != nil {
 			t.Error(err)
 		}

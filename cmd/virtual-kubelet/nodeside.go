@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -30,10 +31,14 @@ import (
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
 const clientCARetry = 2 * time.Second
 
+// servingPatience is how long a replica that stands by waits for its serving certificate before it calls itself ready.
+const servingPatience = 30 * time.Second
+
 // nodeSide is what runs with the node's own identity: the Node, its pods and its endpoint. A nil one does nothing: without a
 // Node only reflection runs.
 type nodeSide struct {
-	k *kubelet
+	k        *kubelet
+	identity nodeIdentity
 
 	mu       sync.Mutex
 	reporter *node.Reporter
@@ -51,15 +56,34 @@ func newNodeSide(k *kubelet) *nodeSide {
 	}}
 }
 
-// run gets the node's identity, then runs everything that needs it.
-func (n *nodeSide) run(ctx context.Context) error {
-	f := n.k.flags
-	store, err := newNodeIdentity(ctx, n.k)
-	if err != nil {
-		return err
+// prepare keeps the node's certificates until the context ends, and closes ready once they are there. That the serving certificate
+// is signed is up to the cluster: it is not waited for for ever.
+func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
+	if n == nil {
+		close(ready)
+		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return store.Run(ctx) })
+	group.Go(func() error { return n.identity.Run(ctx) })
+	group.Go(func() error {
+		if _, err := n.identity.Client(ctx); err != nil {
+			return err
+		}
+		// What an attempt ends with does not matter: it is the time that counts.
+		_ = wait.PollUntilContextTimeout(ctx, clientCARetry/4, servingPatience, true, func(context.Context) (bool, error) {
+			_, err := n.identity.ServingCertificate(nil)
+			return err == nil, nil
+		})
+		close(ready)
+		return nil
+	})
+	return group.Wait()
+}
+
+// run runs everything that needs the node's identity, once there is one.
+func (n *nodeSide) run(ctx context.Context) error {
+	f, store := n.k.flags, n.identity
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		local, err := store.Client(ctx)
 		if err != nil {

@@ -63,10 +63,13 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return beat(ctx, f.heartbeat, k.alive) })
+	ready := make(chan struct{})
+	group.Go(func() error { return beat(ctx, f.heartbeat, k.alive, ready) })
+	// Whoever stands by has its certificates already.
+	group.Go(func() error { return k.node.prepare(ctx, ready) })
 	group.Go(func() error {
 		if f.leaseEnabled {
-			return lead(ctx, k.account, f, around.pod, k.work)
+			return candidate{client: k.account, flags: f, replica: around.pod, owner: k.ownerOfLease}.lead(ctx, k.work)
 		}
 		return k.work(ctx)
 	})
@@ -104,8 +107,9 @@ func (k *kubelet) connect(ctx context.Context) error {
 	}
 	if k.flags.createNode {
 		k.node = newNodeSide(k)
+		k.node.identity, err = newNodeIdentity(ctx, k)
 	}
-	return nil
+	return err
 }
 
 // compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.

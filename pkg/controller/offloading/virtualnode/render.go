@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -84,8 +85,10 @@ func (in Rendering) spec() appsv1.DeploymentSpec {
 	t := in.Template
 	return appsv1.DeploymentSpec{
 		Replicas: ptr.To(ptr.Deref(t.Replicas, 1)),
-		// Two virtual kubelets of one node would fight over it.
-		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+		// The earlier pod works until the new one has all that it needs to take over, which a Lease sees to: one is active at a time.
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromInt32(1)),
+		}},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(t.ExtraLabels), Annotations: maps.Clone(t.ExtraAnnotations)},
 			Spec: corev1.PodSpec{
@@ -123,8 +126,8 @@ func (in Rendering) container() corev1.Container {
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: stateVolume, MountPath: stateDir}},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/usr/bin/virtual-kubelet", "check", "--file", heartbeat}}},
-			PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 3,
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/usr/bin/virtual-kubelet", "check", "--ready", "--file", heartbeat}}},
+			PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3,
 		},
 		LivenessProbe: &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/usr/bin/virtual-kubelet", "check", "--file", heartbeat}}},
@@ -149,9 +152,10 @@ func (in Rendering) args() []string {
 	if in.NodeIdentity != "" && in.NodeIdentity != v1alpha1.NodeIdentityNode {
 		args = append(args, "--node-identity="+string(in.NodeIdentity))
 	}
+	args = append(args, "--vk-lease-enabled=true")
 	if t.Replicas != nil && *t.Replicas > 1 {
-		// Without the lease all replicas would be active.
-		args = append(args, "--vk-lease-enabled=true")
+		// Another replica is there to take over when the active one is lost: for that the Lease is worth more writes.
+		args = append(args, "--vk-lease-duration=30s", "--vk-lease-renew-interval=20s", "--vk-lease-retry-period=10s")
 	}
 	for _, cidr := range in.PodCIDRs {
 		args = append(args, "--local-podcidr="+cidr)
