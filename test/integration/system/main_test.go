@@ -138,7 +138,7 @@ func startKubelet(t *testing.T, node string) *kubelet {
 			"--foreign-kubeconfig-secret-name=" + virtualNode.Spec.KubeconfigSecretRef.Name,
 			fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)), "--allow-loopback-provider",
 			"--enable-apiserver-support", "--home-api-server-host=" + api.Hostname(), "--home-api-server-port=" + api.Port(),
-			"--heartbeat-file=" + filepath.Join(env.Dir, node, "heartbeat"),
+			"--heartbeat-file=" + filepath.Join(env.Dir, node, "heartbeat"), "--vk-lease-enabled=true",
 		},
 	}
 	k.args = append(k.args, "--certificate-dir="+k.pki)

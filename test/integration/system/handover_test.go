@@ -1,0 +1,159 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+// handOver bounds the time in which a node has no virtual kubelet: its lease is good for 40 s.
+const handOver = 25 * time.Second
+
+// Two virtual kubelets of one node: the second one stands by, ready, and takes over when the first one is told to end. The Node is
+// ready all the time and has the address of the one that works, no pod is replaced, and nothing else is written.
+func TestHandOver(t *testing.T) {
+	w := peered(t)
+	namespace := offloaded(t)
+	for i := range 20 {
+		fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), pod(namespace, fmt.Sprintf("pod-%d", i))))
+	}
+	before := awaitPods(t, env.Rome, namespace, 20)
+	second := w.secondKubelet(t)
+	defer w.scaleKubelet(t, 1)
+	seen := watchNode(t, w.node)
+	hand := func(from, to *kubelet) {
+		t.Helper()
+		settled(t)
+		start, began := env.Rome.Recorder.Now(t), time.Now()
+		fixture.Must(t, "stopping a virtual kubelet", from.Stop())
+		fixture.Await(t, handOver, "the Node to have the address of the virtual kubelet that took over", func(ctx context.Context) (bool, string) {
+			address := addressOf(t, w.node)
+			return address == to.env["POD_IP"], "its address is " + address
+		})
+		t.Logf("taken over after %s", time.Since(began))
+		settled(t)
+		for _, write := range env.Rome.Recorder.Since(t, start, fixture.OfLiqo) {
+			if write.Resource != "nodes/status" {
+				t.Errorf("the hand-over made a write: %+v", write)
+			}
+		}
+	}
+	hand(w.kubelet, second)
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), pod(namespace, "late")))
+	awaitPods(t, env.Rome, namespace, 21)
+	fixture.Must(t, "deleting a pod", env.Rome.Client.Delete(t.Context(), pod(namespace, "late")))
+	awaitPods(t, env.Rome, namespace, 20)
+
+	w.kubelet.standBy(t)
+	hand(second, w.kubelet)
+	if after := awaitPods(t, env.Rome, namespace, 20); !maps.Equal(before, after) {
+		t.Error("the hand-over replaced pods")
+	}
+	if bad := seen(); len(bad) > 0 {
+		t.Errorf("the Node was not ready: %v", bad)
+	}
+}
+
+// secondKubelet stands by for the node as a second pod of its Deployment.
+func (w *world) secondKubelet(t *testing.T) *kubelet {
+	t.Helper()
+	w.scaleKubelet(t, 2)
+	first := w.kubelet.env["POD_NAME"]
+	var other *corev1.Pod
+	fixture.Await(t, fixture.Patience, "a second pod of the virtual kubelet", func(ctx context.Context) (bool, string) {
+		pods := &corev1.PodList{}
+		if err := env.Rome.Client.List(ctx, pods, client.InNamespace(consumerNamespace), client.MatchingLabels{offloadingv1beta1.VirtualNodeLabel: w.node}); err != nil {
+			return false, err.Error()
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Name != first && pods.Items[i].Status.PodIP != "" {
+				other = &pods.Items[i]
+			}
+		}
+		return other != nil, fmt.Sprintf("%d pods", len(pods.Items))
+	})
+	folder := filepath.Join(env.Dir, other.Name)
+	k := &kubelet{pki: filepath.Join(folder, "pki"), env: maps.Clone(w.kubelet.env)}
+	k.env["POD_IP"], k.env["POD_NAME"] = other.Status.PodIP, other.Name
+	// Later ones win.
+	k.args = append(append(k.args, w.kubelet.args...), fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)),
+		"--certificate-dir="+k.pki, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
+	k.standBy(t)
+	return k
+}
+
+func (w *world) scaleKubelet(t *testing.T, replicas int) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	deployment.Namespace, deployment.Name = consumerNamespace, w.node
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	fixture.Must(t, "scaling the virtual kubelet", env.Rome.Client.Patch(context.WithoutCancel(t.Context()), deployment, patch))
+}
+
+// standBy starts the process and returns when it says that it is ready to take over.
+func (k *kubelet) standBy(t *testing.T) {
+	t.Helper()
+	var file string
+	for _, arg := range k.args {
+		if path, ok := strings.CutPrefix(arg, "--heartbeat-file="); ok {
+			file = path
+		}
+	}
+	_ = os.Remove(file) // that of an earlier run
+	k.Process = env.Start(t, "virtual-kubelet", "virtual-kubelet", k.env, k.args...)
+	fixture.Await(t, fixture.Patience, "the virtual kubelet to be ready to take over", func(context.Context) (bool, string) {
+		if !k.Running() {
+			t.Fatalf("the virtual kubelet ended:\n%s", k.Tail(30))
+		}
+		content, err := os.ReadFile(file)
+		return strings.HasPrefix(string(content), "prepared"), fmt.Sprintf("%s %v", content, err)
+	})
+}
+
+func addressOf(t *testing.T, name string) string {
+	node := &corev1.Node{}
+	if err := env.Rome.Client.Get(t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		return err.Error()
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return "none"
+}
+
+// watchNode records each state of the Node in which it is not ready; the function it returns tells them.
+func watchNode(t *testing.T, name string) (bad func() []string) {
+	t.Helper()
+	watcher, err := env.Rome.Client.Watch(t.Context(), &corev1.NodeList{}, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
+	fixture.Must(t, "watching the Node", err)
+	t.Cleanup(watcher.Stop)
+	var mu sync.Mutex
+	var states []string
+	go func() {
+		for event := range watcher.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok && !ready(node) {
+				mu.Lock()
+				states = append(states, fmt.Sprint(node.Status.Conditions))
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []string { mu.Lock(); defer mu.Unlock(); return states }
+}
