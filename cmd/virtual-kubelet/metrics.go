@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	_ "sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue" // shows client-go's queues as metrics
 
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/expiry"

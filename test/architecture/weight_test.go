@@ -10,10 +10,11 @@ import (
 
 // heavy are packages that a program of which every cluster runs several must not be linked with, and why.
 var heavy = map[string]string{
-	"html/template":                      "it calls methods by name, so that the linker keeps every exported method of every library: some 20 MB",
-	"google.golang.org/grpc":             "it brings html/template",
-	"github.com/google/cel-go/cel":       "only API servers evaluate CEL",
-	"go.opentelemetry.io/otel/sdk/trace": "nothing here sends traces",
+	"html/template":                                  "it calls methods by name, so that the linker keeps every exported method of every library: some 20 MB",
+	"google.golang.org/grpc":                         "it brings html/template",
+	"github.com/google/cel-go/cel":                   "only API servers evaluate CEL",
+	"go.opentelemetry.io/otel/sdk/trace":             "nothing here sends traces",
+	"github.com/prometheus/prometheus/promql/parser": "only tests read alert rules",
 }
 
 func TestProgramsAreLight(t *testing.T) {

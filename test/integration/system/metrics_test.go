@@ -1,0 +1,214 @@
+package system
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/test/integration/fixture"
+	"liqo.io/liqo/test/monitoring"
+)
+
+// scrapeTimeout bounds one scrape, the review of the token included.
+const scrapeTimeout = 15 * time.Second
+
+// readerOf makes a ServiceAccount at rome, bound to the chart's role for readers of metrics if it may read them, and returns a token.
+func readerOf(t *testing.T, allowed bool) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fixture.Unique("reader")}}
+	fixture.Must(t, "creating a ServiceAccount", env.Rome.Client.Create(t.Context(), account))
+	if allowed {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-metrics-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
+		}
+		fixture.Must(t, "binding the role of readers", env.Rome.Client.Create(t.Context(), binding))
+		t.Cleanup(func() { _ = env.Rome.Client.Delete(context.WithoutCancel(t.Context()), binding) })
+	}
+	token, err := env.Rome.Kube.CoreV1().ServiceAccounts(account.Namespace).CreateToken(t.Context(), account.Name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	fixture.Must(t, "asking for a token", err)
+	return token.Status.Token
+}
+
+// scrape reads a page as Prometheus does; an empty token is not sent.
+func scrape(ctx context.Context, url, token string) (status int, body string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	// The process listens on another address than its certificate names; whose it is, is not what is tested.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 8<<20))
+	return response.StatusCode, string(text), err
+}
+
+// served scrapes until all metrics are shown that are awaited, and returns all.
+func served(t *testing.T, process, url, token string, awaited ...string) map[string]*dto.MetricFamily {
+	t.Helper()
+	var families map[string]*dto.MetricFamily
+	fixture.Await(t, 2*fixture.Patience, "the metrics of the "+process, func(ctx context.Context) (bool, string) {
+		status, body, err := scrape(ctx, url, token)
+		if err != nil || status != http.StatusOK {
+			return false, fmt.Sprintf("status %d, error %v, %.200s", status, err, body)
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		if families, err = parser.TextToMetricFamilies(strings.NewReader(body)); err != nil {
+			t.Fatalf("what the %s serves is not Prometheus' format: %v", process, err)
+		}
+		for _, name := range awaited {
+			if families[name] == nil {
+				return false, fmt.Sprintf("%s is not shown; shown are %v", name, slices.Sorted(maps.Keys(families)))
+			}
+		}
+		return true, ""
+	})
+	return families
+}
+
+// documented holds what a process serves against docs/metrics.md: each metric of ours is on the page, with its type.
+func documented(t *testing.T, process string, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	page, types := monitoring.Page(t, "../../.."), map[string]string{}
+	for _, section := range []string{monitoring.Both, process, monitoring.Libraries} {
+		for _, m := range page[section] {
+			types[m.Name] = m.Type
+		}
+	}
+	for name, family := range families {
+		want, known := types[name]
+		if strings.HasPrefix(name, "liqo_") && !known {
+			t.Errorf("%s: docs/metrics.md does not have %s", process, name)
+		}
+		if got := strings.ToLower(family.GetType().String()); known && got != want {
+			t.Errorf("%s: %s is a %s, and a %s on the page", process, name, got, want)
+		}
+	}
+}
+
+func valueOf(family *dto.MetricFamily, labels map[string]string) (float64, bool) {
+	for _, m := range family.GetMetric() {
+		matching := 0
+		for _, pair := range m.GetLabel() {
+			if want, asked := labels[pair.GetName()]; asked && want == pair.GetValue() {
+				matching++
+			}
+		}
+		if matching == len(labels) {
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
+		}
+	}
+	return 0, false
+}
+
+// shows fails unless a metric with some labels has at least a value.
+func shows(t *testing.T, families map[string]*dto.MetricFamily, name string, least float64, labels map[string]string) {
+	t.Helper()
+	if got, shown := valueOf(families[name], labels); !shown || got < least {
+		t.Errorf("%s%v is %v (shown: %v), want at least %v", name, labels, got, shown, least)
+	}
+}
+
+// refusals asks without a token, with a wrong one and with one of an account that may not read metrics.
+func refusals(t *testing.T, process, url string) {
+	t.Helper()
+	for caller, c := range map[string]struct {
+		token string
+		want  int
+	}{
+		"nobody": {"", http.StatusUnauthorized}, "a stranger": {"made-up", http.StatusUnauthorized}, "an account without the right": {readerOf(t, false), http.StatusForbidden},
+	} {
+		status, body, err := scrape(t.Context(), url, c.token)
+		if err != nil || status != c.want || strings.Contains(body, "liqo_") {
+			t.Errorf("%s answers %s with %d (%v) %.80q, want %d", process, caller, status, err, body, c.want)
+		}
+	}
+}
+
+// withMetrics runs rome's controller manager and the virtual kubelet with metrics, until restore is called.
+func withMetrics(t *testing.T, w *world) (controller, kubelet string, restore func()) {
+	t.Helper()
+	on := map[string]any{"metrics": map[string]any{"enabled": true}}
+	controllerPort, kubeletPort := fixture.FreePort(t), fixture.FreePort(t)
+	w.rome.Arguments = []string{fmt.Sprintf("--metrics-port=%d", controllerPort)}
+	w.rome.Reconfigure(t, nil, on)
+	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
+	before := w.kubelet.args
+	w.kubelet.args = append(slices.Clone(before), "--metrics-enabled", fmt.Sprintf("--metrics-address=127.0.0.1:%d", kubeletPort))
+	w.kubelet.start(t, w.node)
+	restore = func() {
+		w.rome.Arguments = nil
+		w.rome.Reconfigure(t, on, nil)
+		fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
+		w.kubelet.args = before
+		w.kubelet.start(t, w.node)
+	}
+	return fmt.Sprintf("https://127.0.0.1:%d/metrics", controllerPort), fmt.Sprintf("https://127.0.0.1:%d/metrics", kubeletPort), restore
+}
+
+// Both processes answer who may read metrics, refuse all others, and show nothing that docs/metrics.md does not explain.
+func TestMetrics(t *testing.T) {
+	w := peered(t)
+	controller, kubelet, restore := withMetrics(t, w)
+	defer restore()
+	namespace := offloaded(t)
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), pod(namespace, "measured")))
+	awaitPods(t, env.Rome, namespace, 1)
+	refusals(t, "the controller manager", controller)
+	refusals(t, "the virtual kubelet", kubelet)
+
+	token := readerOf(t, true)
+	milan, node := map[string]string{"cluster_id": "milan"}, map[string]string{"cluster_id": "milan", "node_name": w.node}
+	with := func(key, value string) map[string]string {
+		labels := maps.Clone(node)
+		labels[key] = value
+		return labels
+	}
+	shown := served(t, "virtual kubelet", kubelet, token, "liqo_peer_up", "liqo_virtual_kubelet_pod_ready_duration_seconds",
+		"liqo_peer_probe_duration_seconds", "workqueue_depth", "workqueue_queue_duration_seconds", "workqueue_retries_total", "rest_client_requests_total")
+	documented(t, monitoring.VirtualKubelets, shown)
+	shows(t, shown, "liqo_peer_up", 1, node)
+	shows(t, shown, "liqo_virtual_kubelet_pods", 1, with("phase", "Running"))
+	shows(t, shown, "liqo_virtual_kubelet_requested_resources", 1, with("resource", "pods"))
+	shows(t, shown, "liqo_virtual_kubelet_granted_resources", 500, with("resource", "pods"))
+	shows(t, shown, "liqo_virtual_kubelet_pod_ready_duration_seconds", 1, node)
+	shows(t, shown, "workqueue_depth", 0, map[string]string{"name": "pods"})
+	for _, use := range []string{"peer", "node-client", "kubelet-serving"} {
+		shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), with("certificate", use))
+	}
+
+	shown = served(t, "controller manager", controller, token, "liqo_peer_up", "liqo_virtual_node_ready", "liqo_offloaded_namespaces",
+		"workqueue_depth", "controller_runtime_reconcile_errors_total")
+	documented(t, monitoring.ControllerManager, shown)
+	shows(t, shown, "liqo_peer_up", 1, milan)
+	shows(t, shown, "liqo_virtual_node_ready", 1, node)
+	shows(t, shown, "liqo_offloaded_namespaces", 1, map[string]string{"ready": "true"})
+	shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), map[string]string{"certificate": "webhook"})
+}
