@@ -59,6 +59,8 @@ func unoffload(t *testing.T) {
 	the.rome.creates(t, deployment(namespace, "app", 2, spec))
 	the.rome.ready(t, namespace, "app", 2)
 	the.milan.ready(t, twin, "app", 2)
+	// Selecting no cluster would end the pods there, and there is nobody to ask.
+	the.liqoctl(t, time.Minute, "offload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig, "--selector", "region=nowhere").exits(t, 2).says(t, namespace+"/app-")
 	the.liqoctl(t, unhurried, "unoffload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig, "--skip-confirm").succeeds(t)
 	the.milan.misses(t, namespaceOf(twin), "the twin namespace")
 	eventually(t, patience, "the pods to run at home", func(ctx context.Context) (bool, string) {
@@ -86,6 +88,9 @@ func uninstallRefused(t *testing.T) {
 
 func unpeer(t *testing.T) {
 	the.settled(t)
+	// There is nobody to ask.
+	the.liqoctl(t, time.Minute, the.pair("unpeer")...).exits(t, 2).says(t, "--skip-confirm")
+	the.rome.reads(t, nodeOf(virtualNode))
 	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
 	the.peers = false
 	for _, c := range []*side{the.rome, the.milan} {

@@ -147,6 +147,10 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 			p.nodeNotReady(corev1.ConditionFalse, "APIServerUnreachable", refused)
 			p.foreign.Status.Conditions[0] = corev1beta1.Condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerUnreachable", Message: refused}
 		}, first: "ForeignCluster milan: APIServerStatus is Error: APIServerUnreachable: " + refused},
+		// The virtual kubelet notices before the controller manager does.
+		"api-server-dead-a-moment-ago": {change: func(p *peering) {
+			p.nodeNotReady(corev1.ConditionFalse, "Unreachable", refused)
+		}, first: "Node milan: Ready is False: Unreachable: " + refused},
 		"api-server-refuses": {change: func(p *peering) {
 			p.nodeNotReady(corev1.ConditionFalse, "APIServerRefused", "Unauthorized")
 			p.foreign.Status.Conditions[0] = corev1beta1.Condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerRefused", Message: "Unauthorized"}

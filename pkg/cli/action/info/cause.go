@@ -28,56 +28,75 @@ var summaries = []string{corev1beta1.ConditionReady, corev1beta1.OffloadingNodeS
 // without it nobody brings conditions up to date; then whether the peer can be reached, then whether it accepts us, then what runs the
 // virtual nodes, and last what follows of all that. What says the same as an earlier cause is left out.
 func causes(p *parts, report *PeerReport) []Cause {
-	var found []Cause
-	var known []string
-	// add leaves out what an earlier cause said already; gist is the message without the words around it.
-	add := func(object, message, gist string) {
-		repeats := func(earlier string) bool { return strings.Contains(earlier, gist) || strings.Contains(gist, earlier) }
-		if gist != "" && slices.ContainsFunc(known, repeats) {
-			return
-		}
-		if gist != "" {
-			known = append(known, gist)
-		}
-		found = append(found, Cause{object, message})
-	}
-	conditions := func(include func(Condition) bool) {
-		for _, condition := range report.Conditions {
-			if !condition.Good && include(condition) {
-				add(condition.Object, sentence(condition), condition.Message)
-			}
-		}
-	}
-	if len(p.liqo) == 0 && !slices.Contains(p.unseen, podsIn(p.liqoNamespace)) {
-		add("Namespace "+p.liqoNamespace, "there are no pods of Liqo: nobody brings conditions up to date", "")
-	}
-	for _, why := range unready(p.liqo, p.liqoNamespace) {
-		add(why.Object, why.Message, why.Message)
-	}
+	f := &findings{conditions: report.Conditions}
 	foreign := "ForeignCluster " + p.foreign.Name
-	conditions(func(c Condition) bool { return c.Object == foreign && c.Type == corev1beta1.APIServerStatus })
-	conditions(func(c Condition) bool { return c.Object == foreign && !slices.Contains(summaries, c.Type) })
+	if len(p.liqo) == 0 && !slices.Contains(p.unseen, podsIn(p.liqoNamespace)) {
+		f.add("Namespace "+p.liqoNamespace, "there are no pods of Liqo: nobody brings conditions up to date", "")
+	}
+	f.pods(p.liqo, p.liqoNamespace)
+	f.those(func(c Condition) bool { return c.Object == foreign && c.Type == corev1beta1.APIServerStatus })
+	f.those(func(c Condition) bool { return c.Object == foreign && !slices.Contains(summaries, c.Type) })
 	for _, alert := range report.Authentication.Alerts {
 		if !ofCondition(alert) {
-			add(foreign, alert, alert)
+			f.add(foreign, alert, alert)
 		}
 	}
-	for _, why := range unready(p.pods, p.namespace) {
-		add(why.Object, why.Message, why.Message)
-	}
+	f.pods(p.pods, p.namespace)
 	for _, slice := range report.Authentication.ResourceSlices {
 		for _, alert := range slice.Alerts {
-			add("ResourceSlice "+slice.Name, alert, alert)
+			f.add("ResourceSlice "+slice.Name, alert, alert)
 		}
 	}
-	conditions(func(c Condition) bool {
+	f.those(saysWhy)
+	f.those(func(c Condition) bool {
 		return strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
 	})
-	conditions(func(c Condition) bool { return strings.HasPrefix(c.Object, "Node ") })
-	if len(found) == 0 {
-		conditions(func(Condition) bool { return true })
+	f.those(func(c Condition) bool { return strings.HasPrefix(c.Object, "Node ") })
+	if len(f.found) == 0 {
+		f.those(func(Condition) bool { return true })
 	}
-	return found
+	return f.found
+}
+
+// saysWhy tells the condition of a Node that says itself that it is not ready, and why. One of which nothing is heard only follows.
+func saysWhy(c Condition) bool {
+	return strings.HasPrefix(c.Object, "Node ") && c.Type == string(corev1.NodeReady) && c.Status == string(corev1.ConditionFalse)
+}
+
+// findings are the causes found so far.
+type findings struct {
+	// conditions are all that there are.
+	conditions []Condition
+	found      []Cause
+	known      []string
+}
+
+// add adds a cause, unless an earlier one said the same; gist is the message without the words around it.
+func (f *findings) add(object, message, gist string) {
+	repeats := func(earlier string) bool { return strings.Contains(earlier, gist) || strings.Contains(gist, earlier) }
+	if gist != "" && slices.ContainsFunc(f.known, repeats) {
+		return
+	}
+	if gist != "" {
+		f.known = append(f.known, gist)
+	}
+	f.found = append(f.found, Cause{object, message})
+}
+
+// those adds the conditions among those that are not as they should be.
+func (f *findings) those(include func(Condition) bool) {
+	for _, condition := range f.conditions {
+		if !condition.Good && include(condition) {
+			f.add(condition.Object, sentence(condition), condition.Message)
+		}
+	}
+}
+
+// pods adds the pods that are not ready.
+func (f *findings) pods(pods []corev1.Pod, namespace string) {
+	for _, why := range unready(pods, namespace) {
+		f.add(why.Object, why.Message, why.Message)
+	}
 }
 
 // podsIn names the pods of a namespace.
