@@ -142,7 +142,10 @@ func (o *options) conclude(report *upstream.Report, out io.Writer) error {
 
 // control runs the tests straight at the provider.
 func (w *world) control(ctx context.Context, o options, report *upstream.Report) (err error) {
-	report.Control, err = w.runs(o, report, control, w.lab.Kubeconfig(provider)).Do(ctx)
+	begin := time.Now()
+	r := upstream.Run{Programs: w.programs, Kubeconfig: w.lab.Kubeconfig(provider), Processes: o.processes, Folder: filepath.Join(o.folder, control), Timeout: o.timeout}
+	report.Control, err = r.Of(report.Tests, func(t upstream.Test) bool { return t.FailsEverywhere }).Do(ctx)
+	report.ControlTook = time.Since(begin)
 	return err
 }
 
@@ -161,17 +164,13 @@ func (w *world) virtual(ctx context.Context, o options, report *upstream.Report)
 		return err
 	}
 	defer func() { err = errors.Join(err, cordon(context.WithoutCancel(ctx), home, consumer+"-1", false)) }()
-	report.Virtual, report.Pods, err = upstream.OnVirtualNode(ctx, home, remote, w.folder, w.runs(o, report, virtual, ""))
-	return err
-}
-
-func (w *world) runs(o options, report *upstream.Report, name, kubeconfig string) upstream.Run {
+	begin := time.Now()
 	r := upstream.Run{
-		Programs: w.programs, Kubeconfig: kubeconfig, Processes: o.processes, Folder: filepath.Join(o.folder, name), Timeout: o.timeout,
+		Programs: w.programs, Processes: o.processes, Folder: filepath.Join(o.folder, virtual), Timeout: o.timeout,
 		IgnoredTaints: []string{offloadingv1beta1.VirtualNodeTaint},
 	}
-	for _, t := range report.Tests {
-		r.Tests = append(r.Tests, t.Name)
-	}
-	return r
+	r = r.Of(report.Tests, func(t upstream.Test) bool { return t.Fails != "" })
+	report.Virtual, report.Pods, err = upstream.OnVirtualNode(ctx, home, remote, w.folder, r)
+	report.VirtualTook = time.Since(begin)
+	return err
 }

@@ -1,10 +1,15 @@
 package upstream
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqo.io/liqo/test/lab/binary"
 )
 
 func TestFocusMatchesExactly(t *testing.T) {
@@ -44,5 +49,44 @@ func TestOutcomes(t *testing.T) {
 	}
 	if _, err := outcomes([]byte("no report")); err == nil {
 		t.Error("what is no report is read")
+	}
+}
+
+// fakeGinkgo writes a report: at first "works" passes and the others fail; in a folder called again all pass.
+const fakeGinkgo = `#!/bin/sh
+state=failed
+case $PWD in */again) state=passed ;; esac
+for argument; do case $argument in --focus=*) echo "$argument" ;; esac; done
+cat > report.json <<END
+[{"SpecReports": [
+  {"LeafNodeType": "It", "LeafNodeText": "works", "State": "passed"},
+  {"LeafNodeType": "It", "LeafNodeText": "is slow", "State": "$state", "Failure": {"Message": "too late\nfor it"}},
+  {"LeafNodeType": "It", "LeafNodeText": "cannot", "State": "failed", "Failure": {"Message": "no"}}
+]}]
+END
+[ $state = passed ]
+`
+
+func TestWhatFailsUnexpectedlyIsRunOnceMore(t *testing.T) {
+	folder := t.TempDir()
+	ginkgo := filepath.Join(folder, "ginkgo")
+	if err := os.WriteFile(ginkgo, []byte(fakeGinkgo), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := Run{Programs: binary.Set{binary.Ginkgo: ginkgo}, Processes: 10, Folder: filepath.Join(folder, "run"), Timeout: time.Minute}
+	r = r.Of([]Test{{Name: "works"}, {Name: "is slow"}, {Name: "cannot", Fails: "It needs more."}}, func(t Test) bool { return t.Fails != "" })
+	got, err := r.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(folder, "run", "again", "log.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "--focus=^Kubernetes e2e suite (is slow)$\n"; string(log) != want {
+		t.Errorf("run once more: %q, want %q", log, want)
+	}
+	if o := got["is slow"]; !o.Passed() || o.Before != "too late" {
+		t.Errorf("the slow test: %+v, want it passed and what was before", o)
 	}
 }
