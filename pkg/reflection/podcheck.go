@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/util/sysctl"
 	"k8s.io/utils/ptr"
 )
 
@@ -131,7 +132,8 @@ var podRules = map[string]func(Rules, reflect.Value) string{
 	"SeccompProfile.type":  unconfined,
 	"AppArmorProfile.type": unconfined,
 	"Sysctl.name": func(r Rules, v reflect.Value) string {
-		return unless(slices.Contains(baselineSysctls, v.String()) || slices.Contains(r.Sysctls, v.String()), msgSysctl)
+		name := sysctl.NormalizeName(v.String()) // a pod may write kernel/shm_rmid_forced, too
+		return unless(slices.Contains(baselineSysctls, name) || slices.Contains(r.Sysctls, name), msgSysctl)
 	},
 	"WindowsSecurityContextOptions.hostProcess": func(r Rules, v reflect.Value) string { return unless(!v.Elem().Bool(), msgPrivileged) },
 	// A gMSA specification is an identity in the provider's Active Directory.

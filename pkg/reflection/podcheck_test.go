@@ -127,6 +127,9 @@ func TestCheckShadowPod(t *testing.T) {
 		"a safe sysctl": {set: func(s *corev1.PodSpec) {
 			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_syncookies", Value: "1"}}}
 		}},
+		"a safe sysctl with slashes": {set: func(s *corev1.PodSpec) {
+			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel/shm_rmid_forced", Value: "1"}}}
+		}},
 		"an affinity to others' pods": {func(s *corev1.PodSpec) {
 			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "x"}}}}
 		}, refused("spec.affinity.podAffinity", msgNotListed), Rules{}, true},

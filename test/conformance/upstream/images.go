@@ -32,6 +32,13 @@ const (
 	// Both end at once when they are asked to, as a shell that is process 1 does not by itself.
 	pause = "#!/bin/busybox sh\ntrap 'exit 0' INT TERM\nsleep 2147483647 &\nwait\n"
 	nginx = "#!/bin/busybox sh\ntrap 'exit 0' INT QUIT TERM\nhttpd -f -p 80 -h /usr/share/nginx/html &\nwait\n"
+	// Busybox' shell drops variables whose names are not those of shell variables, such as data-1; bash leaves them alone.
+	sh = `#!/usr/local/bin/bash
+while IFS= read -rd '' variable; do
+	case ${variable%%=*} in *[!A-Za-z0-9_]*) exec -a /bin/sh /usr/local/bin/bash "$@" ;; esac
+done </proc/self/environ
+exec -a /bin/sh /bin/busybox "$@"
+`
 	// The user, his group and the supplementary one are what the tests of groups look for.
 	passwd = "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
 	group  = "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnogroup:x:65534:\n"
@@ -99,8 +106,7 @@ func Images(ctx context.Context, programs binary.Set, folder string) ([]image.Im
 	}, nil
 }
 
-// base is what all images have: busybox' commands, bash as the shell, because it leaves variables alone whose names are not those of
-// shell variables, and users.
+// base is what all images have: busybox' commands and shell, bash, and users.
 func base(ctx context.Context) ([]image.File, error) {
 	shell, err := image.Shell(ctx)
 	if err != nil {
@@ -112,7 +118,7 @@ func base(ctx context.Context) ([]image.File, error) {
 	}
 	shell = slices.DeleteFunc(shell, func(f image.File) bool { return f.Path == "/bin/sh" })
 	return append(append(shell, bash...),
-		image.File{Path: "/bin/sh", Link: "/usr/local/bin/bash"}, image.File{Path: "/bin/bash", Link: "/usr/local/bin/bash"},
+		image.File{Path: "/bin/sh", Content: sh}, image.File{Path: "/bin/bash", Link: "/usr/local/bin/bash"},
 		image.File{Path: "/etc/passwd", Content: passwd, Mode: 0o644}, image.File{Path: "/etc/group", Content: group, Mode: 0o644}), nil
 }
 
