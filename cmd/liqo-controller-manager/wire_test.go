@@ -13,18 +13,28 @@ import (
 // V4: what a provider offers to consumers' pods is what its configuration lists.
 func TestWhatConsumersPodsMayUse(t *testing.T) {
 	gvisor := &corev1.PodSpec{RuntimeClassName: ptr.To("gvisor"), AutomountServiceAccountToken: ptr.To(false)}
+	adding := func(names ...corev1.Capability) *corev1.PodSpec {
+		debugger := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger",
+			SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: names}}}}
+		return &corev1.PodSpec{AutomountServiceAccountToken: ptr.To(false), EphemeralContainers: []corev1.EphemeralContainer{debugger},
+			Containers: []corev1.Container{{Name: "copy", SecurityContext: debugger.SecurityContext}}}
+	}
+	general, netadmin := adding("SYS_PTRACE"), adding("NET_ADMIN", "NET_RAW")
 	robot := &corev1.PodSpec{ServiceAccountName: "robot"}
 	for name, tc := range map[string]struct {
 		consumers             v1alpha1.Consumers
 		runtimeClass, account bool
+		general, netadmin     bool
 	}{
-		"by default":                  {v1alpha1.Consumers{}, false, false},
-		"a RuntimeClass":              {v1alpha1.Consumers{RuntimeClasses: []string{"kata", "gvisor"}}, true, false},
-		"another RuntimeClass":        {v1alpha1.Consumers{RuntimeClasses: []string{"kata"}}, false, false},
-		"all RuntimeClasses":          {v1alpha1.Consumers{RuntimeClasses: []string{v1alpha1.Any}}, true, false},
-		"a ServiceAccount":            {v1alpha1.Consumers{ServiceAccounts: []string{"robot"}}, false, true},
-		"all ServiceAccounts":         {v1alpha1.Consumers{ServiceAccounts: []string{v1alpha1.Any}}, false, true},
-		"another ServiceAccount only": {v1alpha1.Consumers{ServiceAccounts: []string{"default"}}, false, false},
+		"by default":                  {v1alpha1.Consumers{}, false, false, false, false},
+		"a RuntimeClass":              {v1alpha1.Consumers{RuntimeClasses: []string{"kata", "gvisor"}}, true, false, false, false},
+		"another RuntimeClass":        {v1alpha1.Consumers{RuntimeClasses: []string{"kata"}}, false, false, false, false},
+		"all RuntimeClasses":          {v1alpha1.Consumers{RuntimeClasses: []string{v1alpha1.Any}}, true, false, false, false},
+		"a ServiceAccount":            {v1alpha1.Consumers{ServiceAccounts: []string{"robot"}}, false, true, false, false},
+		"all ServiceAccounts":         {v1alpha1.Consumers{ServiceAccounts: []string{v1alpha1.Any}}, false, true, false, false},
+		"what kubectl debug adds":     {v1alpha1.Consumers{Capabilities: []string{"SYS_PTRACE"}}, false, false, true, false},
+		"its profile netadmin, too":   {v1alpha1.Consumers{Capabilities: []string{"SYS_PTRACE", "NET_ADMIN", "NET_RAW"}}, false, false, true, true},
+		"another ServiceAccount only": {v1alpha1.Consumers{ServiceAccounts: []string{"default"}}, false, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := podRules(tc.consumers)
@@ -33,6 +43,12 @@ func TestWhatConsumersPodsMayUse(t *testing.T) {
 			}
 			if errs := reflection.CheckShadowPod(robot, rules); (len(errs) == 0) != tc.account {
 				t.Errorf("a pod with a ServiceAccount: %v", errs)
+			}
+			if errs := reflection.CheckShadowPod(general, rules); (len(errs) == 0) != tc.general {
+				t.Errorf("kubectl debug: %v", errs)
+			}
+			if errs := reflection.CheckShadowPod(netadmin, rules); (len(errs) == 0) != tc.netadmin {
+				t.Errorf("kubectl debug --profile netadmin: %v", errs)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ const (
 	msgRuntimeClass   = "the provider does not offer this RuntimeClass to pods from other clusters"
 	msgVolume         = "the provider does not let pods from other clusters use volumes of this kind"
 	msgPrivileged     = "the provider does not run privileged containers of other clusters"
-	msgCapability     = "the provider does not let pods from other clusters add this capability"
+	msgCapability     = "the provider does not let pods from other clusters add this capability; its administrator can, with the value offloading.consumers.capabilities"
 	msgSysctl         = "the provider does not let pods from other clusters set this sysctl"
 	msgHostPort       = "the provider does not let pods from other clusters take ports of its nodes"
 	msgProbeHost      = "must be empty: a probe of another cluster's pod may only reach the pod itself"
@@ -77,7 +77,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 			return true
 		case Mapped:
 			if check := podRules[owner.Name()+"."+f.name]; check != nil {
-				if message := check(rules.at(path), value); message != "" {
+				if message := check(rules, value); message != "" {
 					errs = append(errs, field.Forbidden(path, message))
 					return false
 				}
@@ -154,15 +154,6 @@ func listed(list []string, name string) bool {
 
 func unconfined(r Rules, v reflect.Value) string {
 	return unless(r.Privileged || v.String() != string(corev1.SeccompProfileTypeUnconfined), msgUnconfined)
-}
-
-// at returns the rules that hold at a place in the pod. What debugs a pod may trace its processes, as kubectl debug asks for by
-// default: they are the pod's own, as the host's process namespace is shared with none.
-func (r Rules) at(path *field.Path) Rules {
-	if strings.Contains(path.String(), ".ephemeralContainers[") {
-		r.Capabilities = append(slices.Clone(r.Capabilities), "SYS_PTRACE")
-	}
-	return r
 }
 
 func (r Rules) checkCapabilities(added []corev1.Capability) string {

@@ -71,7 +71,10 @@ func TestCheckShadowPod(t *testing.T) {
 		"a privileged ephemeral container": {func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}
 		}, refused("spec.ephemeralContainers[0].securityContext.privileged", msgPrivileged), Rules{Privileged: true}, false},
-		"a debugger that traces": {set: func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE") }},
+		"a debugger that traces": {func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE") },
+			refused("spec.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Capabilities: []string{"SYS_PTRACE"}}, false},
+		"a debugger that looks after the network": {func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("NET_ADMIN", "NET_RAW") },
+			refused("spec.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Capabilities: []string{"NET_ADMIN", "NET_RAW"}}, false},
 		"a debugger with a mighty capability": {func(s *corev1.PodSpec) { s.EphemeralContainers = debugger("SYS_PTRACE", "SYS_ADMIN") },
 			refused("spec.ephemeralContainers[0].securityContext.capabilities.add", msgCapability), Rules{Privileged: true}, false},
 		"a container that traces": {security(corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}),

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"regexp"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -14,11 +17,21 @@ type Consumers struct {
 	RuntimeClasses []string `json:"runtimeClasses"`
 	// ServiceAccounts that they may run as in their twin namespaces.
 	ServiceAccounts []string `json:"serviceAccounts"`
+	// Capabilities that their containers may add, besides those of Pod Security's baseline; nil means what the profile says.
+	Capabilities []string `json:"capabilities"`
 }
 
 func (c Consumers) validate(path *field.Path) field.ErrorList {
-	return append(validateNames(path.Child("runtimeClasses"), c.RuntimeClasses), validateNames(path.Child("serviceAccounts"), c.ServiceAccounts)...)
+	errs := append(validateNames(path.Child("runtimeClasses"), c.RuntimeClasses), validateNames(path.Child("serviceAccounts"), c.ServiceAccounts)...)
+	for i, capability := range c.Capabilities {
+		if !capabilityName.MatchString(capability) || strings.HasPrefix(capability, "CAP_") || capability == "ALL" {
+			errs = append(errs, field.Invalid(path.Child("capabilities").Index(i), capability, "must name one Linux capability without CAP_, such as SYS_PTRACE"))
+		}
+	}
+	return errs
 }
+
+var capabilityName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 func validateNames(path *field.Path, names []string) field.ErrorList {
 	var errs field.ErrorList

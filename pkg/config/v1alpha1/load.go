@@ -26,6 +26,10 @@ const (
 	maxTokenLifetime = time.Hour
 )
 
+// debugCapability is what kubectl debug asks for by default. A container traces the processes of its pod by it, and no others: the
+// host's process namespace is shared with none.
+const debugCapability = "SYS_PTRACE"
+
 // Load reads a configuration file. Fields that the file names and this version does not know are errors.
 func Load(path string) (*ControllerManager, error) {
 	raw, err := os.ReadFile(path)
@@ -56,6 +60,9 @@ func (c *ControllerManager) complete() {
 	}
 	if c.Offloading.TwinNamespaces.RequireSuffix == nil {
 		c.Offloading.TwinNamespaces.RequireSuffix = &hardened
+	}
+	if c.Offloading.Consumers.Capabilities == nil && !hardened {
+		c.Offloading.Consumers.Capabilities = []string{debugCapability}
 	}
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode

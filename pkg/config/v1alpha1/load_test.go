@@ -45,6 +45,8 @@ func TestParseRefuses(t *testing.T) {
 		"two default classes":                           {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a, default: true}, {name: b, default: true}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].default: Invalid value: true: there is another default class"},
 		"a RuntimeClass of no such name":                {"offloading: {", "offloading: {consumers: {runtimeClasses: ['*', 'g visor']}, ", "offloading.consumers.runtimeClasses[1]: Invalid value"},
 		"a ServiceAccount of no such name":              {"offloading: {", "offloading: {consumers: {serviceAccounts: ['']}, ", "offloading.consumers.serviceAccounts[0]: Invalid value"},
+		"all capabilities":                              {"offloading: {", "offloading: {consumers: {capabilities: [SYS_PTRACE, ALL]}, ", "offloading.consumers.capabilities[1]: Invalid value"},
+		"a capability with its prefix":                  {"offloading: {", "offloading: {consumers: {capabilities: [CAP_NET_RAW]}, ", "offloading.consumers.capabilities[0]: Invalid value"},
 		"a token that lives too long":                   {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 2h}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value: \"2h0m0s\": must be between 10m and 1h"},
 		"a token that no API server issues":             {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 5m}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value"},
 	} {
@@ -67,27 +69,29 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 		RequireSuffix bool
 		Secret        offloadingv1beta1.ReflectionType
 		TokenLifetime time.Duration
+		Capabilities  []string
 	}
 	for name, tc := range map[string]struct {
 		from, to string
 		want     choices
 	}{
-		"compatible":              {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour}},
-		"hardened":                {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute}},
-		"a value of its own wins": {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute}},
+		"compatible":                 {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{"SYS_PTRACE"}}},
+		"hardened":                   {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute, nil}},
+		"a value of its own wins":    {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute, []string{"NET_ADMIN"}}},
+		"none is a value of its own": {"offloading: {", "offloading: {consumers: {capabilities: []}, ", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(good, tc.from, tc.to, 1)
 			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
 				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
-					"offloading: {serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+					"offloading: {consumers: {capabilities: [NET_ADMIN]}, serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
 			}
 			c, err := Parse([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type,
-				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration}
+				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration, c.Offloading.Consumers.Capabilities}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
