@@ -127,7 +127,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
 	rules := podRules(config.Offloading.Consumers)
 	check := func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) }
-	twins := config.Offloading.TwinNamespaces
+	twins, tokens := config.Offloading.TwinNamespaces, secretledger.NewTokens()
 	for name, add := range map[string]func() error{
 		"vkoptions": func() error {
 			return vkoptions.Register(mgr, vkoptions.Options{Config: config, Namespace: env.namespace, Deployment: env.deployment})
@@ -151,7 +151,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 				PodCIDRs: texts(config.IPAM.Prefixes()), NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
 		"shadowpod": func() error {
-			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens})
 		},
 		"nodefailure": func() error {
 			if !config.ControllerManager.EnableNodeFailureController {
@@ -164,7 +164,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		"shadowendpointslice": func() error {
 			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
 		},
-		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{}) },
+		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{Tokens: tokens}) },
 		"pod webhook":  func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
 		"daemonset webhook": func() error {
 			daemonsetwebhook.Register(mgr)
@@ -189,7 +189,7 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 
 // podRules are what this cluster lets pods of consumers do.
 func podRules(consumers v1alpha1.Consumers) reflection.Rules {
-	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts}
+	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts, Capabilities: consumers.Capabilities}
 }
 
 // twinHard bounds how many objects of each kind a twin holds.

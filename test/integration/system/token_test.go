@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -136,6 +138,50 @@ func lifetime(t *testing.T, token string) time.Duration {
 	fixture.Must(t, "decoding the token", err)
 	fixture.Must(t, "reading the token", json.Unmarshal(raw, &claims))
 	return time.Duration(claims.Exp-claims.Iat) * time.Second
+}
+
+// In a burst, too, a pod at the provider is made after the Secret that it mounts: one that comes before fails to mount it, and its
+// kubelet tries again up to two minutes later.
+func TestBurstOfPodsComesAfterItsTokens(t *testing.T) {
+	const burst = 40
+	peered(t)
+	namespace := offloaded(t)
+	milan, err := client.NewWithWatch(env.Milan.Config, client.Options{Scheme: fixture.Scheme})
+	fixture.Must(t, "making a client", err)
+	born := map[string]map[string]uint64{"Pod": {}, "Secret": {}}
+	watches := map[string]watch.Interface{}
+	for kind, list := range map[string]client.ObjectList{"Pod": &corev1.PodList{}, "Secret": &corev1.SecretList{}} {
+		watches[kind], err = milan.Watch(t.Context(), list, client.InNamespace(namespace))
+		fixture.Must(t, "watching the "+kind+"s of milan", err)
+		defer watches[kind].Stop()
+	}
+	for i := range burst {
+		fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), pod(namespace, fmt.Sprintf("burst-%d", i))))
+	}
+	awaitPods(t, env.Milan, namespace, burst)
+	for kind, stream := range watches {
+		deadline := time.After(fixture.Patience)
+		for len(born[kind]) < burst {
+			select {
+			case e := <-stream.ResultChan():
+				o, ok := e.Object.(client.Object)
+				if version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); ok && err == nil && e.Type == watch.Added && strings.HasPrefix(o.GetName(), "burst-") {
+					born[kind][o.GetName()] = version
+				}
+			case <-deadline:
+				t.Fatalf("waiting for the %ss of milan, %d of %d were seen", kind, len(born[kind]), burst)
+			}
+		}
+	}
+	var early []string
+	for name, version := range born["Pod"] {
+		if secret := born["Secret"][reflection.TokenSecretName(name)]; secret == 0 || secret > version {
+			early = append(early, name)
+		}
+	}
+	if len(early) > 0 {
+		t.Errorf("%d of %d pods came before the Secret with their tokens: %v", len(early), burst, early)
+	}
 }
 
 // A token Secret that somebody removes at the provider is put back.

@@ -275,6 +275,8 @@ const (
 	ReasonInvalidRemoteStatus = "InvalidRemoteStatus"
 	// ReasonFailedReflection: the object could not cross; the message says why.
 	ReasonFailedReflection = "FailedReflection"
+	// ReasonTokensPending: the pod is made once the Secret with the tokens of its ServiceAccount is at the provider.
+	ReasonTokensPending = "SATokensPending"
 	// ReasonTokensFailed: the tokens of the pod's ServiceAccount could not be brought to the provider; the message says why.
 	ReasonTokensFailed = "FailedSATokensReflection"
 	// ReasonTokensRecovered: the tokens of the pod's ServiceAccount are at the provider again, after a failure was told.

@@ -36,6 +36,8 @@ type Options struct {
 	Client client.WithWatch
 	// Events tell of ledgers that are too small; nil means the manager's.
 	Events events.EventRecorder
+	// Tokens are told what the watches show; nil tells nobody.
+	Tokens *Tokens
 	// Workers is how many ledgers are written at a time (default 2).
 	Workers int
 	// Clock tells the time; nil means the real one.
@@ -94,14 +96,21 @@ func newReconciler(namespaces client.Reader, o Options) *Reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Reconciler{
+	if o.Tokens == nil {
+		o.Tokens = NewTokens()
+	}
+	r := &Reconciler{
 		namespaces: namespaces,
 		live:       o.Client,
 		events:     o.Events,
 		clock:      o.Clock,
-		twins:      &twins{client: o.Client, watches: map[string]*twin{}},
+		twins:      &twins{client: o.Client, watches: map[string]*twin{}, came: o.Tokens.came},
 		ledgers:    map[string]published{},
 	}
+	o.Tokens.mu.Lock()
+	defer o.Tokens.mu.Unlock()
+	o.Tokens.twins = r.twins
+	return r
 }
 
 // consumerOf returns the consumer that a namespace is a twin of; empty if it is none or on its way out.

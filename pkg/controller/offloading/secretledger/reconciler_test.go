@@ -75,6 +75,7 @@ type bench struct {
 	writes []string
 	fail   error
 	stop   func()
+	tokens *Tokens
 }
 
 // unstreamed keeps client-go from streaming lists, which the fake client cannot.
@@ -130,7 +131,8 @@ func inBubble(t *testing.T, f func(b *bench), objects ...client.Object) {
 }
 
 func (b *bench) start() {
-	r := newReconciler(b.client, Options{Client: b.client, Events: &b.events})
+	b.tokens = NewTokens()
+	r := newReconciler(b.client, Options{Client: b.client, Events: &b.events, Tokens: b.tokens})
 	queue := workqueue.NewTypedRateLimitingQueue(reconcile.RateLimiter())
 	ctx, cancel := context.WithCancel(b.Context())
 	if err := r.twins.Start(ctx, queue); err != nil {

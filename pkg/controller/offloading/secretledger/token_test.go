@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -37,5 +39,43 @@ func TestTokensStandInTheLedger(t *testing.T) {
 		b.pass(2 * time.Second)
 		entry.Expiration = entry.Expiration.Add(time.Hour)
 		b.expect("renewed tokens", map[string]string{"p-token": entry.String()}, "update")
+	}, twinNamespace())
+}
+
+// Who waits for the tokens of a pod is woken by them, not by those of an earlier pod of the name.
+func TestWhoWaitsForTokensIsWoken(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		tokens := b.tokens
+		shadow := &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: twinName, Name: "p", Annotations: map[string]string{"liqo.io/origin-uid": "pod"}}}
+		woken := func() bool {
+			select {
+			case e := <-tokens.Woken():
+				return e.Object.GetName() == "p" && e.Object.GetNamespace() == twinName
+			default:
+				return false
+			}
+		}
+		secret := func(uid types.UID) *corev1.Secret {
+			local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "p", UID: uid}}
+			return reflection.TokenSecret(local, reflection.PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: twinName}, "shadow",
+				map[string]string{"v-abcdef": "x"}, time.Now().Add(time.Hour))
+		}
+		if tokens.Await(shadow) {
+			t.Error("a Secret is there before any was made")
+		}
+		b.must(b.client.Create(b.Context(), secret("earlier")))
+		b.pass(0)
+		if !woken() || tokens.Await(shadow) {
+			t.Error("the tokens of an earlier pod are taken for those of this one, or went unnoticed")
+		}
+		b.must(b.client.Delete(b.Context(), secret("earlier")))
+		b.must(b.client.Create(b.Context(), secret("pod")))
+		b.pass(2 * time.Second)
+		if !woken() || !tokens.Await(shadow) {
+			t.Error("the tokens of the pod went unnoticed")
+		}
+		if len(tokens.awaited) > 0 || woken() {
+			t.Errorf("somebody still waits: %v", tokens.awaited)
+		}
 	}, twinNamespace())
 }

@@ -22,6 +22,8 @@ import (
 // twins watches the Secrets of twin namespaces, one watch each. It is a source of requests for their namespaces.
 type twins struct {
 	client client.WithWatch
+	// came is told of Secrets that are new or changed.
+	came func(secret types.NamespacedName)
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -82,6 +84,20 @@ func (t *twins) entries(namespace string) map[string]string {
 	return entries
 }
 
+// entry is what the ledger has to say of a Secret; there is false if the Secret is not known to be there.
+func (t *twins) entry(secret types.NamespacedName) (entry string, there bool) {
+	t.mu.Lock()
+	w := t.watches[secret.Namespace]
+	t.mu.Unlock()
+	if w == nil {
+		return "", false
+	}
+	if object, found, _ := w.store.GetByKey(secret.String()); found {
+		return object.(*record).entry, true
+	}
+	return "", false
+}
+
 // stop ends the watch of a namespace that is no twin any more.
 func (t *twins) stop(namespace string) {
 	t.mu.Lock()
@@ -119,8 +135,14 @@ func (t *twins) watch(namespace, consumer string) *twin {
 		ObjectType: &corev1.Secret{},
 		Transform:  summarize,
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { changed() },
-			UpdateFunc: func(before, now any) { changedIf(before, now, changed) },
+			AddFunc: func(now any) {
+				t.tell(now)
+				changed()
+			},
+			UpdateFunc: func(before, now any) {
+				t.tell(now)
+				changedIf(before, now, changed)
+			},
 			DeleteFunc: func(any) { changed() },
 		},
 	})
@@ -133,6 +155,12 @@ func (t *twins) watch(namespace, consumer string) *twin {
 		}
 	}()
 	return w
+}
+
+func (t *twins) tell(object any) {
+	if r, ok := object.(*record); ok {
+		t.came(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+	}
 }
 
 // changedIf leaves out changes that the ledger does not show.

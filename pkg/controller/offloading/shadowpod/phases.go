@@ -95,6 +95,10 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
 		return reconcile.Terminate(offloadingv1beta1.ReasonPodRefused, problems.ToAggregate())
 	}
+	if wait, why := r.awaitTokens(s.shadow); wait > 0 {
+		s.decision = Decision{Action: Nothing, After: wait}
+		return why
+	}
 	if err := r.confirm(ctx, s.shadow); err != nil {
 		return err
 	}
@@ -295,6 +299,9 @@ func (r *reconciler) orphaned(ctx context.Context, req ctrl.Request) error {
 	r.finished.Delete(req.NamespacedName)
 	r.efforts.Delete(req.NamespacedName)
 	r.seen.Delete(req.NamespacedName)
+	if r.Tokens != nil {
+		r.Tokens.Forget(req.NamespacedName)
+	}
 	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
 	if err != nil || pod == nil || !held(pod) {
 		return err

@@ -35,6 +35,8 @@ type Options struct {
 	Check func(*corev1.PodSpec) field.ErrorList
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
 	Enforce bool
+	// Tokens knows the Secrets that pods need from the start; nil waits for none.
+	Tokens Tokens
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
@@ -75,13 +77,15 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Workers = 10
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims()}
-	err := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
+	register := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(telling())).
 		WatchesRawSource(source.Channel(r.claims.woken, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
+	if o.Tokens != nil {
+		register = register.WatchesRawSource(source.Channel(o.Tokens.Woken(), &handler.EnqueueRequestForObject{}))
+	}
+	if err := register.Complete(r); err != nil {
 		return fmt.Errorf("registering the ShadowPod controller: %w", err)
 	}
 	return nil

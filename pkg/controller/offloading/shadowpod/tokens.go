@@ -1,0 +1,48 @@
+package shadowpod
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+const (
+	// tokensSoon is how long a Secret with tokens may take without anything being said: usually it is there in milliseconds.
+	tokensSoon = 5 * time.Second
+	// tokensLate is how long it may take until the Pod is made without it: then the kubelet says what is missing.
+	tokensLate = time.Minute
+)
+
+// Tokens knows the Secrets with pods' tokens. A Pod that is there before its Secret fails to mount it, and its kubelet tries again ever
+// more rarely, up to two minutes later.
+type Tokens interface {
+	// Await tells whether the Secret of a ShadowPod is there. If not, the ShadowPod is woken once it is.
+	Await(shadow *offloadingv1beta1.ShadowPod) bool
+	// Forget ends the wait.
+	Forget(shadow types.NamespacedName)
+	// Woken are the ShadowPods whose wait is over.
+	Woken() <-chan event.GenericEvent
+}
+
+// awaitTokens tells whether the Pod has to wait for its Secret with tokens, for how long at most, and why if that is worth saying.
+func (r *reconciler) awaitTokens(shadow *offloadingv1beta1.ShadowPod) (wait time.Duration, why error) {
+	if r.Tokens == nil || !reflection.UsesTokenSecret(shadow) || r.Tokens.Await(shadow) {
+		return 0, nil
+	}
+	switch age := r.Clock.Since(shadow.CreationTimestamp.Time); {
+	case age < tokensSoon:
+		return max(tokensSoon-max(age, 0), time.Second), nil
+	case age < tokensLate:
+		return tokensLate - age, reconcile.Wait(offloadingv1beta1.ReasonTokensPending,
+			"waiting for the Secret "+reflection.TokenSecretName(shadow.Name)+" with the pod's tokens", tokensLate-age)
+	default:
+		r.Tokens.Forget(client.ObjectKeyFromObject(shadow))
+		return 0, nil
+	}
+}
