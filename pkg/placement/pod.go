@@ -2,6 +2,7 @@ package placement
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,11 +19,14 @@ type PodRules struct {
 	Selector corev1.NodeSelector
 	// RuntimeClass is the one by which a pod asks for a virtual node itself; empty means the default one.
 	RuntimeClass string
+	// Never are the fields of the pod that no provider takes.
+	Never []string
 }
 
 // MutatePod gives a new pod what the scheduler needs to treat it as its namespace's rules say, and tells whether that changed
 // anything. With strategy Local, and for pods that ask for a virtual node by RuntimeClass (which brings its own scheduling
-// rules), nothing is changed. Applied twice it changes nothing the second time.
+// rules), nothing is changed. A pod that no provider takes is kept off virtual nodes if it may run elsewhere and does not ask for one,
+// with a note of the fields; else the virtual kubelet says why it does not run. Applied twice it changes nothing the second time.
 func MutatePod(pod *corev1.Pod, rules PodRules) bool {
 	runtimeClass := rules.RuntimeClass
 	if runtimeClass == "" {
@@ -34,8 +38,25 @@ func MutatePod(pod *corev1.Pod, rules PodRules) bool {
 	if pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName == runtimeClass {
 		return false
 	}
+	if len(rules.Never) > 0 && rules.Strategy != offloadingv1beta1.RemotePodOffloadingStrategyType &&
+		pod.Spec.NodeSelector[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+		noted := note(pod, strings.Join(rules.Never, ", "))
+		return KeepOffVirtualNodes(&pod.Spec) || noted
+	}
 	tolerated := addToleration(&pod.Spec)
 	return requireTerms(&pod.Spec, podTerms(rules)) || tolerated
+}
+
+// note says at a pod why it is kept at home, and tells whether that changed anything.
+func note(pod *corev1.Pod, fields string) bool {
+	if pod.Annotations[offloadingv1beta1.KeptAtHomeAnnotation] == fields {
+		return false
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[offloadingv1beta1.KeptAtHomeAnnotation] = fields
+	return true
 }
 
 // VirtualNodeToleration lets a pod run on virtual nodes.

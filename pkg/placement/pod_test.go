@@ -129,3 +129,41 @@ func matches(t *rapid.T, pod *corev1.Pod, node *corev1.Node) bool {
 	}
 	return ok
 }
+
+func TestPodsThatNoProviderTakes(t *testing.T) {
+	home := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{typeRequirement(corev1.NodeSelectorOpNotIn)}}}
+	north := corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: "In", Values: []string{"north"}}}}}}
+	for name, tc := range map[string]struct {
+		strategy offloadingv1beta1.PodOffloadingStrategyType
+		selector corev1.NodeSelector
+		asks     bool
+		kept     bool
+	}{
+		"may run at home":                       {offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{}, false, true},
+		"whatever clusters are selected":        {offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, north, false, true},
+		"asks for a virtual node":               {offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{}, true, false},
+		"may run on virtual nodes only":         {offloadingv1beta1.RemotePodOffloadingStrategyType, corev1.NodeSelector{}, false, false},
+		"of a namespace whose pods stay anyway": {offloadingv1beta1.LocalPodOffloadingStrategyType, corev1.NodeSelector{}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			if tc.asks {
+				pod.Spec.NodeSelector = map[string]string{"liqo.io/type": "virtual-node"}
+			}
+			rules := PodRules{Strategy: tc.strategy, Selector: tc.selector, Never: []string{"ports.hostPort", "volumes.hostPath"}}
+			MutatePod(pod, rules)
+			if MutatePod(pod, rules) {
+				t.Error("it is changed a second time")
+			}
+			if got := pod.Annotations[offloadingv1beta1.KeptAtHomeAnnotation]; (got == "ports.hostPort, volumes.hostPath") != tc.kept {
+				t.Errorf("note %q", got)
+			}
+			if !tc.kept {
+				return
+			}
+			if diff := cmp.Diff(home, pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms); diff != "" || len(pod.Spec.Tolerations) > 0 {
+				t.Errorf("tolerations %v, terms %s", pod.Spec.Tolerations, diff)
+			}
+		})
+	}
+}

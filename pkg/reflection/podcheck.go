@@ -3,6 +3,7 @@ package reflection
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -159,7 +160,7 @@ func unconfined(r Rules, v reflect.Value) string {
 func (r Rules) checkCapabilities(added []corev1.Capability) string {
 	for _, c := range added {
 		c = corev1.Capability(strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_"))
-		if !r.Privileged && !slices.Contains(baselineCapabilities, c) && !slices.Contains(r.Capabilities, string(c)) {
+		if !r.Privileged && !slices.Contains(baselineCapabilities, c) && !listed(r.Capabilities, string(c)) {
 			return msgCapability
 		}
 	}
@@ -218,6 +219,46 @@ func whyNotOffloadable(spec *corev1.PodSpec) []string {
 		return f.inside()
 	})
 	return why
+}
+
+// mostOpen is the provider that offers all that a configuration can offer.
+var mostOpen = Rules{ServiceAccounts: []string{"*"}, RuntimeClasses: []string{"*"}, Capabilities: []string{"*"}}
+
+// anyNumber stands in the path of an entry of a list.
+var anyNumber = regexp.MustCompile(`\[\d+\]`)
+
+// NeverOffloaded names the fields of a new pod that no provider takes, whatever its configuration: each once, in order, as
+// ports.hostPort or volumes.hostPath. Nothing is named of most pods. Admission policy liqo-placement says the same.
+func NeverOffloaded(local *corev1.Pod) []string {
+	var fields []string
+	refused := func(owner reflect.Type, f podField, value reflect.Value) bool {
+		check := podRules[owner.Name()+"."+f.name]
+		switch {
+		case !f.offloadable():
+			return true
+		case f.treatment != Mapped || check == nil, local.Spec.HostNetwork && owner == reflect.TypeFor[corev1.ContainerPort]():
+			return false // of a pod that shares its host's network the ports of the host are dropped
+		}
+		return check(mostOpen, value) != ""
+	}
+	wrong := false
+	walkPod(nil, reflect.ValueOf(&local.Spec), func(_ *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
+		wrong = wrong || refused(owner, f, value)
+		return !wrong && f.inside()
+	})
+	if !wrong {
+		return nil // as most pods, whose fields need no names
+	}
+	walkPod(field.NewPath("spec"), reflect.ValueOf(&local.Spec), func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
+		if !refused(owner, f, value) {
+			return f.inside()
+		}
+		name := strings.TrimPrefix(anyNumber.ReplaceAllString(path.String(), ""), "spec.")
+		fields = append(fields, strings.TrimPrefix(strings.TrimPrefix(name, "initContainers."), "containers."))
+		return false
+	})
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
 // inside tells whether what a field holds is looked at in its turn.

@@ -3,6 +3,7 @@ package reflection
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,16 @@ func NotOffloadedMessage(local *corev1.Pod, cluster string) string {
 	}
 	return fmt.Sprintf("namespace %q is not offloaded to cluster %q: run `liqoctl offload namespace %s`, or %s",
 		local.Namespace, cluster, local.Namespace, remedy)
+}
+
+// NeverOffloadedMessage adds to the words of a refusal what can be done if no provider takes the pod.
+func NeverOffloadedMessage(local *corev1.Pod, words string) string {
+	fields := NeverOffloaded(local)
+	if len(fields) == 0 {
+		return words
+	}
+	return fmt.Sprintf("%s; no provider takes pods with %s: run it in a namespace that is not offloaded, or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home",
+		words, strings.Join(fields, ", "))
 }
 
 // StrayDaemonMessage tells the user why a pod does not run that is on a virtual node only because its DaemonSet tolerates everything,

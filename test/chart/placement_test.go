@@ -2,6 +2,8 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/placement"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // place gives the pod that the API server stores for one of a namespace that is offloaded so.
@@ -94,6 +97,126 @@ func TestPlacementIsTheWebhooks(t *testing.T) {
 			t.Fatalf("once more: %s", diff)
 		}
 	})
+}
+
+// breaking are pods that no provider takes, by the field that the policy names, and beside them some that differ little.
+func breaking() map[string]func(*corev1.Pod) {
+	all := map[string]func(*corev1.Pod){}
+	for _, init := range []bool{false, true} {
+		container := func(change func(*corev1.Container)) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				if init {
+					p.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "i"}}
+					change(&p.Spec.InitContainers[0])
+					return
+				}
+				change(&p.Spec.Containers[0])
+			}
+		}
+		add := func(name string, change func(*corev1.Container)) {
+			all[fmt.Sprintf("%s, init container: %v", name, init)] = container(change)
+		}
+		secured := func(name string, s corev1.SecurityContext) {
+			add(name, func(c *corev1.Container) { c.SecurityContext = &s })
+		}
+		add("a host port", func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}} })
+		add("a host address", func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostIP: "127.0.0.1"}} })
+		add("a port", func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} })
+		add("claims", func(c *corev1.Container) { c.Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} })
+		for name, host := range map[string]string{"another host": "10.0.0.1", "no host": ""} {
+			get := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: host, Path: "/"}}
+			tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: host}}
+			hook := &corev1.LifecycleHandler{HTTPGet: get.HTTPGet}
+			add("liveness of "+name, func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{ProbeHandler: get} })
+			add("readiness of "+name, func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{ProbeHandler: tcp} })
+			add("startup of "+name, func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{ProbeHandler: get} })
+			add("hooks of "+name, func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: hook, PreStop: hook} })
+		}
+		secured("privileged", corev1.SecurityContext{Privileged: ptr.To(true)})
+		secured("not privileged", corev1.SecurityContext{Privileged: ptr.To(false)})
+		secured("unmasked proc", corev1.SecurityContext{ProcMount: ptr.To(corev1.UnmaskedProcMount)})
+		secured("default proc", corev1.SecurityContext{ProcMount: ptr.To(corev1.DefaultProcMount)})
+		secured("mighty capabilities, which a provider may allow", corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}})
+	}
+	contexts := func(name string, seLinux *corev1.SELinuxOptions, seccomp *corev1.SeccompProfile, appArmor *corev1.AppArmorProfile, windows *corev1.WindowsSecurityContextOptions) {
+		all[name+" of a container"] = func(p *corev1.Pod) {
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{SELinuxOptions: seLinux, SeccompProfile: seccomp, AppArmorProfile: appArmor, WindowsOptions: windows}
+		}
+		all[name+" of the pod"] = func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: seLinux, SeccompProfile: seccomp, AppArmorProfile: appArmor, WindowsOptions: windows}
+		}
+	}
+	contexts("SELinux", &corev1.SELinuxOptions{User: "u", Role: "r", Type: "spc_t"}, nil, nil, nil)
+	contexts("harmless SELinux", &corev1.SELinuxOptions{Type: "container_t", Level: "s0"}, nil, nil, nil)
+	contexts("unconfined", nil, &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}, &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}, nil)
+	contexts("confined", nil, &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}, nil)
+	contexts("Windows", nil, nil, nil, &corev1.WindowsSecurityContextOptions{HostProcess: ptr.To(true), GMSACredentialSpecName: ptr.To("a"), GMSACredentialSpec: ptr.To("b")})
+	all["a sysctl"] = func(p *corev1.Pod) {
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+	}
+	all["a safe sysctl"] = func(p *corev1.Pod) {
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_rmem", Value: "1"}}}
+	}
+	all["resource claims"] = func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }
+	all["ports of a shared host"] = func(p *corev1.Pod) {
+		p.Spec.HostNetwork, p.Spec.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, HostIP: "::1"}}
+	}
+	for _, toleration := range []corev1.Toleration{{Operator: "Exists"}, {Operator: "Exists", Effect: "NoExecute"}, {Operator: "Exists", Effect: "PreferNoSchedule"},
+		{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists"}, {Key: "node-role.kubernetes.io/etcd", Value: "true"}, {Key: "node.kubernetes.io/not-ready", Operator: "Exists"}} {
+		all[fmt.Sprintf("a toleration: %+v", toleration)] = func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{toleration} }
+	}
+	volume := func(name string, source corev1.VolumeSource) {
+		all[name] = func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} }
+	}
+	sources := reflect.TypeFor[corev1.VolumeSource]()
+	for i := range sources.NumField() {
+		var source corev1.VolumeSource
+		reflect.ValueOf(&source).Elem().Field(i).Set(reflect.New(sources.Field(i).Type.Elem()))
+		volume("a volume of kind "+sources.Field(i).Name, source)
+	}
+	projected := reflect.TypeFor[corev1.VolumeProjection]()
+	for i := range projected.NumField() {
+		var source corev1.VolumeProjection
+		reflect.ValueOf(&source).Elem().Field(i).Set(reflect.New(projected.Field(i).Type.Elem()))
+		volume("a projection of "+projected.Field(i).Name, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{source}}})
+	}
+	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{"an ephemeral volume of a name": {VolumeName: "pv"}, "an ephemeral volume": {},
+		"an ephemeral volume from elsewhere": {DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "a", Namespace: ptr.To("b")}}} {
+		volume(name, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec}}})
+	}
+	return all
+}
+
+// What no provider takes is kept at home, with a note of why, by the policy as by the webhook; whoever must not or wants not to stay at
+// home is not.
+func TestWhatNoProviderTakesStaysAtHome(t *testing.T) {
+	policy := compiled(t, valueSets["default"], "placement.yaml")
+	kept := 0
+	for name, change := range breaking() {
+		for _, strategy := range []offloadingv1beta1.PodOffloadingStrategyType{"", "Remote"} {
+			for _, asks := range []bool{false, true} {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+				change(pod)
+				if asks {
+					pod.Spec.NodeSelector = map[string]string{"liqo.io/type": "virtual-node"}
+					pod.Annotations = map[string]string{"own": "x"}
+				}
+				offloading := &offloadingv1beta1.NamespaceOffloading{Spec: offloadingv1beta1.NamespaceOffloadingSpec{PodOffloadingStrategy: strategy}}
+				want := pod.DeepCopy()
+				placement.MutatePod(want, placement.PodRules{Strategy: strategy, Never: reflection.NeverOffloaded(pod)})
+				got := place(t, policy, pod.DeepCopy(), offloading)
+				if diff := cmp.Diff(normal(want), normal(got), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s, strategy %q, asks for a virtual node: %v: %s", name, strategy, asks, diff)
+				}
+				if got.Annotations["offloading.liqo.io/kept-at-home"] != "" {
+					kept++
+				}
+			}
+		}
+	}
+	if kept < 50 {
+		t.Errorf("%d pods are kept at home", kept)
+	}
 }
 
 // Every API server decides about the pods of offloaded namespaces: by itself if it can, else by asking the webhook about each.

@@ -227,7 +227,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	}
 	wanted, refused := reflection.ShadowPod(local, in)
 	if refused != nil {
-		r.refuse(local, refusal{reason: refused.Reason, message: refused.Message})
+		r.refuse(local, refusal{reason: refused.Reason, message: reflection.NeverOffloadedMessage(local, refused.Message)})
 		return nil // until the pod changes
 	}
 	uid, err := createShadow(ctx, v.clients, wanted)
@@ -244,6 +244,9 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
 		why := refusalOf(err, r.options.Remote)
+		if why.reason == offloadingv1beta1.ReasonPodRefused {
+			why.message = reflection.NeverOffloadedMessage(local, why.message)
+		}
 		if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" && why.reason == offloadingv1beta1.ReasonPodRefused {
 			why = refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
 		}

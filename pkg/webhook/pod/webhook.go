@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/placement"
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/webhook/patch"
 )
 
@@ -59,7 +60,8 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("reading the NamespaceOffloading of namespace %s: %w", req.Namespace, err))
 	}
-	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass}
+	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass,
+		Never: reflection.NeverOffloaded(&pod)}
 	changed, err := w.label(ctx, &pod)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -76,7 +78,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 // changeable is the part of a pod that is changed here: encoding and comparing all of it would take most of an answer's time.
 func changeable(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels},
+		ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations},
 		Spec:       corev1.PodSpec{Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations},
 	}
 }

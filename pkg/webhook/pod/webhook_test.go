@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"encoding/json"
+	"sort"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,9 @@ func TestHandle(t *testing.T) {
 		"E1: no NamespaceOffloading is a warning": {"none", `{"spec":{"containers":[{"name":"c"}]}}`, "null", true, true},
 		"Local":          {"local", `{"spec":{"containers":[{"name":"c"}]}}`, "null", false, true},
 		"LocalAndRemote": {"both", `{"spec":{"containers":[{"name":"c"}]}}`, "[" + toleration + "]", false, true},
+		"a pod that no provider takes": {"both", `{"spec":{"containers":[{"name":"c"}],"volumes":[{"name":"h","hostPath":{"path":"/"}}]}}`,
+			`[{"op":"add","path":"/metadata/annotations","value":{"offloading.liqo.io/kept-at-home":"volumes.hostPath"}},` +
+				`{"op":"add","path":"/spec/affinity","value":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"liqo.io/type","operator":"NotIn","values":["virtual-node"]}]}]}}}}]`, false, true},
 		"a field of a newer Kubernetes is left as it is": {"both", `{"spec":{"containers":[{"name":"c"}],"teleport":true}}`, "[" + toleration + "]", false, true},
 		"a pod that names a virtual node is marked": {"local", `{"metadata":{"labels":{"app":"web"}},"spec":{"nodeName":"virtual"}}`,
 			`[{"op":"add","path":"/metadata/labels/liqo.io~1shadowPod","value":"true"}]`, false, true},
@@ -51,6 +55,7 @@ func TestHandle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: tc.namespace, Object: runtime.RawExtension{Raw: []byte(tc.pod)}}})
+			sort.Slice(got.Patches, func(i, j int) bool { return got.Patches[i].Path < got.Patches[j].Path })
 			patch, err := json.Marshal(got.Patches)
 			if err != nil {
 				t.Fatal(err)

@@ -83,6 +83,9 @@ const (
 	// CreatorUserAnnotation on a Pod that stands for a ShadowPod is the value of its CreatorUserLabel: whose grant the Pod takes
 	// of, also when the ShadowPod is gone.
 	CreatorUserAnnotation = "offloading.liqo.io/creator-user"
+	// KeptAtHomeAnnotation on a pod of an offloaded namespace names the fields of it that no provider takes, so that it runs on nodes of
+	// its own cluster only.
+	KeptAtHomeAnnotation = "offloading.liqo.io/kept-at-home"
 	// ResourcesAskedAnnotation on the Pod of a ShadowPod is a digest of how much cpu and memory the ShadowPod asked for when the Pod was
 	// made, or was last resized because of it.
 	ResourcesAskedAnnotation = "offloading.liqo.io/resources-asked"
