@@ -4,13 +4,16 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
@@ -31,7 +34,7 @@ func (p mirrorPeer) Client() (client.WithWatch, error) {
 
 func (p mirrorPeer) State() (connected bool, epoch int64) {
 	s := p.Peer.State()
-	return s.Connected, s.Epoch
+	return s.Usable(), s.Epoch // A peer that took our rights back answers everything alike.
 }
 
 func (p mirrorPeer) Version() string { return p.Peer.State().ServerVersion }
@@ -59,16 +62,51 @@ func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) erro
 		if !state.Connected {
 			platform = ""
 		}
-		// While nothing is known yet, nothing is told: a restart is no news of the provider.
-		if state.Connected || state.Lost() {
-			reporter.SetConnection(state.Connected, state.Reason, state.Message, state.ServerVersion, platform)
-		}
+		tellConnection(p, reporter, platform)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
 		}
 	}
+}
+
+// tellConnection tells the node what is known of the provider now. While nothing is known yet, nothing is told: a restart is no news
+// of the provider.
+func tellConnection(p *peer.Peer, reporter *node.Reporter, platform string) {
+	if state := p.State(); state.Connected || state.Lost() {
+		reporter.SetConnection(state.Usable(), state.Reason, state.Message, state.ServerVersion, platform)
+	}
+}
+
+// twinRights are the rights that the provider grants the virtual kubelet as long as it has twins there.
+type twinRights struct {
+	mu    sync.Mutex
+	twins []string
+}
+
+func (t *twinRights) set(mapping map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.twins = slices.Sorted(maps.Values(mapping))
+}
+
+func (t *twinRights) wanted() []peer.Right {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rights []peer.Right
+	for _, twin := range t.twins {
+		rights = append(rights, peer.Right{Namespace: twin, Verb: "list", Group: offloadingv1beta1.GroupVersion.Group, Resource: "shadowpods"})
+	}
+	return rights
+}
+
+// revoked is why, as this cluster's controller found out, the provider does not let the VirtualNode work; empty if it does.
+func revoked(vn *offloadingv1beta1.VirtualNode) string {
+	if c := conditions.Find(vn.Status.Conditions, offloadingv1beta1.RightsCondition); c != nil && c.Status == string(corev1.ConditionFalse) {
+		return c.Message
+	}
+	return ""
 }
 
 func platformOf(ctx context.Context, p *peer.Peer) string {

@@ -175,6 +175,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
 		settings.Addresses = addressing.Mapping{}.Translate
 		n.pods.SetSettings(settings)
+		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {

@@ -45,6 +45,7 @@ type kubelet struct {
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
+	rights   twinRights
 	mirror   *mirroring
 	events   *event.Carrier
 	node     *nodeSide
@@ -98,6 +99,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 		ClusterID:     k.flags.foreignCluster,
 		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
 		Scheme:        scheme,
+		Rights:        k.rights.wanted,
 		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
 		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
 		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,
@@ -200,6 +202,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 				mapping := mappingOf(m, k.flags.home())
+				k.rights.set(mapping.Effective)
 				k.mirror.setMapping(mapping.Effective)
 				k.events.SetMapping(mapping.Effective)
 				k.mapStorage(mapping.Effective)

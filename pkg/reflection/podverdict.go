@@ -23,10 +23,15 @@ func WaitingStatus(local *corev1.Pod, reason, message string, now time.Time) cor
 // AbortedStatus is the status of a pod that ran when its namespace stopped to be offloaded: Failed, so that controllers
 // replace it.
 func AbortedStatus(local *corev1.Pod, message string, now time.Time) corev1.PodStatus {
+	return EndedStatus(local, offloadingv1beta1.ReasonOffloadingAborted, message, now)
+}
+
+// EndedStatus is the status of a pod that failed because its remote pod was taken away, for the given reason.
+func EndedStatus(local *corev1.Pod, reason, message string, now time.Time) corev1.PodStatus {
 	status := *local.Status.DeepCopy()
-	status.Phase, status.Reason, status.Message = corev1.PodFailed, offloadingv1beta1.ReasonOffloadingAborted, bounded(message)
-	endContainers(&status, 137, offloadingv1beta1.ReasonOffloadingAborted, seconds(now))
-	setAllFalse(&status, seconds(now), offloadingv1beta1.ReasonOffloadingAborted, bounded(message),
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, bounded(message)
+	endContainers(&status, 137, reason, seconds(now))
+	setAllFalse(&status, seconds(now), reason, bounded(message),
 		append([]corev1.PodConditionType{corev1.PodReadyToStartContainers}, readiness...)...)
 	return status
 }
@@ -41,11 +46,17 @@ func MissingStatus(local *corev1.Pod, message string, now time.Time) corev1.PodS
 	return status
 }
 
-// UnreachableStatus is the status of a pod that runs at a provider which does not answer: it may well run, but nobody here can
-// say that it is ready. Kubernetes' node controller does the same to the pods of a node that it misses.
-func UnreachableStatus(local *corev1.Pod, message string, now time.Time) corev1.PodStatus {
+// UnreachableStatus is the status of a pod that runs at a provider which does not answer, or does not tell us any more: it may well
+// run, but nobody here can say that it is ready. Kubernetes' node controller does the same to the pods of a node that it misses.
+func UnreachableStatus(local *corev1.Pod, reason, message string, now time.Time) corev1.PodStatus {
 	status := *local.Status.DeepCopy()
-	setAllFalse(&status, seconds(now), offloadingv1beta1.ReasonRemoteUnavailable, bounded(message), corev1.PodReady)
+	setAllFalse(&status, seconds(now), reason, bounded(message), corev1.PodReady)
+	// One that was not ready before says why nothing more is known of it now, too.
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == corev1.PodReady {
+			c.Reason, c.Message = reason, bounded(message)
+		}
+	}
 	return status
 }
 

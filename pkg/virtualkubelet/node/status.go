@@ -43,7 +43,8 @@ type Facts struct {
 	Version, Platform string
 	// NoFeatures says that this cluster's API server does not know what features a node declares (Kubernetes before 1.36).
 	NoFeatures bool
-	// Connected says that the provider answers; otherwise Reason and Message say why not. If it asks for fewer requests they say so.
+	// Connected says that the provider answers and lets us work; otherwise Reason and Message say why not. If it asks for fewer requests they
+	// say so.
 	Connected       bool
 	Reason, Message string
 }

@@ -20,17 +20,17 @@ func knowledge(local, shadow, remote *packed, v view) uint64 {
 		changes                    int
 		leaving, ready, lost, gone bool
 		waiting, taken, sized      bool
-		over                       bool
+		over, revoked              bool
 		refused, resize            refusal
 	}{
 		local.number(), shadow.number(), remote.number(), local.uid, v.offload, v.namespace, v.epoch, v.changes,
-		v.leaving, v.ready, v.lost, v.gone, v.waiting, v.taken, v.sized, v.over, v.refused, v.resize,
+		v.leaving, v.ready, v.lost, v.gone, v.waiting, v.taken, v.sized, v.over, v.revoked, v.refused, v.resize,
 	})
 }
 
 // nothingYet tells whether there is nothing to show of a pod because its ShadowPod is still to be made.
 func nothingYet(v view, shadow *packed) bool {
-	return v.ready && shadow == nil && v.refused == (refusal{})
+	return v.ready && !v.revoked && shadow == nil && v.refused == (refusal{})
 }
 
 // showsAll tells whether the pod was seen to show all that is known.

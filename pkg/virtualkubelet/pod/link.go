@@ -16,6 +16,8 @@ import (
 type link struct {
 	epoch   int64
 	clients peer.Clients
+	// revoked says that the provider took our rights back at a time; what was watched may have been missed since.
+	revoked bool
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   *sync.WaitGroup
@@ -54,7 +56,7 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 	r.mu.Lock()
 	current := r.link
 	r.mu.Unlock()
-	if current != nil && (!state.Connected || current.epoch != state.Epoch) {
+	if current != nil && (!state.Connected || current.epoch != state.Epoch || current.revoked && !state.Revoked()) {
 		r.closeLink()
 		current = nil
 	}
@@ -79,6 +81,7 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 		clear(r.memory.removed)
 		r.mu.Unlock()
 	}
+	current.revoked = state.Revoked()
 	r.alignTwins(current)
 }
 
@@ -94,16 +97,18 @@ func (r *Reconciler) closeLink() {
 }
 
 // alignTwins watches those twins of the effective mapping that pods were bound to the node for, or that hold ShadowPods from
-// before, and no others. One that is watched stays so.
+// before, and no others. One that is watched stays so, also while the provider removes it: how its pods end is seen there.
 func (r *Reconciler) alignTwins(l *link) {
 	r.mu.Lock()
 	wanted := r.mapping.Effective
 	var ended []*twin
 	for namespace, t := range l.twins {
-		if wanted[namespace] != t.remote {
+		leaving := wanted[namespace] == "" && r.mapping.Leaving[namespace]
+		if !leaving && (wanted[namespace] != t.remote || t.leaving) {
 			ended = append(ended, t)
 			delete(l.twins, namespace)
 		}
+		t.leaving = t.leaving || leaving
 	}
 	for namespace, remote := range l.surveyed {
 		if wanted[namespace] != remote {

@@ -105,7 +105,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	cancel := r.options.Peer.Subscribe(func(state peer.State) {
 		r.wakeLink()
-		if state.Lost() {
+		if state.Lost() || state.Revoked() {
 			r.enqueueLocals("", false)
 		}
 	})

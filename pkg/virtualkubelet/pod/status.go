@@ -102,13 +102,15 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 	case v.offload == notOffloaded:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff,
 			reflection.NotOffloadedMessage(local, r.options.Remote), now)), nil
+	case v.revoked && !ending(local, v):
+		return ptrTo(r.revokedStatus(local, v, started)), nil
 	case v.offload == pending && !started:
 		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil
 	case v.offload == pending && v.leaving:
 		return ptrTo(reflection.MissingStatus(local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", r.options.Remote), now)), nil
 	case v.lost && v.offload == offloaded && started:
-		return ptrTo(reflection.UnreachableStatus(local, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
+		return ptrTo(reflection.UnreachableStatus(local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
 	case !v.ready:
 		return r.unfollowed(local, v, started), nil
 	case terminating(local, v) != nil:
@@ -120,6 +122,30 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 		return r.withoutShadow(local, v, started), nil
 	default:
 		return r.offloadedStatus(local, v, in)
+	}
+}
+
+// ending tells whether it is known that the remote pod finished, and how: that is news whatever our rights.
+func ending(local *corev1.Pod, v view) bool {
+	return v.shadow != nil && standsFor(v.shadow, local) && reflection.Terminal(v.shadow.Status.Phase) ||
+		v.remote != nil && standsFor(v.remote, local) && reflection.Finished(v.remote)
+}
+
+// revokedStatus is what a pod shows whose provider took our rights back. It failed if its remote pod was seen to go, because no other
+// can be made. Otherwise nothing is known of it: it may well run on.
+func (r *Reconciler) revokedStatus(local *corev1.Pod, v view, started bool) corev1.PodStatus {
+	now, reason := r.options.Clock.Now(), offloadingv1beta1.ReasonRightsRevoked
+	gone := v.gone && v.shadow == nil && (v.ready || v.leaving)
+	switch {
+	case started && gone:
+		return reflection.EndedStatus(local, reason, fmt.Sprintf(
+			"cluster %q took our rights back and removed the pod", r.options.Remote), now)
+	case started:
+		return reflection.UnreachableStatus(local, reason, fmt.Sprintf(
+			"cluster %q took our rights back; whether the pod still runs there is not known", r.options.Remote), now)
+	default:
+		return reflection.WaitingStatus(local, reason, fmt.Sprintf(
+			"cluster %q took our rights back: the pod cannot be made there", r.options.Remote), now)
 	}
 }
 

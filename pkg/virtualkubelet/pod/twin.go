@@ -28,8 +28,10 @@ type twin struct {
 	shadows, pods *replica.Replica[*packed]
 	ctx           context.Context
 	cancel        context.CancelFunc
-	filled        sync.Once
-	over          sync.Once
+	// leaving says that the provider was seen to remove the twin.
+	leaving bool
+	filled  sync.Once
+	over    sync.Once
 }
 
 // newTwin prepares the two watches; run starts them.

@@ -44,6 +44,8 @@ type view struct {
 	over bool
 	// lost says that the provider was asked and does not answer.
 	lost bool
+	// revoked says that the provider answers and took our rights back: nothing can be made there, and what is gone does not come back.
+	revoked bool
 	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
 	waiting bool
 	made    types.UID
@@ -86,7 +88,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost()}
+	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), revoked: state.Revoked()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
 	v.leaving = r.mapping.Leaving[k.Namespace]
 	v.made = r.memory.created[uid].shadow

@@ -32,7 +32,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	switch {
 	case local.DeletionTimestamp != nil:
 		return r.remove(ctx, local, v)
-	case !v.ready:
+	case !v.ready || v.revoked:
 		return nil // an event tells when that changes
 	case v.shadow != nil && !standsFor(v.shadow, local):
 		return r.abandon(ctx, k, v)

@@ -126,7 +126,7 @@ type VirtualNodeStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type == 'Ready' ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','Draining','Deleting'])",message="Ready must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, Draining, Deleting"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','Draining','Deleting'])",message="Ready and Rights must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, Draining, Deleting"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
 }
 

@@ -161,6 +161,8 @@ const (
 	VirtualKubeletCondition = "VirtualKubelet"
 	// NodeCondition is the state of the Node.
 	NodeCondition = "Node"
+	// RightsCondition tells that the provider took back our rights to the virtual node. It is there, and False, only then.
+	RightsCondition = "Rights"
 	// StatusNone: there is none.
 	StatusNone = "None"
 	// StatusCreating: it does not run yet.
@@ -329,4 +331,6 @@ const (
 	ReasonStaleEvent = "StaleEvent"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
+	// ReasonRightsRevoked: the provider answers, and took our rights back.
+	ReasonRightsRevoked = "RightsRevoked"
 )

@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -34,6 +35,8 @@ type scope struct {
 	taken bool
 	// dead says that the provider is given up; set by gather.
 	dead bool
+	// revoked says in words that the provider took our rights back, by which observation; empty if it did not. Set by gather.
+	revoked string
 	// template that virtual kubelets are run with; set by configure.
 	template *offloadingv1beta1.VkOptionsTemplateSpec
 	// kubelet and nodeState are the statuses of the conditions; each phase that knows better replaces them.
@@ -67,6 +70,14 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 	var fc corev1beta1.ForeignCluster
 	found, err := find(ctx, reader, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
 	s.dead = found && fc.IsDead()
+	if err != nil || !s.vn.DeletionTimestamp.IsZero() {
+		return err
+	}
+	if found && fc.IsRevoked() {
+		s.revoked = conditions.Find(fc.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus).Message
+		return nil
+	}
+	s.revoked, err = r.denied(ctx, s.vn)
 	return err
 }
 
@@ -250,10 +261,16 @@ func (r *reconciler) inspect(ctx context.Context, s *scope) error {
 		return reconcile.Wait(offloadingv1beta1.ReasonVirtualKubeletStarting, why, 3*poll)
 	}
 	s.kubelet = offloadingv1beta1.StatusRunning
+	if s.revoked != "" {
+		return reconcile.Wait(offloadingv1beta1.ReasonRightsRevoked, s.revoked, reconcile.RefusedRetry)
+	}
 	if s.node == nil {
 		return nil
 	}
 	ready := nodeReady(s.node)
+	if ready != nil && ready.Status != corev1.ConditionTrue && ready.Reason == offloadingv1beta1.ReasonRightsRevoked {
+		return reconcile.Wait(offloadingv1beta1.ReasonRightsRevoked, ready.Message, reconcile.RefusedRetry)
+	}
 	if ready == nil || ready.Status != corev1.ConditionTrue {
 		return reconcile.Wait(offloadingv1beta1.ReasonNodeNotReady, notReady(s.node.Name, ready), reconcile.RefusedRetry)
 	}

@@ -24,6 +24,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	}
 	set(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), "")
 	set(offloadingv1beta1.NodeCondition, s.nodeState, reasonOf(s.nodeState), "")
+	if s.revoked == "" {
+		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.RightsCondition)
+	} else {
+		set(offloadingv1beta1.RightsCondition, string(corev1.ConditionFalse), offloadingv1beta1.ReasonRightsRevoked, s.revoked)
+	}
 	if problem != nil {
 		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
 	} else {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -36,6 +37,15 @@ func nodeChanged() predicate.Predicate {
 		sameReady := (was == nil) == (is == nil) && (was == nil || was.Status == is.Status && was.Reason == is.Reason)
 		return differs(before, after) || !sameReady || before.Status.NodeInfo != after.Status.NodeInfo ||
 			!equality.Semantic.DeepEqual(before.DeletionTimestamp, after.DeletionTimestamp)
+	}}
+}
+
+// deniedChanged selects ResourceSlices whose denial comes or goes.
+func deniedChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
+		after, isSlice := e.ObjectNew.(*authv1beta1.ResourceSlice)
+		return ok && isSlice && whyDenied(before) != whyDenied(after)
 	}}
 }
 

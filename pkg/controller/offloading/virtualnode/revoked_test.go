@@ -1,0 +1,120 @@
+package virtualnode
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// turned changes an object of the world and its status.
+func turned[T client.Object](w *world, object T, change func(T)) {
+	w.Helper()
+	if !w.is(object, "") {
+		w.Fatalf("there is no %T", object)
+	}
+	change(object)
+	if err := w.Client.Update(context.Background(), object); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestVirtualNodeWhoseProviderTookTheRightsBack(t *testing.T) {
+	milan := corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}}
+	authentication := func(status, reason string) func(*corev1beta1.ForeignCluster) {
+		return func(fc *corev1beta1.ForeignCluster) {
+			fc.Status.Modules.Authentication.Conditions = []corev1beta1.Condition{
+				{Type: corev1beta1.AuthIdentityControlPlaneStatus, Status: status, Reason: reason, Message: "we may not list resourceslices"}}
+		}
+	}
+	resources := func(status string) func(*authv1beta1.ResourceSlice) {
+		return func(slice *authv1beta1.ResourceSlice) {
+			slice.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.ResourcesCondition, Status: status, Reason: "DefaultClassDisabled", Message: "not here"}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		gone, back func(*world)
+		message    string
+	}{
+		"the tenant has none": {
+			func(w *world) {
+				turned(w, &corev1beta1.ForeignCluster{}, authentication(corev1beta1.StatusError, corev1beta1.ReasonRightsRevoked))
+			},
+			func(w *world) {
+				turned(w, &corev1beta1.ForeignCluster{}, authentication(corev1beta1.StatusEstablished, corev1beta1.ReasonIdentityReady))
+			},
+			"we may not list resourceslices",
+		},
+		"the slice is denied": {
+			func(w *world) { turned(w, &authv1beta1.ResourceSlice{}, resources(authv1beta1.Denied)) },
+			func(w *world) { turned(w, &authv1beta1.ResourceSlice{}, resources(authv1beta1.Accepted)) },
+			"the provider denies ResourceSlice milan: DefaultClassDisabled: not here",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			w := ready(t, milan.DeepCopy(), slice)
+			turned(w, &offloadingv1beta1.VirtualNode{}, func(vn *offloadingv1beta1.VirtualNode) {
+				metav1.SetMetaDataLabel(&vn.ObjectMeta, authv1beta1.ResourceSliceNameLabel, "milan")
+			})
+			w.pass()
+			if got := w.condition("Rights"); got != "" {
+				t.Fatalf("while the rights are there the condition is %q", got)
+			}
+			tc.gone(w)
+			w.pass()
+			if got := w.condition("Ready"); w.condition("Rights") != "False" || got != "False RightsRevoked: "+tc.message {
+				t.Errorf("rights %q, ready %q", w.condition("Rights"), got)
+			}
+			tc.back(w)
+			w.pass()
+			if got := w.condition("Ready"); w.condition("Rights") != "" || !strings.HasPrefix(got, "True") {
+				t.Errorf("rights %q, ready %q", w.condition("Rights"), got)
+			}
+		})
+	}
+}
+
+func TestNodeThatFoundItsRightsGoneGivesTheReason(t *testing.T) {
+	w := ready(t)
+	node := &corev1.Node{}
+	w.is(node, "")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: offloadingv1beta1.ReasonRightsRevoked, Message: "we may not list shadowpods"}}
+	if err := w.Status().Update(context.Background(), node); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	if got := w.condition("Ready"); got != "False RightsRevoked: we may not list shadowpods" || w.condition("Rights") != "" {
+		t.Errorf("ready %q, rights %q", got, w.condition("Rights"))
+	}
+}
+
+func TestOnlyDenialsOfSlicesMatter(t *testing.T) {
+	slice := func(status string, message string) *authv1beta1.ResourceSlice {
+		s := &authv1beta1.ResourceSlice{}
+		s.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.AuthenticationCondition, Status: status, Message: message}}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		before, after *authv1beta1.ResourceSlice
+		want          bool
+	}{
+		"it is denied":           {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Denied, "no"), true},
+		"it is accepted again":   {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Accepted, ""), true},
+		"it stays accepted":      {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Accepted, "renewed"), false},
+		"it is denied as before": {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Denied, "no"), false},
+	} {
+		if got := deniedChanged().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package pod
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+)
+
+func (w *world) revoke() { w.peer.set(func(s *peer.State) { s.Reason = peer.ReasonRevoked }) }
+
+func (w *world) grant() { w.peer.set(func(s *peer.State) { s.Reason = peer.ReasonConnected }) }
+
+// leave has the provider say that it removes the twin.
+func (w *world) leave() {
+	w.r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Leaving: map[string]bool{"shop": true}})
+}
+
+// take has the provider remove the pod and what it was made of.
+func (w *world) take() {
+	w.t.Helper()
+	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.kube.Tracker().Delete(podResource, twinNamespace, "p"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// why is the reason for which a pod failed or is not ready.
+func why(p *corev1.Pod) string {
+	if p.Status.Phase == corev1.PodFailed {
+		return p.Status.Reason
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+func TestWhatAPodShowsWhoseProviderTookTheRightsBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens []func(*world)
+		phase   corev1.PodPhase
+	}{
+		"it may still run there":                            {[]func(*world){(*world).revoke}, corev1.PodRunning},
+		"it was seen to go":                                 {[]func(*world){(*world).revoke, (*world).take}, corev1.PodFailed},
+		"its namespace was seen to leave, and then it":      {[]func(*world){(*world).revoke, (*world).leave, (*world).take}, corev1.PodFailed},
+		"it was seen to go before the rights":               {[]func(*world){(*world).leave, (*world).take, (*world).revoke}, corev1.PodFailed},
+		"its namespace was seen to leave, it was not so":    {[]func(*world){(*world).leave, (*world).revoke}, corev1.PodRunning},
+		"nothing was watched when it may have been removed": {[]func(*world){(*world).lose, (*world).take, (*world).revoked}, corev1.PodRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := up(t)
+			for _, happens := range tc.happens {
+				w.calm()
+				happens(w)
+			}
+			w.eventually("the pod shows it", func() bool {
+				p := w.pod("p")
+				return p.Status.Phase == tc.phase && why(p) == offloadingv1beta1.ReasonRightsRevoked
+			})
+			before := w.count()
+			w.calm()
+			if p := w.pod("p"); p.Status.Phase != tc.phase || w.count() != before {
+				t.Errorf("it does not stay so: %+v, %v", p.Status, w.writes[before:])
+			}
+		})
+	}
+}
+
+func (w *world) lose() {
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonUnreachable })
+}
+
+// revoked has the provider answer again, without our rights.
+func (w *world) revoked() {
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonRevoked })
+}
+
+func TestAPodRunsOnWhenTheRightsAreBack(t *testing.T) {
+	w := up(t)
+	w.revoke()
+	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
+	w.grant()
+	w.eventually("the pod is ready again", func() bool { return isReady(w.pod("p")) })
+	if w.ran != 1 {
+		t.Errorf("there were %d remote pods", w.ran)
+	}
+}
+
+func TestNothingIsMadeWithoutRights(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	w.revoke()
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod says what it waits for", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonRightsRevoked })
+	w.calm()
+	if w.shadow("p") != nil {
+		t.Error("a ShadowPod was made")
+	}
+	w.grant()
+	w.eventually("the pod runs once the rights are back", func() bool { return isReady(w.pod("p")) })
+}
