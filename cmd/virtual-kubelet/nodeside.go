@@ -113,14 +113,14 @@ func (n *nodeSide) run(ctx context.Context) error {
 // build makes the parts, and tells them what is known already.
 func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error {
 	f, around := n.k.flags, n.k.around
+	events := recorder(ctx, local)
 	reporter, err := node.New(node.Options{
 		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
-		LeaseDuration: f.nodeLease, Interval: f.pingInterval,
+		LeaseDuration: f.nodeLease, Interval: f.pingInterval, Recorder: events,
 	})
 	if err != nil {
 		return err
 	}
-	events := recorder(ctx, local)
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,

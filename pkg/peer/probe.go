@@ -2,10 +2,13 @@ package peer
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -153,7 +156,7 @@ func (p *Peer) probe(ctx context.Context) {
 			return
 		}
 		s.Connected = false
-		s.Reason, s.Message = ReasonUnreachable, cut(fmt.Sprintf("the peer's API server does not answer: %s", err))
+		s.Reason, s.Message = ReasonUnreachable, cut(explain(err))
 		if unauthorized {
 			s.Reason, s.Message = ReasonUnauthorized, "the peer's API server does not accept our certificate: it expired or was revoked; peer again"
 		}
@@ -174,6 +177,21 @@ func (p *Peer) ask(ctx context.Context, clients Clients) (string, error) {
 		return "", fmt.Errorf("the answer is not that of a Kubernetes API server")
 	}
 	return cut(info.GitVersion), nil
+}
+
+// explain says in words why a probe failed: nothing there, nothing in time, or somebody else.
+func explain(err error) string {
+	var stranger *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &stranger):
+		return fmt.Sprintf("something with another identity answers at the address of the peer's API server: if the cluster was made anew, end the "+
+			"peering with 'liqoctl unpeer --force' and peer again: %s", stranger.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the peer's API server gives no answer in time: it hangs, or the way to it swallows requests"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("the peer's API server does not answer: nothing listens at its address: %s", err)
+	}
+	return fmt.Sprintf("the peer's API server does not answer: %s", err)
 }
 
 func cut(text string) string {

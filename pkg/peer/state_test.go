@@ -1,6 +1,15 @@
 package peer
 
-import "testing"
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
 
 func TestOnlyAPeerThatWasAskedIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -19,6 +28,22 @@ func TestOnlyAPeerThatWasAskedIsLost(t *testing.T) {
 	} {
 		if got := tc.state.Lost(); got != tc.want {
 			t.Errorf("%s: lost is %v", name, got)
+		}
+	}
+}
+
+func TestWhyAProbeFailedIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"it hangs":                  {fmt.Errorf("get: %w", context.DeadlineExceeded), "gives no answer in time"},
+		"nothing listens":           {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), "nothing listens at its address"},
+		"it has another identity":   {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "something with another identity"},
+		"it says what nobody knows": {errors.New("teapot"), "does not answer: teapot"},
+	} {
+		if got := explain(tc.err); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

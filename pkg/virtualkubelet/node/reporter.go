@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
@@ -37,8 +38,15 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Interval between two renewals of the Lease (default 10 s).
 	Interval time.Duration
+	// Recorder of Events about the Node, when its provider is lost and when it is back; nil records none.
+	Recorder Recorder
 	// Clock tells the time; nil means the real one.
 	Clock clock.WithTicker
+}
+
+// Recorder writes Events about the Node.
+type Recorder interface {
+	Event(about runtime.Object, kind, reason, message string)
 }
 
 const (
@@ -241,6 +249,7 @@ func (r *Reporter) patch(ctx context.Context, node *corev1.Node, status *corev1.
 		return fmt.Errorf("updating the status of node %q: %w", node.Name, err)
 	}
 	r.learn(status, written)
+	r.tell(ctx, node, status)
 	if written.ResourceVersion == "" || written.ResourceVersion != node.ResourceVersion {
 		r.patched = node
 	}
@@ -264,4 +273,17 @@ func (r *Reporter) send(ctx context.Context, node *corev1.Node, status *corev1.N
 		return nil, fmt.Errorf("comparing the status: %w", err)
 	}
 	return r.options.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, options, "status")
+}
+
+// tell tells by an Event and in the log that the provider was lost, or is back. What was written before decides whether that is news, so
+// a restart does not repeat it.
+func (r *Reporter) tell(ctx context.Context, node *corev1.Node, status *corev1.NodeStatus) {
+	kind, reason, message := News(&node.Status, status)
+	if kind == "" {
+		return
+	}
+	klog.FromContext(ctx).Info("The readiness of the node changed", "ready", kind == corev1.EventTypeNormal, "reason", reason, "message", message)
+	if r.options.Recorder != nil {
+		r.options.Recorder.Event(node, kind, reason, message)
+	}
 }

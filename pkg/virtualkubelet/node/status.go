@@ -137,3 +137,28 @@ func setCondition(status *corev1.NodeStatus, c corev1.NodeCondition, now metav1.
 	}
 	status.Conditions = append(status.Conditions, c)
 }
+
+// News is what an Event has to say about a change of the node's status: that it is not ready any more, that it is for another reason of
+// ours, or that it is ready again; an empty kind if there is nothing. What Kubernetes' node controller writes when it hears nothing of
+// the node, which is so while the provider is lost, is none.
+func News(before, after *corev1.NodeStatus) (kind, reason, message string) {
+	was, is := readyOf(before), readyOf(after)
+	switch {
+	case was == nil || is == nil || was.Status == is.Status && was.Reason == is.Reason:
+		return "", "", ""
+	case is.Status == corev1.ConditionTrue && was.Status != corev1.ConditionTrue:
+		return corev1.EventTypeNormal, is.Reason, is.Message
+	case is.Status == corev1.ConditionFalse && was.Status != corev1.ConditionUnknown:
+		return corev1.EventTypeWarning, is.Reason, is.Message
+	}
+	return "", "", ""
+}
+
+func readyOf(status *corev1.NodeStatus) *corev1.NodeCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.NodeReady {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}

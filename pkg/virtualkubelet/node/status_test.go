@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,31 @@ func TestTimesMoveOnlyWithTheCondition(t *testing.T) {
 	later, _ := Status(first, facts(func(f *Facts) { f.Connected, f.Reason = false, "Unreachable" }), noon.Add(time.Hour))
 	if !later.Conditions[0].LastTransitionTime.Time.Equal(noon.Add(time.Hour)) || !later.Conditions[1].LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("got %v", later.Conditions)
+	}
+}
+
+func TestLossAndReturnAreNews(t *testing.T) {
+	status := func(status corev1.ConditionStatus, reason string) *corev1.NodeStatus {
+		return &corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Reason: reason, Message: "as " + reason}}}
+	}
+	well, lost := status(corev1.ConditionTrue, ReasonReady), status(corev1.ConditionFalse, "Unreachable")
+	unknown := status(corev1.ConditionUnknown, "NodeStatusUnknown")
+	for name, tc := range map[string]struct {
+		before, after *corev1.NodeStatus
+		want          string
+	}{
+		"it comes up":                            {&corev1.NodeStatus{}, well, ""},
+		"it is lost":                             {well, lost, "Warning Unreachable as Unreachable"},
+		"it stays lost":                          {lost, lost, ""},
+		"it is lost for another reason":          {lost, status(corev1.ConditionFalse, "RightsRevoked"), "Warning RightsRevoked as RightsRevoked"},
+		"it is back":                             {lost, well, "Normal VirtualKubeletReady as VirtualKubeletReady"},
+		"Kubernetes wrote that it hears no more": {unknown, lost, ""},
+		"it is back after that":                  {unknown, well, "Normal VirtualKubeletReady as VirtualKubeletReady"},
+		"the provider asks for patience":         {well, status(corev1.ConditionTrue, "RemoteThrottled"), ""},
+	} {
+		kind, reason, message := News(tc.before, tc.after)
+		if got := strings.TrimSpace(kind + " " + reason + " " + message); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }

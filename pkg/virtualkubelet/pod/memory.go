@@ -42,6 +42,8 @@ type memory struct {
 	doubted map[types.UID]string
 	// toldOfOne is when the users of a namespace were last told what its pods do without.
 	toldOfOne map[about]time.Time
+	// outages are the namespaces whose users were told that nothing is known of their pods, and why.
+	outages map[string]string
 	// awaited are the pods that had not started when they were first seen, and have not been ready yet.
 	awaited map[types.UID]bool
 	// contests are the pods that run, with what is known of changes of their ShadowPods.
@@ -86,6 +88,7 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
+		outages: map[string]string{},
 		awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},

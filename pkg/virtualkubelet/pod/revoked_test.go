@@ -1,8 +1,10 @@
 package pod
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -107,4 +109,26 @@ func TestNothingIsMadeWithoutRights(t *testing.T) {
 	}
 	w.grant()
 	w.eventually("the pod runs once the rights are back", func() bool { return isReady(w.pod("p")) })
+}
+
+func TestAnOutageIsToldOnceInANamespace(t *testing.T) {
+	w := up(t)
+	w.add(newPod("q", "uid-2"))
+	w.eventually("both are ready", func() bool { return isReady(w.pod("p")) && isReady(w.pod("q")) })
+	w.lose()
+	w.eventually("both are not ready", func() bool { return !isReady(w.pod("p")) && !isReady(w.pod("q")) })
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
+	w.eventually("both are ready again", func() bool { return isReady(w.pod("p")) && isReady(w.pod("q")) })
+	w.revoke()
+	w.eventually("both are not ready", func() bool { return !isReady(w.pod("p")) && !isReady(w.pod("q")) })
+	w.calm()
+	told := map[string]int{}
+	for _, line := range w.events.all() {
+		reason, _, _ := strings.Cut(line, ":")
+		told[reason]++
+	}
+	want := map[string]int{offloadingv1beta1.ReasonRemoteUnavailable: 1, offloadingv1beta1.ReasonRightsRevoked: 1, offloadingv1beta1.ReasonRemotePodExists: 1}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
 }

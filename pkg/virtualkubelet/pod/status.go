@@ -236,6 +236,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	}
 	written, err := r.writeStatus(ctx, local, wanted)
 	if written {
+		r.tellOutage(local, wanted)
 		return nil
 	}
 	r.mu.Lock()

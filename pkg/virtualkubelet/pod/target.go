@@ -26,7 +26,7 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 	if twin == "" {
 		return api.Target{}, fmt.Errorf("pod %s/%s: its namespace is not offloaded: %w", namespace, name, api.ErrNotFound)
 	}
-	if state := r.options.Peer.State(); !state.Connected {
+	if state := r.options.Peer.State(); !state.Usable() {
 		return api.Target{}, fmt.Errorf("pod %s/%s: %s: %w", namespace, name, state.Message, api.ErrNotConnected)
 	}
 	if v.remote != nil && !standsFor(v.remote, local) {

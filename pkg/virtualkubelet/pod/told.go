@@ -39,3 +39,47 @@ func (r *Reconciler) tellOfOne(local *corev1.Pod, reason, condition, message str
 			fmt.Sprintf("%s; this is told of one pod of the namespace in an hour, condition %s shows it on each", message, condition))
 	}
 }
+
+// tellOutage tells the users of a namespace, of one of its pods, that nothing is known of them any more, and that it is again. Pods that
+// show it already were told of before, by an earlier process too.
+func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
+	was, is := outage(&local.Status), outage(wanted)
+	if was == is || r.options.Recorder == nil {
+		return
+	}
+	r.mu.Lock()
+	told, known := r.memory.outages[local.Namespace]
+	if is == "" {
+		delete(r.memory.outages, local.Namespace)
+	} else {
+		r.memory.outages[local.Namespace] = is
+	}
+	r.mu.Unlock()
+	switch {
+	case is != "" && told != is:
+		_, message := readiness(wanted)
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, message+"; this is told of one pod of the namespace")
+	case is == "" && known && !reflection.Terminal(wanted.Phase):
+		r.options.Recorder.Event(local, corev1.EventTypeNormal, offloadingv1beta1.ReasonRemotePodExists,
+			fmt.Sprintf("cluster %q answers again; this is told of one pod of the namespace", r.options.Remote))
+	}
+}
+
+// outage is why nothing is known of a pod, by what it shows; empty if something is.
+func outage(status *corev1.PodStatus) string {
+	reason, _ := readiness(status)
+	if reason == offloadingv1beta1.ReasonRemoteUnavailable || reason == offloadingv1beta1.ReasonRightsRevoked {
+		return reason
+	}
+	return ""
+}
+
+// readiness is the reason and the message of the pod's readiness.
+func readiness(status *corev1.PodStatus) (reason, message string) {
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}

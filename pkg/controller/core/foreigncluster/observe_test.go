@@ -235,3 +235,38 @@ func TestOfObject(t *testing.T) {
 		}
 	}
 }
+
+func TestLossAndReturnOfAProviderAreNews(t *testing.T) {
+	peered := Facts{Identities: []authv1beta1.Identity{controlPlane(true)}}
+	well, lost := Probe{Known: true, Connected: true}, Probe{Known: true, Reason: corev1beta1.ReasonAPIServerUnreachable, Message: "time-out"}
+	revoked := Probe{Known: true, Connected: true, Reason: corev1beta1.ReasonRightsRevoked, Message: "they are gone"}
+	for name, tc := range map[string]struct {
+		before, now Probe
+		want        []string
+	}{
+		"it answers for the first time":          {Probe{}, well, nil},
+		"it is lost":                             {well, lost, []string{"Error APIServerUnreachable"}},
+		"it stays lost":                          {lost, lost, nil},
+		"it is lost, and we start again":         {lost, Probe{}, nil},
+		"it is back":                             {lost, well, []string{"Established APIServerReady"}},
+		"it took our rights":                     {well, revoked, []string{"Error RightsRevoked"}},
+		"it took our rights, and we start again": {revoked, Probe{}, nil},
+		"it gave them back":                      {revoked, well, []string{"Established IdentityReady"}},
+	} {
+		var status [2]corev1beta1.ForeignClusterStatus
+		var last corev1beta1.ForeignClusterStatus
+		for i, probe := range []Probe{tc.before, tc.now} {
+			facts := peered
+			facts.Probe = probe
+			last = Observe(last, 1, facts, time.Unix(100, 0))
+			status[i] = last
+		}
+		var got []string
+		for _, n := range news(&status[0], &status[1]) {
+			got = append(got, n.status+" "+n.reason)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

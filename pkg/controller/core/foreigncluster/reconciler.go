@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +46,8 @@ type Options struct {
 	Prober Prober
 	// Changed receives an event whose object has a provider's ID as its name whenever the Prober's state of it changes.
 	Changed <-chan event.GenericEvent
+	// Events records what becomes of peers; the manager's recorder if nil.
+	Events events.EventRecorder
 	// Clock gives conditions their times; the real one if nil.
 	Clock clock.PassiveClock
 }
@@ -61,6 +64,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-foreign-cluster")
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
 	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofObject)
@@ -117,6 +123,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Status().Patch(ctx, changed, client.MergeFrom(&fc)); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err))
 	}
+	r.tell(ctx, &fc, changed)
 	return ctrl.Result{}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -53,6 +54,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
+	// Events records what becomes of VirtualNodes; the manager's recorder if nil.
+	Events events.EventRecorder
 	// Clock gives conditions their times and ends the drain; the real one if nil.
 	Clock clock.PassiveClock
 	// Workers is how many VirtualNodes are reconciled at a time; 4 if 0.
@@ -67,6 +70,9 @@ type reconciler struct {
 // Register adds the reconciler to a manager. The manager's cache may hold just the Deployments with the label
 // offloading.liqo.io/component=virtual-kubelet.
 func Register(mgr ctrl.Manager, o Options) error {
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-virtual-node")
+	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o.withDefaults(mgr.GetAPIReader())}
 	err := ctrl.NewControllerManagedBy(mgr).Named("virtualnode").
 		For(&offloadingv1beta1.VirtualNode{}).

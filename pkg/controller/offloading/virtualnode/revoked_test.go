@@ -118,3 +118,27 @@ func TestOnlyDenialsOfSlicesMatter(t *testing.T) {
 		}
 	}
 }
+
+func TestLossAndReturnOfVirtualNodesAreNews(t *testing.T) {
+	ready := func(status, reason string) *corev1beta1.Condition {
+		return &corev1beta1.Condition{Type: "Ready", Status: status, Reason: reason, Message: "m"}
+	}
+	for name, tc := range map[string]struct {
+		was, is *corev1beta1.Condition
+		want    string
+	}{
+		"it comes up":               {nil, ready("False", "VirtualKubeletStarting"), ""},
+		"it starts":                 {ready("False", "VirtualKubeletStarting"), ready("False", "NodeNotReady"), ""},
+		"it is ready":               {ready("False", "NodeNotReady"), ready("True", "VirtualNodeReady"), "Normal VirtualNodeReady m"},
+		"its node is lost":          {ready("True", "VirtualNodeReady"), ready("False", "NodeNotReady"), "Warning NodeNotReady m"},
+		"it stays lost":             {ready("False", "NodeNotReady"), ready("False", "NodeNotReady"), ""},
+		"its rights turn out to go": {ready("False", "NodeNotReady"), ready("False", "RightsRevoked"), "Warning RightsRevoked m"},
+		"its rights are gone":       {ready("True", "VirtualNodeReady"), ready("False", "RightsRevoked"), "Warning RightsRevoked m"},
+		"its rights are on the way": {ready("False", "RightsRevoked"), ready("False", "NodeNotReady"), ""},
+	} {
+		kind, reason, message := news(tc.was, tc.is)
+		if got := strings.TrimSpace(kind + " " + reason + " " + message); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -41,8 +42,38 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	if err := r.Status().Patch(ctx, s.vn, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
 	}
+	r.tell(ctx, before, s.vn)
 	s.before = s.vn.DeepCopy()
 	return nil
+}
+
+// tell tells by an Event and in the log that a VirtualNode is lost, or is back. What was written before decides whether that is news, so
+// a restart does not repeat it.
+func (r *reconciler) tell(ctx context.Context, before, vn *offloadingv1beta1.VirtualNode) {
+	kind, reason, message := news(conditions.Find(before.Status.Conditions, corev1beta1.ConditionReady),
+		conditions.Find(vn.Status.Conditions, corev1beta1.ConditionReady))
+	if kind == "" || !vn.DeletionTimestamp.IsZero() {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("The readiness of a VirtualNode changed", "ready", kind == corev1.EventTypeNormal, "reason", reason, "message", message)
+	if r.Events != nil {
+		r.Events.Eventf(vn, nil, kind, reason, "Reconcile", "%s", conditions.Bound(message))
+	}
+}
+
+// news is what an Event has to say about a change of readiness: that what was ready is not, that our rights were taken back, or that it
+// is ready again; an empty kind if there is nothing.
+func news(was, is *corev1beta1.Condition) (kind, reason, message string) {
+	const yes = string(corev1.ConditionTrue)
+	switch {
+	case was == nil || is == nil || was.Status == is.Status && was.Reason == is.Reason:
+		return "", "", ""
+	case is.Status == yes:
+		return corev1.EventTypeNormal, is.Reason, is.Message
+	case was.Status == yes || is.Reason == offloadingv1beta1.ReasonRightsRevoked:
+		return corev1.EventTypeWarning, is.Reason, is.Message
+	}
+	return "", "", ""
 }
 
 // reasonOf is the reason of a part's condition.
