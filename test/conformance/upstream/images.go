@@ -86,7 +86,10 @@ func Images(ctx context.Context, programs binary.Set, folder string) ([]image.Im
 		return nil, err
 	}
 	with := func(more ...image.File) []image.File { return append(slices.Clone(shell), more...) }
-	agnhost := append(with(debian...), certificate...)
+	// Busybox' shell prefers its own commands to those of the same names that were added.
+	debian = append(slices.DeleteFunc(with(debian...), func(f image.File) bool { return f.Path == "/bin/sh" }),
+		image.File{Path: "/bin/sh", Link: "/usr/local/bin/bash"})
+	agnhost := append(slices.Clone(debian), certificate...)
 	agnhost = append(agnhost, image.File{Path: "/agnhost", Source: programs[binary.Agnhost]}, image.File{Path: "/agnhost-2", Link: "agnhost"},
 		image.File{Path: "/uploads", Dir: true})
 	server := with(image.File{Path: "/usr/sbin/nginx", Content: nginx}, image.File{Path: "/usr/share/nginx/html/index.html", Content: index, Mode: 0o644})
@@ -94,7 +97,7 @@ func Images(ctx context.Context, programs binary.Set, folder string) ([]image.Im
 		{Reference: registry + "agnhost:2.63.0", Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Files: agnhost},
 		{Reference: registry + "agnhost:2.55", Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}, Files: agnhost},
 		{Reference: registry + "busybox:1.37.0-1", Command: []string{"sh"}, Files: shell},
-		{Reference: registry + "glibc-dns-testing:2.0.0", Command: []string{"sh"}, Files: with(debian...)},
+		{Reference: registry + "glibc-dns-testing:2.0.0", Command: []string{"sh"}, Files: debian},
 		{Reference: registry + "nginx:1.15-4", Command: []string{"/usr/sbin/nginx"}, Files: server},
 		{Reference: registry + "nginx:1.27-0", Command: []string{"/usr/sbin/nginx"}, Files: server},
 		{Reference: registry + "nonroot:1.5", User: "1234", Command: []string{"sh"}, Files: shell},
