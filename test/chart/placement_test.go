@@ -157,6 +157,11 @@ func breaking() map[string]func(*corev1.Pod) {
 	all["a safe sysctl"] = func(p *corev1.Pod) {
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_rmem", Value: "1"}}}
 	}
+	for _, name := range []string{"kernel/shm_rmid_forced", "net/ipv4/tcp_rmem", "net.ipv4/tcp_rmem", "kernel/msgmax"} {
+		all["sysctl "+name] = func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: name, Value: "1"}}}
+		}
+	}
 	all["resource claims"] = func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }
 	all["ports of a shared host"] = func(p *corev1.Pod) {
 		p.Spec.HostNetwork, p.Spec.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, HostIP: "::1"}}
