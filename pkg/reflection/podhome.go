@@ -35,7 +35,8 @@ func applyHome(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 	})
 	if in.API.Host == "" && in.API.Address.IsValid() {
 		spec.HostAliases = append(spec.HostAliases, corev1.HostAlias{
-			IP: in.API.Address.String(), Hostnames: []string{apiName, apiName + ".svc"},
+			// The last one is the issuer of tokens, as clusters are set up: who checks a token asks it.
+			IP: in.API.Address.String(), Hostnames: []string{apiName, apiName + ".svc", apiName + ".svc.cluster.local"},
 		})
 	}
 }

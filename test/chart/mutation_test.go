@@ -36,12 +36,18 @@ type failer interface {
 // compiled reads the policy that is the first document of a template.
 func compiled(t testing.TB, values, template string) *mutation {
 	t.Helper()
+	return compiledAt(t, values, template, 0)
+}
+
+// compiledAt reads the policy that is a document of a template, counted from zero.
+func compiledAt(t testing.TB, values, template string, document int) *mutation {
+	t.Helper()
 	rendered, err := render(t, values)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var policy admissionregistrationv1.MutatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict([]byte(strings.Split(rendered["liqo/templates/"+template], "\n---")[0]), &policy); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(strings.Split(rendered["liqo/templates/"+template], "\n---")[document]), &policy); err != nil {
 		t.Fatal(err)
 	}
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -75,7 +81,19 @@ func compiled(t testing.TB, values, template string) *mutation {
 func (m *mutation) apply(t failer, object, params runtime.Object, kind schema.GroupVersionKind, resource schema.GroupVersionResource) runtime.Object {
 	t.Helper()
 	attributes := admission.NewAttributesRecord(object, nil, kind, "default", "name", resource, "", admission.Create, &metav1.CreateOptions{}, false, nil)
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(nil)}
+	return m.mutate(t, attributes, params)
+}
+
+// update gives what the policy makes of a change.
+func (m *mutation) update(t failer, object, old runtime.Object, kind schema.GroupVersionKind, resource schema.GroupVersionResource) runtime.Object {
+	t.Helper()
+	return m.mutate(t, admission.NewAttributesRecord(object, old, kind, "default", "name", resource, "", admission.Update, &metav1.UpdateOptions{}, false, nil), nil)
+}
+
+func (m *mutation) mutate(t failer, attributes admission.Attributes, params runtime.Object) runtime.Object {
+	t.Helper()
+	object, kind, resource := attributes.GetObject(), attributes.GetKind(), attributes.GetResource()
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(attributes.GetOldObject())}
 	ctx := m.compiler.CreateContext(context.Background())
 	if m.matcher != nil {
 		result := m.matcher.Match(ctx, versioned, params, nil)

@@ -224,6 +224,27 @@ func TestWhatNoProviderTakesStaysAtHome(t *testing.T) {
 	}
 }
 
+// The toleration that a pod was given stays when somebody replaces the list; nothing else is done to a pod that exists.
+func TestTheTolerationOfAPlacedPodStays(t *testing.T) {
+	policy := compiledAt(t, valueSets["default"], "placement.yaml", 2)
+	own, given := corev1.Toleration{Key: "own", Operator: "Exists"}, placement.VirtualNodeToleration()
+	for name, tc := range map[string]struct{ old, next, want []corev1.Toleration }{
+		"another list":                 {[]corev1.Toleration{given}, []corev1.Toleration{own}, []corev1.Toleration{own, given}},
+		"no list":                      {[]corev1.Toleration{own, given}, nil, []corev1.Toleration{given}},
+		"the list with it":             {[]corev1.Toleration{given}, []corev1.Toleration{given, own}, []corev1.Toleration{given, own}},
+		"a pod that was not placed":    {nil, []corev1.Toleration{own}, []corev1.Toleration{own}},
+		"a pod with a list of its own": {[]corev1.Toleration{own}, []corev1.Toleration{own}, []corev1.Toleration{own}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &corev1.Pod{Spec: corev1.PodSpec{Tolerations: tc.old}}, &corev1.Pod{Spec: corev1.PodSpec{Tolerations: tc.next}}
+			got := policy.update(t, after, before, corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")).(*corev1.Pod)
+			if diff := cmp.Diff(tc.want, got.Spec.Tolerations); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // Every API server decides about the pods of offloaded namespaces: by itself if it can, else by asking the webhook about each.
 func TestSomeoneDecidesAboutEveryPod(t *testing.T) {
 	for _, tc := range []struct {
