@@ -114,7 +114,7 @@ func TestEventsComeBack(t *testing.T) {
 
 	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
 	restart := env.Rome.Recorder.Now(t)
-	w.kubelet.start(t, w.node)
+	w.kubelet.Start(t)
 	happens(t, twin, "crash", corev1.EventTypeWarning, "BackOff", "restarting failed container", 200)
 	again := awaitAfterRestart(t, local)
 	settled(t)

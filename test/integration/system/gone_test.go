@@ -117,7 +117,7 @@ func TestVolumeWhoseDataGoesWhileTheVirtualKubeletIsAway(t *testing.T) {
 		return false, fmt.Sprint(seen, err)
 	})
 	fixture.Must(t, "reading the volume, about which nothing is known yet", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(volume), volume))
-	w.kubelet.start(t, w.node)
+	w.kubelet.Start(t)
 	awaitGone(t, env.Rome, volume)
 	fixture.Await(t, 2*fixture.Patience, "the VirtualNode to name no volume", func(ctx context.Context) (bool, string) {
 		vn := &offloadingv1beta1.VirtualNode{}

@@ -43,7 +43,7 @@ func TestHandOver(t *testing.T) {
 		fixture.Must(t, "stopping a virtual kubelet", from.Stop())
 		fixture.Await(t, handOver, "the Node to have the address of the virtual kubelet that took over", func(ctx context.Context) (bool, string) {
 			address := addressOf(t, w.node)
-			return address == to.env["POD_IP"], "its address is " + address
+			return address == to.Environment["POD_IP"], "its address is " + address
 		})
 		t.Logf("taken over after %s", time.Since(began))
 		settled(t)
@@ -73,7 +73,7 @@ func TestHandOver(t *testing.T) {
 func (w *world) secondKubelet(t *testing.T) *kubelet {
 	t.Helper()
 	w.scaleKubelet(t, 2)
-	first := w.kubelet.env["POD_NAME"]
+	first := w.kubelet.Environment["POD_NAME"]
 	var other *corev1.Pod
 	fixture.Await(t, fixture.Patience, "a second pod of the virtual kubelet", func(ctx context.Context) (bool, string) {
 		pods := &corev1.PodList{}
@@ -88,11 +88,11 @@ func (w *world) secondKubelet(t *testing.T) *kubelet {
 		return other != nil, fmt.Sprintf("%d pods", len(pods.Items))
 	})
 	folder := filepath.Join(env.Dir, other.Name)
-	k := &kubelet{pki: filepath.Join(folder, "pki"), env: maps.Clone(w.kubelet.env)}
-	k.env["POD_IP"], k.env["POD_NAME"] = other.Status.PodIP, other.Name
+	k := &kubelet{&fixture.Kubelet{Node: w.node, PKI: filepath.Join(folder, "pki"), Environment: maps.Clone(w.kubelet.Environment)}}
+	k.Environment["POD_IP"], k.Environment["POD_NAME"] = other.Status.PodIP, other.Name
 	// Later ones win.
-	k.args = append(append(k.args, w.kubelet.args...), fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)),
-		"--certificate-dir="+k.pki, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
+	k.Args = append(append(k.Args, w.kubelet.Args...), fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)),
+		"--certificate-dir="+k.PKI, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
 	k.standBy(t)
 	return k
 }
@@ -109,13 +109,13 @@ func (w *world) scaleKubelet(t *testing.T, replicas int) {
 func (k *kubelet) standBy(t *testing.T) {
 	t.Helper()
 	var file string
-	for _, arg := range k.args {
+	for _, arg := range k.Args {
 		if path, ok := strings.CutPrefix(arg, "--heartbeat-file="); ok {
 			file = path
 		}
 	}
 	_ = os.Remove(file) // that of an earlier run
-	k.Process = env.Start(t, "virtual-kubelet", "virtual-kubelet", k.env, k.args...)
+	k.Process = env.Start(t, "virtual-kubelet", "virtual-kubelet", k.Environment, k.Args...)
 	fixture.Await(t, fixture.Patience, "the virtual kubelet to be ready to take over", func(context.Context) (bool, string) {
 		if !k.Running() {
 			t.Fatalf("the virtual kubelet ended:\n%s", k.Tail(30))

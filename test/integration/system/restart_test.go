@@ -107,7 +107,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		fixture.Must(t, "stopping a component", p.Stop())
 	}
 	clusters := map[*fixture.Cluster]fixture.Moment{env.Rome: env.Rome.Recorder.Now(t), env.Milan: env.Milan.Recorder.Now(t)}
-	w.kubelet.start(t, w.node)
+	w.kubelet.Start(t)
 	w.milan.Start(t)
 	w.rome.Start(t)
 	end := time.Now().Add(quiet)

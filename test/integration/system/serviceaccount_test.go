@@ -34,9 +34,9 @@ func becomeAccount(t *testing.T, w *world) (back func()) {
 		err := env.Rome.Client.Get(ctx, binding, &rbacv1.ClusterRoleBinding{})
 		return err == nil, fmt.Sprint(err)
 	})
-	args, unused := slices.Clone(w.kubelet.args), filepath.Join(env.Dir, "unused")
-	w.kubelet.args = append(w.kubelet.args, "--node-identity=serviceAccount", "--certificate-dir="+unused)
-	w.kubelet.start(t, w.node)
+	args, unused := slices.Clone(w.kubelet.Args), filepath.Join(env.Dir, "unused")
+	w.kubelet.Args = append(w.kubelet.Args, "--node-identity=serviceAccount", "--certificate-dir="+unused)
+	w.kubelet.Start(t)
 	return func() {
 		if _, err := os.Stat(unused); !os.IsNotExist(err) {
 			t.Errorf("the virtual kubelet wrote keys: %v", err)
@@ -47,8 +47,8 @@ func becomeAccount(t *testing.T, w *world) (back func()) {
 			err := env.Rome.Client.Get(ctx, binding, &rbacv1.ClusterRoleBinding{})
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
 		})
-		w.kubelet.args = args
-		w.kubelet.start(t, w.node)
+		w.kubelet.Args = args
+		w.kubelet.Start(t)
 	}
 }
 

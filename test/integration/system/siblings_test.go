@@ -45,7 +45,7 @@ func (s *siblings) join(t *testing.T, labels map[string]string) {
 	maps.Copy(vn.Spec.Labels, labels)
 	fixture.Must(t, "creating a second VirtualNode", env.Rome.Client.Create(t.Context(), vn))
 	fixture.Await(t, 3*fixture.Patience, "the simulated pod of the second virtual kubelet", func(ctx context.Context) (bool, string) {
-		pod, seen := kubeletPod(ctx, second)
+		pod, seen := env.KubeletPod(ctx, second)
 		return pod != nil && pod.Status.PodIP != "", seen
 	})
 	s.kubelets[second] = startKubelet(t, second)
@@ -63,7 +63,7 @@ func (s *siblings) leave(t *testing.T) {
 	for _, k := range s.kubelets {
 		fixture.Must(t, "stopping a virtual kubelet", k.Stop())
 	}
-	s.w.kubelet.start(t, s.w.node)
+	s.w.kubelet.Start(t)
 }
 
 // holder waits until one of the given virtual nodes reflects, and returns it and the other one.
@@ -228,7 +228,7 @@ func TestC16ReferencedBySeveralVirtualNodes(t *testing.T) {
 	s.crossed(t, "a pod on the virtual node that does not run", map[string]bool{"own": true, "others": true, "late": true, "nobodys": false})
 	fixture.Must(t, "deleting that pod", env.Rome.Client.Delete(t.Context(), late, &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 	s.crossed(t, "that pod is gone", map[string]bool{"own": true, "others": true, "late": false, "nobodys": false})
-	s.kubelets[holder].start(t, holder)
+	s.kubelets[holder].Start(t)
 	s.crossed(t, "both run", map[string]bool{"own": true, "others": true, "late": false, "nobodys": false})
 
 	fixture.Must(t, "removing the second VirtualNode", env.Rome.Client.Delete(t.Context(),

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -29,9 +26,8 @@ import (
 )
 
 const (
-	simulated    = "simulated"
+	simulated    = fixture.SimulatedClass
 	virtualClass = "liqo"
-	simulatedBy  = "test.liqo.io/simulated"
 )
 
 var simulation sync.Once
@@ -41,12 +37,7 @@ func stored(t *testing.T, w *world) {
 	t.Helper()
 	simulation.Do(func() {
 		for _, c := range []*fixture.Cluster{env.Rome, env.Milan} {
-			class := &storagev1.StorageClass{
-				ObjectMeta:  metav1.ObjectMeta{Name: simulated, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
-				Provisioner: simulatedBy, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), AllowVolumeExpansion: ptr.To(true),
-			}
-			fixture.Must(t, "creating a StorageClass in "+c.ID, c.Client.Create(t.Context(), class))
-			go simulate(context.WithoutCancel(t.Context()), c.Client)
+			c.SimulateStorage(t)
 		}
 	})
 	fixture.Await(t, 2*fixture.Patience, "the VirtualNode to show the provider's storage class", func(ctx context.Context) (bool, string) {
@@ -59,47 +50,6 @@ func stored(t *testing.T, w *world) {
 		}
 		return false, fmt.Sprint(vn.Spec.StorageClasses, err)
 	})
-}
-
-// simulate provides volumes that hold nothing: the claims of simulated pods need no more. It ends with the process.
-func simulate(ctx context.Context, c client.Client) {
-	_ = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		claims := &corev1.PersistentVolumeClaimList{}
-		if err := c.List(ctx, claims); err != nil {
-			return false, nil
-		}
-		for i := range claims.Items {
-			claim := &claims.Items[i]
-			if ptr.Deref(claim.Spec.StorageClassName, "") != simulated || claim.Annotations[reflection.SelectedNodeAnnotation] == "" {
-				continue
-			}
-			if claim.Spec.VolumeName != "" {
-				grow(ctx, c, claim)
-				continue
-			}
-			_ = c.Create(ctx, &corev1.PersistentVolume{
-				ObjectMeta: metav1.ObjectMeta{Name: "sim-" + string(claim.UID), Annotations: map[string]string{reflection.ProvisionedByAnnotation: simulatedBy}},
-				Spec: corev1.PersistentVolumeSpec{
-					StorageClassName: simulated, AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
-					PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, VolumeMode: claim.Spec.VolumeMode,
-					PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/sim/" + string(claim.UID)}},
-					ClaimRef:               &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-				},
-			})
-		}
-		return false, nil
-	})
-}
-
-// grow does what a resizer does.
-func grow(ctx context.Context, c client.Client, claim *corev1.PersistentVolumeClaim) {
-	wanted := claim.Spec.Resources.Requests.Storage()
-	if claim.Status.Phase != corev1.ClaimBound || claim.Status.Capacity.Storage().Cmp(*wanted) >= 0 {
-		return
-	}
-	changed := claim.DeepCopy()
-	changed.Status.Capacity[corev1.ResourceStorage] = *wanted
-	_ = c.Status().Patch(ctx, changed, client.MergeFrom(claim))
 }
 
 func claim(namespace, name, class string) *corev1.PersistentVolumeClaim {

@@ -297,7 +297,7 @@ func TestStolenVirtualKubeletCredentials(t *testing.T) {
 func (k *kubelet) nodeClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config := rest.AnonymousClientConfig(env.Rome.Config)
-	pair := filepath.Join(k.pki, "node-client-current.pem")
+	pair := filepath.Join(k.PKI, "node-client-current.pem")
 	config.CertFile, config.KeyFile = pair, pair
 	c, err := kubernetes.NewForConfig(config)
 	fixture.Must(t, "making the node's client", err)
@@ -307,7 +307,7 @@ func (k *kubelet) nodeClient(t *testing.T) kubernetes.Interface {
 // accountClient has the token of the reflection account.
 func (k *kubelet) accountClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	for _, arg := range k.args {
+	for _, arg := range k.Args {
 		if path, found := strings.CutPrefix(arg, "--home-kubeconfig="); found {
 			config, err := clientcmd.BuildConfigFromFlags("", path)
 			fixture.Must(t, "reading the account's kubeconfig", err)
