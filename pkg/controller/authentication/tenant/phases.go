@@ -282,7 +282,16 @@ func (r *Reconciler) remove(ctx context.Context, tenant *authv1beta1.Tenant) err
 	return nil
 }
 
+// forgetNonce takes back what a tenant's signature was made for. In a namespace that is being deleted the nonce goes by itself, and the
+// right to Secrets may have gone before it: there is nothing to be done, and nothing that could be.
 func (r *Reconciler) forgetNonce(ctx context.Context, tenant *authv1beta1.Tenant) error {
+	namespace := &corev1.Namespace{}
+	if err := r.live.Get(ctx, types.NamespacedName{Name: tenant.Namespace}, namespace); err != nil {
+		return fmt.Errorf("reading Namespace %s: %w", tenant.Namespace, err)
+	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
 	nonce, err := r.options.Secrets.Get(ctx, tenant.Namespace, authv1beta1.NonceSecret)
 	if err != nil || nonce == nil || nonce.Annotations[authv1beta1.NonceUsedByAnnotation] != string(tenant.UID) {
 		return err
