@@ -2,6 +2,7 @@ package main
 
 import (
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -14,6 +15,7 @@ import (
 type connections struct {
 	mu      sync.Mutex
 	states  map[string]peer.State
+	peers   map[string]*peer.Peer
 	changed chan event.GenericEvent
 	// meter shows them as metrics.
 	meter *peer.Meter
@@ -21,7 +23,7 @@ type connections struct {
 
 func newConnections(meter *peer.Meter) *connections {
 	// The queue behind the channel merges events of one provider; this is only what may pile up before it runs.
-	return &connections{states: map[string]peer.State{}, changed: make(chan event.GenericEvent, 1024), meter: meter}
+	return &connections{states: map[string]peer.State{}, peers: map[string]*peer.Peer{}, changed: make(chan event.GenericEvent, 1024), meter: meter}
 }
 
 // set is told of each change. It must not block: an event that finds no room is not missed for long, because every
@@ -34,6 +36,21 @@ func (c *connections) set(clusterID string, state peer.State) {
 	case c.changed <- event.GenericEvent{Object: &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterID}}}:
 	default:
 	}
+}
+
+// connect is given each new connection.
+func (c *connections) connect(clusterID string, connection *peer.Peer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peers[clusterID] = connection
+}
+
+// AnsweredSince implements the ForeignCluster controller's Prober.
+func (c *connections) AnsweredSince(clusterID string, since time.Time) bool {
+	c.mu.Lock()
+	connection := c.peers[clusterID]
+	c.mu.Unlock()
+	return connection != nil && connection.AnsweredSince(since)
 }
 
 // State implements the ForeignCluster controller's Prober.

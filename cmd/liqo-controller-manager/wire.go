@@ -111,7 +111,9 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 	if err != nil {
 		return fmt.Errorf("preparing the client of the replication: %w", err)
 	}
-	err = replication.Register(mgr, replication.Options{ClusterID: env.clusterID, Kube: kube, Endpoints: endpoints, OnState: links.set, Meter: links.meter})
+	err = replication.Register(mgr, replication.Options{
+		ClusterID: env.clusterID, Kube: kube, Endpoints: endpoints, OnState: links.set, OnPeer: links.connect, Meter: links.meter,
+	})
 	if err != nil {
 		return err
 	}

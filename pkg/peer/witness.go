@@ -29,6 +29,17 @@ func (p *Peer) Doubt() {
 	}
 }
 
+// AnsweredSince tells whether the peer answered something that it was asked after the given time. If not, it is asked at once.
+func (p *Peer) AnsweredSince(since time.Time) bool {
+	p.mu.Lock()
+	answered := p.testimony.answered.After(since)
+	p.mu.Unlock()
+	if !answered {
+		p.Doubt()
+	}
+	return answered
+}
+
 // spared tells whether the next probe can be left out: the peer answered the last one, nothing spoke against it since, and somebody
 // else knows that it still answers.
 func (p *Peer) spared(ctx context.Context) bool {

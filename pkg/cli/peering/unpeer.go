@@ -23,7 +23,10 @@ rights for all of it in both. It is refused while volumes at the provider hold d
 --delete-volumes is given. It says what goes, and asks; --skip-confirm is for scripts.
 
 With --force only this cluster is needed: everything of the peer with the given cluster
-ID is removed here, whether it was the provider or the consumer, although it is dead.`
+ID is removed here, whether it was the provider or the consumer, although it is dead or
+took the rights of this cluster back. The claims whose data is there stay, and are named.
+A peer that answers and lets this cluster work is not given up: what it has of this
+cluster is removed in order, and volumes there that hold data are a reason to refuse.`
 
 const unpeerExample = `  # End the peering with the provider
   {{ .Executable }} unpeer --remote-kubeconfig ~/.kube/milan.yaml
@@ -71,7 +74,7 @@ func (f *unpeerFlags) run(s *session.Session, command *cobra.Command, args []str
 		case f.remote.Given():
 			return failure.Misuse("leave the --remote- flags out, or leave --force out if both clusters answer", "--force needs no remote cluster")
 		}
-		return forceUnpeer(s, command, args[0], f.timeout, f.format)
+		return forceUnpeer(s, command, args[0], f.timeout, f.volumes, f.format)
 	}
 	if len(args) > 0 {
 		return failure.Misuse("name the other cluster with --remote-kubeconfig or --remote-context, or add --force if it is dead",
@@ -101,7 +104,7 @@ func residueOf(s *session.Session, format string, report *unpeer.Report) error {
 	return s.Show(format, report, func() {})
 }
 
-func forceUnpeer(s *session.Session, command *cobra.Command, peerID string, timeout time.Duration, format string) error {
+func forceUnpeer(s *session.Session, command *cobra.Command, peerID string, timeout time.Duration, volumes bool, format string) error {
 	if err := identity.ValidateClusterID(peerID); err != nil {
 		return failure.Misuse("list the peers with 'liqoctl info'", "%w", err)
 	}
@@ -114,7 +117,7 @@ func forceUnpeer(s *session.Session, command *cobra.Command, peerID string, time
 		return err
 	}
 	report, err := unpeer.Force(command.Context(), unpeer.ForceOptions{
-		Cluster: cluster, PeerID: peerID, Timeout: timeout, Observer: s.Observer(),
+		Cluster: cluster, PeerID: peerID, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer(),
 	})
 	if err != nil {
 		return errors.Join(err, residueOf(s, format, report))
@@ -140,7 +143,7 @@ func newForce(s *session.Session) *cobra.Command {
 			if err := session.Positive(timeout); err != nil {
 				return err
 			}
-			return forceUnpeer(s, command, args[0], timeout, format)
+			return forceUnpeer(s, command, args[0], timeout, false, format)
 		},
 	}
 	s.Local.AddNamespace(command.Flags())

@@ -55,6 +55,8 @@ type Options struct {
 	ProbeInterval, ProbeTimeout, RequestTimeout time.Duration
 	// OnState, if set, is told each change of a connection; it must not block.
 	OnState func(clusterID string, state peer.State)
+	// OnPeer, if set, is given each new connection, before its first state; it must not block.
+	OnPeer func(clusterID string, connection *peer.Peer)
 	// Meter shows the connections as metrics; nil shows nothing.
 	Meter *peer.Meter
 	// Clock times the probes.

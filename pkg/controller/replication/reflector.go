@@ -92,6 +92,9 @@ func (f *reflector) run(ctx context.Context) {
 		return
 	}
 	defer detach()
+	if f.home.options.OnPeer != nil {
+		f.home.options.OnPeer(f.clusterID, f.peer)
+	}
 	unsubscribe := f.peer.Subscribe(func(state peer.State) {
 		if f.home.options.OnState != nil {
 			f.home.options.OnState(f.clusterID, state)

@@ -174,6 +174,32 @@ func TestAPodOfAProviderThatDoesNotAnswerIsNotReady(t *testing.T) {
 	}
 }
 
+// A pod that never had a remote one does not wait for a provider that may never come back; one that had is not let go on missing knowledge.
+func TestAPodThatNeverRanMayGoWithoutTheProvider(t *testing.T) {
+	w := up(t)
+	w.calm()
+	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonUnreachable })
+	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
+	never := newPod("never", "uid-2")
+	if _, err := w.local.CoreV1().Pods("shop").Create(t.Context(), never, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.calm()
+	for _, name := range []string{"p", "never"} {
+		now := metav1.Now()
+		deleted := w.pod(name).DeepCopy()
+		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &now, new(int64(30))
+		if _, err := w.local.CoreV1().Pods("shop").Update(t.Context(), deleted, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eventually("the pod that never ran is gone", func() bool { return w.pod("never") == nil })
+	w.calm()
+	if w.pod("p") == nil || w.shadow("p") == nil {
+		t.Error("the pod that may well run is gone")
+	}
+}
+
 func TestAnOrphanIsKeptUntilTheLocalClusterConfirms(t *testing.T) {
 	w := up(t)
 	w.calm()

@@ -21,6 +21,10 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return r.removeAlone(ctx, local)
 	case v.offload == pending && !everRemote(local) && !v.waiting:
 		return r.deleteLocal(ctx, local)
+	case !v.ready && v.lost && !everRemote(local) && !v.waiting:
+		// Nothing of it was ever seen at a provider that will perhaps never be seen again. Should a ShadowPod have been made that nobody
+		// saw, it is removed as one without a pod once the provider is back.
+		return r.deleteLocal(ctx, local)
 	case !v.ready:
 		return nil
 	case v.shadow != nil && !standsFor(v.shadow, local):

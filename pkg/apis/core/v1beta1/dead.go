@@ -1,20 +1,39 @@
 package v1beta1
 
-// IsDead tells whether a peer is given up: an administrator said that it will not come back, and its API server does not
-// answer. A peer whose API server answers is never dead, whatever the annotation says. A nil ForeignCluster is not dead.
-func (fc *ForeignCluster) IsDead() bool {
-	if fc == nil || fc.Annotations[PermanentlyUnreachableAnnotation] != "true" {
-		return false
-	}
-	for _, c := range fc.Status.Conditions {
-		if c.Type == APIServerStatus && c.Status == StatusEstablished {
-			return false
-		}
-	}
-	return true
+import "slices"
+
+// IsMarkedDead tells whether an administrator said that the peer will not come back. The mark goes when the peer answers again and lets
+// us work, and with 'liqoctl peer'. A nil ForeignCluster is not marked.
+func (fc *ForeignCluster) IsMarkedDead() bool {
+	return fc != nil && fc.Annotations[PermanentlyUnreachableAnnotation] == "true"
 }
 
-// IsRevoked tells whether the provider was seen to have taken back our rights. It answers then, so it is not dead; what runs there and
+// IsDead tells whether a peer is given up: an administrator said that it will not come back, and it does not answer, or has taken our
+// rights back. A peer that answers and lets us work is never dead, whatever the annotation says. A nil ForeignCluster is not dead.
+func (fc *ForeignCluster) IsDead() bool { return fc.IsMarkedDead() && !fc.answers() }
+
+// WhyLost says why nothing can be done at a provider: it was asked and does not answer, or it has taken our rights back. It is empty if
+// the provider lets us work, if it was not asked yet, and for a nil ForeignCluster.
+func (fc *ForeignCluster) WhyLost() string {
+	if fc == nil || fc.answers() {
+		return ""
+	}
+	for _, c := range slices.Concat(fc.Status.Modules.Authentication.Conditions, fc.Status.Conditions) {
+		if c.Type == AuthIdentityControlPlaneStatus && c.Reason == ReasonRightsRevoked || c.Type == APIServerStatus && c.Status == StatusError {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// answers tells whether the peer was seen to answer and to let us work.
+func (fc *ForeignCluster) answers() bool {
+	return !fc.IsRevoked() && slices.ContainsFunc(fc.Status.Conditions, func(c Condition) bool {
+		return c.Type == APIServerStatus && c.Status == StatusEstablished
+	})
+}
+
+// IsRevoked tells whether the provider was seen to have taken back our rights. It answers then; what runs there and
 // how it ends is not to be learned any more. A nil ForeignCluster is not revoked.
 func (fc *ForeignCluster) IsRevoked() bool {
 	if fc == nil {

@@ -52,3 +52,35 @@ func TestAPeerThatTookOurRightsIsRevoked(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyAProviderIsLost(t *testing.T) {
+	cluster := func(annotation string, conditions ...Condition) *ForeignCluster {
+		c := &ForeignCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{PermanentlyUnreachableAnnotation: annotation}}}
+		c.Status.Conditions = conditions[:1]
+		c.Status.Modules.Authentication.Conditions = conditions[1:]
+		return c
+	}
+	answers := Condition{Type: APIServerStatus, Status: StatusEstablished, Message: "it answers"}
+	silent := Condition{Type: APIServerStatus, Status: StatusError, Message: "it does not answer"}
+	accepted := Condition{Type: AuthIdentityControlPlaneStatus, Status: StatusEstablished, Message: "in place"}
+	revoked := Condition{Type: AuthIdentityControlPlaneStatus, Status: StatusError, Reason: ReasonRightsRevoked, Message: "rights gone"}
+	for name, tc := range map[string]struct {
+		cluster *ForeignCluster
+		why     string
+		dead    bool
+	}{
+		"it answers":                               {cluster("", answers, accepted), "", false},
+		"it does not answer":                       {cluster("", silent, accepted), "it does not answer", false},
+		"it took our rights back":                  {cluster("", answers, revoked), "rights gone", false},
+		"it was not asked yet":                     {cluster("", Condition{Type: APIServerStatus, Status: StatusNone, Message: "not yet"}), "", false},
+		"there is none":                            {nil, "", false},
+		"it answers, whatever the mark says":       {cluster("true", answers, accepted), "", false},
+		"it does not answer and is marked":         {cluster("true", silent, accepted), "it does not answer", true},
+		"it took our rights back and is marked":    {cluster("true", answers, revoked), "rights gone", true},
+		"its rights were gone before it went, too": {cluster("true", silent, revoked), "rights gone", true},
+	} {
+		if why, dead := tc.cluster.WhyLost(), tc.cluster.IsDead(); why != tc.why || dead != tc.dead {
+			t.Errorf("%s: %q, dead %v", name, why, dead)
+		}
+	}
+}

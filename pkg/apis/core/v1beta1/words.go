@@ -26,8 +26,8 @@ const (
 
 // Annotations that several groups use.
 const (
-	// PermanentlyUnreachableAnnotation ("true") on a ForeignCluster says that the peer will not come back. It has no
-	// effect as long as the peer's API server answers.
+	// PermanentlyUnreachableAnnotation ("true") on a ForeignCluster says that the peer will not come back, or not give our rights back.
+	// It is removed when the peer answers and lets us work, and by 'liqoctl peer'.
 	PermanentlyUnreachableAnnotation = "liqo.io/foreign-cluster-permanently-unreachable"
 	// OriginUIDAnnotation on an object made at a peer is the UID of the object that it stands for.
 	OriginUIDAnnotation = "liqo.io/origin-uid"

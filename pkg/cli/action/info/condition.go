@@ -1,6 +1,8 @@
 package info
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -67,5 +69,15 @@ func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 			module.Conditions = append([]corev1beta1.Condition{condition}, module.Conditions...)
 		}
 	}
+	if foreign.IsMarkedDead() {
+		module.Conditions = append(module.Conditions, markedDead(foreign))
+	}
 	return module
+}
+
+// markedDead is what an administrator said of a peer, as a condition, with how to go on.
+func markedDead(foreign *corev1beta1.ForeignCluster) corev1beta1.Condition {
+	return corev1beta1.Condition{Type: "PermanentlyUnreachable", Status: corev1beta1.StatusError, Message: fmt.Sprintf(
+		"it is marked so: what it holds of this cluster is given up, volumes included; finish with 'liqoctl unpeer --force %s', or take the word back with 'liqoctl peer'",
+		foreign.Spec.ClusterID)}
 }

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
 	"liqo.io/liqo/pkg/cli/target"
@@ -32,8 +35,7 @@ type UndoOptions struct {
 }
 
 // Undo takes namespaces back: the remote ones are deleted with everything in them. It is refused while volumes there hold data,
-// unless told to delete them. A namespace that is not offloaded is no
-// error.
+// unless told to delete them, and while a provider does not work. A namespace that is not offloaded is no error.
 func Undo(ctx context.Context, o UndoOptions) error {
 	if o.Observer == nil {
 		o.Observer = progress.Discard
@@ -68,6 +70,9 @@ func undo(ctx context.Context, o UndoOptions, namespace string) error {
 		o.Observer.Note(progress.Warning, o.Cluster.Name, "Namespace "+namespace+" is not offloaded")
 		return nil
 	}
+	if err := requireProviders(ctx, o.Cluster, namespace); err != nil {
+		return err
+	}
 	volumes, err := volume.At(ctx, o.Cluster, "", namespace)
 	if err != nil {
 		return err
@@ -89,4 +94,30 @@ func undo(ctx context.Context, o UndoOptions, namespace string) error {
 		}
 		return "Namespace " + namespace + " is local again", removal.Gone(ctx, task, o.Cluster, object)
 	})
+}
+
+// requireProviders refuses if a provider that the namespace is offloaded to does not answer or does not let us work any more: what is
+// there could not be taken back.
+func requireProviders(ctx context.Context, cluster *target.Cluster, namespace string) error {
+	list := &offloadingv1beta1.NamespaceMapList{}
+	if err := cluster.List(ctx, list, client.MatchingLabels{corev1beta1.ReplicationLabel: "true"}); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		_, wanted := list.Items[i].Spec.DesiredMapping[namespace]
+		_, there := list.Items[i].Status.CurrentMapping[namespace]
+		if !wanted && !there {
+			continue
+		}
+		id := list.Items[i].Labels[corev1beta1.RemoteIDLabel]
+		peer, err := cluster.ForeignCluster(ctx, id)
+		if err != nil {
+			return err
+		}
+		if why := peer.WhyLost(); why != "" {
+			return failure.Unmet("run the same command once that works again; if it never will, end the peering first: liqoctl unpeer --force "+id,
+				"namespace %s cannot be taken back from %s (cluster %s): %s", namespace, id, cluster.Name, why)
+		}
+	}
+	return nil
 }

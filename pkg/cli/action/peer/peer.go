@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	for _, step := range []func(context.Context) error{r.preconditions, r.authenticate, r.slice, r.virtualNode, r.node} {
+	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.authenticate, r.slice, r.virtualNode, r.node} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -101,7 +102,7 @@ func (r *run) preconditions(ctx context.Context) error {
 
 func (r *run) consumerRights() []target.Right {
 	namespace := r.pair.ConsumerNamespace()
-	rights := authenticate.ConsumerRights(r.pair)
+	rights := append(authenticate.ConsumerRights(r.pair), target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
 	if !r.NoResourceSlice {
 		rights = append(rights, target.Rights(authv1beta1.GroupVersion.Group, "resourceslices", namespace, "get", "create", "update")...)
 	}
@@ -127,6 +128,20 @@ func (r *run) free(ctx context.Context) error {
 	}
 	return failure.Unmet("peer with --create-virtual-node=false, and create one of another name",
 		"%s is a real node, and the virtual node would have that name", r.pair.Consumer.Describe(node))
+}
+
+// unmark takes the word back that the provider will not come back, which an earlier 'unpeer --force' may have left: with the next outage
+// it would give up what the new peering holds.
+func (r *run) unmark(ctx context.Context) error {
+	peer, err := r.pair.Consumer.ForeignCluster(ctx, r.pair.ProviderID)
+	if err != nil {
+		return err
+	}
+	changed, err := r.pair.Consumer.MarkDead(ctx, peer, false)
+	if changed {
+		r.Observer.Note(progress.Info, r.pair.Consumer.Name, r.pair.ProviderID+" is no longer marked as permanently unreachable")
+	}
+	return err
 }
 
 func (r *run) authenticate(ctx context.Context) error {

@@ -3,16 +3,15 @@ package unpeer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
@@ -20,8 +19,12 @@ import (
 	"liqo.io/liqo/pkg/identity"
 )
 
-// patience is how long the controllers may take to give up on a dead peer before their finalizers are removed by hand.
-const patience = 30 * time.Second
+const (
+	// patience is how long the controllers may take to give up on a dead peer before their finalizers are removed by hand.
+	patience = 30 * time.Second
+	// judgement is how long they may take to find out whether a peer that answered lately still does.
+	judgement = 45 * time.Second
+)
 
 // replicators are the finalizers that only wait for something at the peer.
 var replicators = []string{authv1beta1.ReplicationFinalizer, authv1beta1.ReplicatorFinalizer}
@@ -32,13 +35,16 @@ type ForceOptions struct {
 	Cluster *target.Cluster
 	// PeerID is the cluster ID of the peer that is not.
 	PeerID string
+	// DeleteVolumes also gives up volumes at a peer that is not dead, with their data. Without it they are a reason to refuse.
+	DeleteVolumes bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 }
 
-// Force removes everything of a dead peer from the living cluster, whichever side of the peering that is.
+// Force removes everything of a peer that is dead, or took our rights back, from this cluster, whichever side of the peering that is. A
+// peer that works is left in order, from this side alone.
 func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	if o.Observer == nil {
 		o.Observer = progress.Discard
@@ -61,8 +67,16 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	report := &Report{Residue: map[string][]string{}}
 	s := newSide(o.Cluster, o.PeerID, o.Observer)
 	s.release = s.goneOrReleased
+	answers, err := s.giveUp(ctx)
+	if err != nil {
+		return report, err
+	}
+	volumes := s.tellVolumes
+	if answers {
+		volumes = func(ctx context.Context) error { return s.giveUpVolumes(ctx, o.DeleteVolumes) }
+	}
 	for _, step := range []func(context.Context) error{
-		s.tellVolumes, s.markUnreachable, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
+		volumes, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
 		func(ctx context.Context) error { return s.deleteNamespace(ctx, true) },
 	} {
 		if err := step(ctx); err != nil {
@@ -72,29 +86,49 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	return report, verify(ctx, o.Observer, report, true, end{o.Cluster, o.PeerID})
 }
 
-// markUnreachable tells the controllers not to wait for the peer. They ignore it while the peer answers.
-func (s *side) markUnreachable(ctx context.Context) error {
-	foreign := &corev1beta1.ForeignClusterList{}
-	if err := s.cluster.List(ctx, foreign); err != nil {
+// giveUp tells the controllers not to wait for the peer, and waits until they have asked it once more. A peer that answers and lets us
+// work is not given up, whatever the administrator says: it is left in order, and what protects data there holds.
+func (s *side) giveUp(ctx context.Context) (answers bool, err error) {
+	peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+	if err != nil {
+		return false, err
+	}
+	if peer == nil {
+		s.observer.Note(progress.Info, s.cluster.Name, "There is no ForeignCluster for "+s.peerID)
+		return false, nil
+	}
+	title := "Marking " + s.peerID + " as permanently unreachable"
+	err = progress.Run(ctx, s.observer, s.cluster.Name, title, func(ctx context.Context, task progress.Task) (string, error) {
+		if _, err := s.cluster.MarkDead(ctx, peer, true); err != nil {
+			return "", err
+		}
+		limited, cancel := context.WithTimeout(ctx, judgement)
+		defer cancel()
+		err := await.Until(limited, task, "the controllers of Liqo to ask "+s.peerID, func(ctx context.Context) (bool, string, error) {
+			peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+			answers = err == nil && peer != nil && !peer.IsMarkedDead()
+			return err == nil && (peer == nil || answers || peer.IsDead()), "they have not told yet whether it answers", err
+		})
+		if failure.CodeOf(err) == failure.Timeout && ctx.Err() == nil {
+			return "", failure.New(failure.Timeout, "see why with 'liqoctl info', and run the same command again",
+				"%s answered when it was asked last, and liqo-controller-manager does not ask it now (cluster %s)", s.peerID, s.cluster.Name)
+		}
+		if err != nil || !answers {
+			return "", err
+		}
+		return s.peerID + " answers and lets this cluster work: it is not given up, and what it has of this cluster is removed in order", nil
+	})
+	return answers, err
+}
+
+// giveUpAgain repeats the administrator's word if the peer was lost after it had answered.
+func (s *side) giveUpAgain(ctx context.Context) error {
+	peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+	if err != nil || peer.WhyLost() == "" {
 		return err
 	}
-	index := slices.IndexFunc(foreign.Items, func(f corev1beta1.ForeignCluster) bool { return string(f.Spec.ClusterID) == s.peerID })
-	if index < 0 {
-		s.observer.Note(progress.Info, s.cluster.Name, "There is no ForeignCluster for "+s.peerID)
-		return nil
-	}
-	object := &foreign.Items[index]
-	return progress.Run(ctx, s.observer, s.cluster.Name, "Marking "+s.peerID+" as permanently unreachable", func(ctx context.Context, _ progress.Task) (string, error) {
-		if object.Annotations[corev1beta1.PermanentlyUnreachableAnnotation] == "true" {
-			return "", nil
-		}
-		changed := object.DeepCopy()
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.PermanentlyUnreachableAnnotation, "true")
-		if err := s.cluster.Client.Patch(ctx, changed, client.MergeFrom(object)); client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("changing %s: %w", s.cluster.Describe(object), err)
-		}
-		return "", nil
-	})
+	_, err = s.cluster.MarkDead(ctx, peer, true)
+	return err
 }
 
 func (s *side) dropIdentities(ctx context.Context) error {
@@ -129,6 +163,9 @@ func (s *side) goneOrReleased(ctx context.Context, task progress.Task, object cl
 	defer cancel()
 	err := removal.Gone(first, task, s.cluster, object)
 	if err == nil || ctx.Err() != nil || failure.CodeOf(err) != failure.Timeout {
+		return err
+	}
+	if err := s.giveUpAgain(ctx); err != nil {
 		return err
 	}
 	if err := s.strip(ctx, object); err != nil {

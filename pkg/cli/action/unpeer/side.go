@@ -14,6 +14,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
 	"liqo.io/liqo/pkg/cli/residue"
@@ -62,6 +63,28 @@ func (s *side) leaveProvider(ctx context.Context) error {
 		identity, ok := object.(*authv1beta1.Identity)
 		return ok && string(identity.Spec.ClusterID) == s.peerID && identity.Spec.Type == authv1beta1.ResourceSliceIdentityType
 	})
+}
+
+// requireProvider refuses if the controllers could not give back what this cluster has of its provider, because the provider does not
+// answer them or does not let them work any more. If nothing is left that needs the provider, it need not work.
+func (s *side) requireProvider(ctx context.Context) error {
+	peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+	if err != nil || peer.WhyLost() == "" {
+		return err
+	}
+	nodes, maps, slices := &offloadingv1beta1.VirtualNodeList{}, &offloadingv1beta1.NamespaceMapList{}, &authv1beta1.ResourceSliceList{}
+	left := 0
+	for list, labels := range map[client.ObjectList]client.MatchingLabels{nodes: nil, maps: s.replicated(), slices: s.replicated()} {
+		if err := s.cluster.List(ctx, list, client.InNamespace(s.namespace), labels); err != nil {
+			return err
+		}
+		left += meta.LenList(list)
+	}
+	if left == 0 {
+		return nil
+	}
+	return failure.Unmet("run the same command once that works again; if it never will: liqoctl unpeer --force "+s.peerID,
+		"nothing can be taken back from %s (cluster %s): %s", s.peerID, s.cluster.Name, peer.WhyLost())
 }
 
 func (s *side) stopAsking(ctx context.Context) error {

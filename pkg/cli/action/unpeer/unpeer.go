@@ -117,6 +117,9 @@ func precheck(ctx context.Context, o Options) (pair *target.Pair, mutual bool, e
 			return "", failure.Unmet("leave --delete-namespaces out, or end the other peering first",
 				"%s also uses resources of %s, which needs the tenant namespaces", pair.ProviderID, pair.ConsumerID)
 		}
+		if err := newSide(pair.Consumer, pair.ProviderID, o.Observer).requireProvider(ctx); err != nil {
+			return "", err
+		}
 		return "Preconditions hold", requireRights(ctx, o, pair, mutual)
 	})
 	return pair, mutual, err

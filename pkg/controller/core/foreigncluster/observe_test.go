@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -159,6 +160,8 @@ func (p prober) State(id string) (bool, string, string, bool) {
 	return p[id].Connected, p[id].Reason, p[id].Message, p[id].Known
 }
 
+func (p prober) AnsweredSince(id string, _ time.Time) bool { return p[id].Connected }
+
 func TestLifeCycle(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme} {
@@ -171,7 +174,7 @@ func TestLifeCycle(t *testing.T) {
 	foreign := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "byhand"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "byhand"}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&id, &vn, node("milan", "True"), foreign).WithStatusSubresource(&corev1beta1.ForeignCluster{}).Build()
 	probes := prober{"milan": {Known: true, Connected: true}}
-	r := &reconciler{Client: c, Options: Options{ClusterID: "rome", Prober: probes, Clock: testclock.NewFakePassiveClock(time.Unix(100, 0))}}
+	r := &reconciler{Client: c, Options: Options{ClusterID: "rome", Prober: probes, Clock: testclock.NewFakePassiveClock(time.Unix(100, 0))}, marks: map[types.UID]time.Time{}}
 	look := func(name string) *corev1beta1.ForeignCluster {
 		t.Helper()
 		for range 3 {

@@ -3,11 +3,13 @@ package foreigncluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -36,6 +38,8 @@ type Prober interface {
 	// State of a provider's API server. known is false as long as there is no connection to speak of. reason is one of the
 	// core group's reasons, message says what happened; both are empty while connected.
 	State(clusterID string) (connected bool, reason, message string, known bool)
+	// AnsweredSince tells whether the provider answered something that it was asked after a time. If not, it has it asked at once.
+	AnsweredSince(clusterID string, since time.Time) bool
 }
 
 // Options configure the reconciler.
@@ -55,6 +59,8 @@ type Options struct {
 type reconciler struct {
 	client.Client
 	Options
+	// marks are when ForeignClusters were first seen to be marked as dead, by their UIDs. One worker uses it.
+	marks map[types.UID]time.Time
 }
 
 // Register adds the reconciler to a manager.
@@ -68,7 +74,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Events == nil {
 		o.Events = mgr.GetEventRecorder("liqo-foreign-cluster")
 	}
-	r := &reconciler{Client: mgr.GetClient(), Options: o}
+	r := &reconciler{Client: mgr.GetClient(), Options: o, marks: map[types.UID]time.Time{}}
 	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofObject)
 	b := ctrl.NewControllerManagedBy(mgr).Named("foreigncluster").
 		For(&corev1beta1.ForeignCluster{}).
@@ -115,16 +121,21 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, nil
 	}
+	// The mark goes before the status says that the peer answers: nobody ever sees it marked, and then silent once more.
+	again, err := r.unmark(ctx, &fc, facts)
+	if err != nil {
+		return reconcile.Result(err)
+	}
 	changed := fc.DeepCopy()
 	changed.Status = Observe(fc.Status, fc.Generation, *facts, r.Clock.Now())
 	if equality.Semantic.DeepEqual(fc.Status, changed.Status) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	if err := r.Status().Patch(ctx, changed, client.MergeFrom(&fc)); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err))
 	}
 	r.tell(ctx, &fc, changed)
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // create makes the ForeignCluster; its own event brings the status.
