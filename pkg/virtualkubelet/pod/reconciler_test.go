@@ -176,27 +176,35 @@ func TestAPodOfAProviderThatDoesNotAnswerIsNotReady(t *testing.T) {
 
 // A pod that never had a remote one does not wait for a provider that may never come back; one that had is not let go on missing knowledge.
 func TestAPodThatNeverRanMayGoWithoutTheProvider(t *testing.T) {
-	w := up(t)
-	w.calm()
-	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonUnreachable })
-	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
-	never := newPod("never", "uid-2")
-	if _, err := w.local.CoreV1().Pods("shop").Create(t.Context(), never, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.calm()
-	for _, name := range []string{"p", "never"} {
-		now := metav1.Now()
-		deleted := w.pod(name).DeepCopy()
-		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &now, new(int64(30))
-		if _, err := w.local.CoreV1().Pods("shop").Update(t.Context(), deleted, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.eventually("the pod that never ran is gone", func() bool { return w.pod("never") == nil })
-	w.calm()
-	if w.pod("p") == nil || w.shadow("p") == nil {
-		t.Error("the pod that may well run is gone")
+	for name, lose := range map[string]func(*peer.State){
+		"it does not answer":      func(s *peer.State) { s.Connected, s.Reason = false, peer.ReasonUnreachable },
+		"it took our rights back": func(s *peer.State) { s.Reason = peer.ReasonRevoked },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := up(t)
+			w.calm()
+			fakeapi.React(&w.dyn.Fake, "*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("the provider is lost")
+			})
+			w.peer.set(lose)
+			w.calm()
+			if _, err := w.local.CoreV1().Pods("shop").Create(t.Context(), newPod("never", "uid-2"), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.calm()
+			for _, name := range []string{"p", "never"} {
+				deleted := w.pod(name).DeepCopy()
+				deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(30))
+				if _, err := w.local.CoreV1().Pods("shop").Update(t.Context(), deleted, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.eventually("the pod that never ran is gone", func() bool { return w.pod("never") == nil })
+			w.calm()
+			if w.pod("p") == nil {
+				t.Error("the pod that may well run is gone")
+			}
+		})
 	}
 }
 

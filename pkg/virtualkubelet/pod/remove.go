@@ -21,7 +21,7 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return r.removeAlone(ctx, local)
 	case v.offload == pending && !everRemote(local) && !v.waiting:
 		return r.deleteLocal(ctx, local)
-	case !v.ready && v.lost && !everRemote(local) && !v.waiting:
+	case v.shadow == nil && v.remote == nil && !everRemote(local) && !v.waiting && r.lostProvider():
 		// Nothing of it was ever seen at a provider that will perhaps never be seen again. Should a ShadowPod have been made that nobody
 		// saw, it is removed as one without a pod once the provider is back.
 		return r.deleteLocal(ctx, local)
@@ -46,6 +46,12 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return err
 	}
 	return r.deleteLocal(ctx, local)
+}
+
+// lostProvider tells whether the provider was asked and does not answer, or took our rights back.
+func (r *Reconciler) lostProvider() bool {
+	state := r.options.Peer.State()
+	return state.Lost() || state.Revoked()
 }
 
 // removeAlone ends a pod of a namespace that is not offloaded: the twin namespace is being removed with all that is in it.

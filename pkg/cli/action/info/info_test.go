@@ -141,3 +141,21 @@ func TestQuery(t *testing.T) {
 		})
 	}
 }
+
+// The word of an administrator that a peer will not come back is shown as long as it is in force: with the next outage it gives up data.
+func TestAMarkIsShown(t *testing.T) {
+	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan",
+		Annotations: map[string]string{corev1beta1.PermanentlyUnreachableAnnotation: "true"}}}
+	foreign.Status.Modules.Authentication = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
+		{Type: corev1beta1.AuthIdentityControlPlaneStatus, Status: corev1beta1.StatusEstablished}}}
+	want := []string{"PermanentlyUnreachable: it is marked so: what it holds of this cluster is given up, volumes included; finish with " +
+		"'liqoctl unpeer --force milan', or take the word back with 'liqoctl peer'"}
+	report := Peering(foreign, nil, nil)
+	if diff := cmp.Diff(want, report.Authentication.Alerts); diff != "" || report.Authentication.Status != Unhealthy {
+		t.Error(diff, report.Authentication.Status)
+	}
+	delete(foreign.Annotations, corev1beta1.PermanentlyUnreachableAnnotation)
+	if report := Peering(foreign, nil, nil); report.Authentication.Status != Healthy {
+		t.Errorf("without the mark: %+v", report.Authentication)
+	}
+}

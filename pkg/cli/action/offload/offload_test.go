@@ -231,3 +231,26 @@ func TestUndoingIsRefusedWhileVolumesHoldData(t *testing.T) {
 		t.Errorf("got %v, wrote %v", err, cluster.Writes())
 	}
 }
+
+// What is at a provider that does not work cannot be taken back: that is said at once, with the way out, and nothing is begun.
+func TestUndoingIsRefusedWhileAProviderIsLost(t *testing.T) {
+	cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: []client.Object{
+		&offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "offloading"}, Spec: spec},
+		&offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "offloading"}, Spec: spec},
+		&offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", Labels: map[string]string{
+			corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: "milan"}},
+			Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": "shop-rome"}}},
+		&corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"},
+			Status: corev1beta1.ForeignClusterStatus{Conditions: []corev1beta1.Condition{
+				{Type: corev1beta1.APIServerStatus, Status: corev1beta1.StatusError, Message: "no route to it"}}}},
+	}})
+	err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: cluster.Cluster, Namespaces: []string{"shop"}})
+	want := "namespace shop cannot be taken back from milan (cluster rome): no route to it: " +
+		"run the same command once that works again; if it never will, end the peering first: liqoctl unpeer --force milan"
+	if failure.CodeOf(err) != failure.Precondition || err.Error() != want || len(cluster.Writes()) > 0 {
+		t.Errorf("got %v, wrote %v", err, cluster.Writes())
+	}
+	if err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: cluster.Cluster, Namespaces: []string{"other"}}); err != nil {
+		t.Errorf("a namespace that is not offloaded there: %v", err)
+	}
+}

@@ -9,5 +9,7 @@
 //   - Force needs one cluster, either side, and ends within its deadline although the other is dead. It relies on the
 //     controllers of the living side; only finalizers whose sole purpose is to clean up at the dead peer are removed by hand, after
 //     the controllers had their chance.
+//   - Force gives up a peer that is lost: it does not answer, or took our rights back. One that works is left in order, and what protects
+//     data there holds. Run, which needs the peer to work, refuses at once while it is lost, and names Force.
 //   - Idempotent and resumable. Both report what is left.
 package unpeer
