@@ -160,15 +160,15 @@ func withMetrics(t *testing.T, w *world) (controller, kubelet string, restore fu
 	w.rome.Arguments = []string{fmt.Sprintf("--metrics-port=%d", controllerPort)}
 	w.rome.Reconfigure(t, nil, on)
 	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
-	before := w.kubelet.args
-	w.kubelet.args = append(slices.Clone(before), "--metrics-enabled", fmt.Sprintf("--metrics-address=127.0.0.1:%d", kubeletPort))
-	w.kubelet.start(t, w.node)
+	before := w.kubelet.Args
+	w.kubelet.Args = append(slices.Clone(before), "--metrics-enabled", fmt.Sprintf("--metrics-address=127.0.0.1:%d", kubeletPort))
+	w.kubelet.Start(t)
 	restore = func() {
 		w.rome.Arguments = nil
 		w.rome.Reconfigure(t, on, nil)
 		fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
-		w.kubelet.args = before
-		w.kubelet.start(t, w.node)
+		w.kubelet.Args = before
+		w.kubelet.Start(t)
 	}
 	return fmt.Sprintf("https://127.0.0.1:%d/metrics", controllerPort), fmt.Sprintf("https://127.0.0.1:%d/metrics", kubeletPort), restore
 }
