@@ -34,11 +34,11 @@ var losses = []struct {
 }{
 	// Nobody answers, and no connection ends.
 	{"hanging", func(*testing.T) { env.Milan.Link.Cut() }},
-	{"dead", func(*testing.T) { env.Milan.Link.Kill() }},
+	{"dead", func(*testing.T) { env.Milan.Link.Refuse() }},
 	// The administrator of milan ends it from that side.
 	{"revoked", forget},
 	// Another cluster stands at the address, with another CA; what was there is gone.
-	{"rebuilt", func(t *testing.T) { forget(t); env.Milan.Link.Replace(env.Rome) }},
+	{"rebuilt", func(t *testing.T) { forget(t); env.Milan.Link.Lead(env.Rome.Config.Host) }},
 }
 
 // errBeyond says that a command came past its own checks.
@@ -61,7 +61,7 @@ func TestEndings(t *testing.T) {
 			t.Cleanup(env.Milan.Link.Mend)
 			loss.lose(t)
 			w.awaitLost(t)
-			w.late(t, loss.state != "revoked")
+			w.late(t)
 			quietly := env.Rome.Recorder.Now(t)
 			t.Run("uninstall", func(t *testing.T) {
 				_, err := uninstall.Run(t.Context(), uninstall.Options{Cluster: env.Rome.Target(t), Timeout: refusalTimeout, Helm: noHelm{}})
@@ -113,8 +113,8 @@ func (w *world) each(t *testing.T, cell func(t *testing.T, namespace string)) {
 }
 
 // late makes a pod on the virtual node after the provider was lost. It never had a remote one, nor had the one that was refused: both go
-// when they are deleted, if the virtual kubelet knows that the provider is lost. Otherwise they must not hold up what follows.
-func (w *world) late(t *testing.T, known bool) {
+// when they are deleted.
+func (w *world) late(t *testing.T) {
 	t.Helper()
 	p := pod(w.namespaces["refused pod"])
 	p.Name, p.Spec.NodeName = "late", w.kubelet.Node
@@ -124,9 +124,7 @@ func (w *world) late(t *testing.T, known bool) {
 	fixture.Must(t, "creating another one", env.Rome.Client.Create(t.Context(), other))
 	for _, gone := range []*corev1.Pod{p, pod(p.Namespace)} {
 		fixture.Must(t, "deleting pod "+gone.Name, env.Rome.Client.Delete(t.Context(), gone.DeepCopy()))
-		if known {
-			awaitGone(t, gone)
-		}
+		awaitGone(t, gone)
 	}
 }
 
