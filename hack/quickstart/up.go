@@ -31,6 +31,7 @@ const (
 	tag       = "quickstart"
 	manager   = "liqo-controller-manager"
 	kubelet   = "virtual-kubelet"
+	mover     = "liqo-volume"
 	// patience is how long the demo's pods may take: their images are on the nodes, so it is the clusters' own time.
 	patience = 3 * time.Minute
 )
@@ -94,7 +95,7 @@ func down(ctx context.Context) error {
 
 func (t *tour) images(ctx context.Context) error {
 	folder := filepath.Join("bin", "images")
-	binaries, err := assembly.Select(manager, kubelet)
+	binaries, err := assembly.Select(manager, kubelet, mover)
 	if err != nil {
 		return err
 	}

@@ -64,11 +64,20 @@ func render(t testing.TB, values string) (map[string]string, error) {
 
 func renderFor(t testing.TB, kubernetes chartutil.KubeVersion, values string) (map[string]string, error) {
 	t.Helper()
-	c := load(t)
 	given, err := chartutil.ReadValues([]byte(values))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if given["discovery"] == nil {
+		given["discovery"] = map[string]any{"config": map[string]any{"clusterID": "rome"}}
+	}
+	return renderGiven(t, kubernetes, given)
+}
+
+// renderGiven renders the chart with just these values.
+func renderGiven(t testing.TB, kubernetes chartutil.KubeVersion, given chartutil.Values) (map[string]string, error) {
+	t.Helper()
+	c := load(t)
 	if err := chartutil.ProcessDependenciesWithMerge(c, given); err != nil {
 		t.Fatal(err)
 	}
@@ -248,5 +257,47 @@ func TestLint(t *testing.T) {
 		if message.Severity >= support.WarningSev {
 			t.Error(message)
 		}
+	}
+}
+
+// What identifies the cluster is never made up: each rendering would do it anew.
+func TestTheClusterIDIsGiven(t *testing.T) {
+	_, err := renderGiven(t, chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}, chartutil.Values{})
+	if err == nil || !strings.Contains(err.Error(), "give discovery.config.clusterID") {
+		t.Errorf("a chart without cluster and cluster ID renders: %v", err)
+	}
+}
+
+func TestImagesHaveNames(t *testing.T) {
+	for _, key := range []string{"controllerManager: {image: {name: ''}}", "virtualKubelet: {image: {name: ''}}", "storage: {mover: {image: {name: ''}}}"} {
+		if _, err := render(t, "discovery: {config: {clusterID: rome}}\n"+key); err == nil || !strings.Contains(err.Error(), "does not match pattern") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// A class of the cluster's own is taken, made by the chart or not, and none if that is wanted.
+func TestPriorityClass(t *testing.T) {
+	for name, tc := range map[string]struct{ values, made, pods string }{
+		"the chart's":     {"", "name: liqo-critical", "priorityClassName: liqo-critical"},
+		"the cluster's":   {"priorityClass: {create: false, name: system-cluster-critical}", "", "priorityClassName: system-cluster-critical"},
+		"of each its own": {"controllerManager: {pod: {priorityClassName: a}}\nvirtualKubelet: {extra: {priorityClassName: a}}", "name: liqo-critical", "priorityClassName: a"},
+		"none":            {"priorityClass: {name: ''}", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(t, "discovery: {config: {clusterID: rome}}\n"+tc.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			class := rendered["liqo/templates/priorityclass.yaml"]
+			if strings.Contains(class, "kind: PriorityClass") != (tc.made != "") || !strings.Contains(class, tc.made) {
+				t.Errorf("the chart makes %s", class)
+			}
+			for _, path := range []string{"liqo/templates/deployment.yaml", "liqo/templates/config.yaml"} {
+				if text := rendered[path]; tc.pods == "" && (strings.Contains(text, "priorityClassName: liqo") || strings.Contains(text, "priorityClassName: sys")) || !strings.Contains(text, tc.pods) {
+					t.Errorf("%s does not say %q", path, tc.pods)
+				}
+			}
+		})
 	}
 }

@@ -24,7 +24,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- printf "%s:%s" $image.name (coalesce $image.version $root.Values.tag $root.Chart.AppVersion) -}}
 {{- end -}}
 
-{{/* The cluster's ID: as installed before, else as given, else a fresh one. Refuses to change it. */}}
+{{/* The cluster's ID: as installed before, else as given, else made of what never changes in a cluster. Refuses to change it. */}}
 {{- define "liqo.clusterID" -}}
 {{- $given := .Values.discovery.config.clusterID -}}
 {{- $installed := "" -}}
@@ -34,5 +34,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and $installed $given (ne $installed $given) -}}
 {{- fail (printf "discovery.config.clusterID cannot be changed from %q to %q: peers know this cluster by it; uninstall and install again" $installed $given) -}}
 {{- end -}}
-{{- coalesce $installed $given uuidv4 -}}
+{{- $own := "" -}}
+{{- with lookup "v1" "Namespace" "" "kube-system" -}}
+{{- $own = .metadata.uid -}}
+{{- end -}}
+{{- required "give discovery.config.clusterID: peers know the cluster by it, and without a cluster ('helm template') there is nothing that it could be made of" (coalesce $installed $given $own) -}}
 {{- end -}}

@@ -32,6 +32,10 @@ func Deployment(ctx context.Context, cluster *target.Cluster, deployment *appsv1
 	var reasons []string
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		if image, _ := WhyNoImage(pod); image != "" && pod.DeletionTimestamp == nil {
+			reasons = append(reasons, image)
+			continue
+		}
 		why := WhyNotReady(pod)
 		if why == "" {
 			continue
@@ -117,6 +121,37 @@ func whyContainer(status *corev1.ContainerStatus) string {
 		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d: %s", status.Name, ended.ExitCode, strings.TrimSpace(ended.Reason+" "+bound(ended.Message))))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// WhyNoImage says which image a pod cannot have, and why; empty if that is not what is in the way. Kubernetes tries again, so what
+// it says after the first time may pass: final tells that it cannot.
+func WhyNoImage(pod *corev1.Pod) (why string, final bool) {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting := status.State.Waiting
+		if waiting == nil {
+			continue
+		}
+		switch waiting.Reason {
+		case "InvalidImageName", "ErrImageNeverPull":
+			final = true
+		case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable":
+		default:
+			continue
+		}
+		return fmt.Sprintf("image %q of pod %s cannot be had: %s", imageOf(pod, status.Name), pod.Name,
+			strings.TrimSuffix(waiting.Reason+": "+bound(waiting.Message), ": ")), final
+	}
+	return "", false
+}
+
+// imageOf is the image that a container asks for: its status may not name it yet.
+func imageOf(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // LastWarning is the newest of the warnings among events.

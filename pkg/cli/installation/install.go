@@ -79,9 +79,9 @@ func (f *installFlags) register(s *session.Session, command *cobra.Command) {
 	s.Local.AddNamespace(set)
 	s.TimeoutFlag(set, &f.timeout, install.DefaultTimeout)
 	o := &f.options
-	set.StringVar(&o.Version, "version", "", "Version of Liqo to install (default: that of this program)")
+	set.StringVar(&o.Version, "version", "", "Version of Liqo to install, which has to be that of the chart")
 	set.StringVar(&o.ChartPath, "local-chart-path", "", "Folder or archive of a chart to install instead of the built-in one")
-	set.StringVar(&o.ClusterID, "cluster-id", "", "ID of this cluster, which peers know it by (default: the present one, or a random one)")
+	set.StringVar(&o.ClusterID, "cluster-id", "", "ID of this cluster, which peers know it by (default: the present or an earlier one, or one that is made up)")
 	set.StringToStringVar(&o.ClusterLabels, "cluster-labels", nil, "Labels of this cluster, which consumers see on their virtual nodes (key=value,...)")
 	set.StringSliceVar(&o.ReservedSubnets, "reserved-subnets", nil, "Networks that are never to be used")
 	set.StringSliceVar(&f.podCIDRs, "pod-cidr", nil, "Pod CIDR of the cluster; repeat it for several (default: detected)")

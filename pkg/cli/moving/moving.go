@@ -51,7 +51,7 @@ func Commands(s *session.Session) []*cobra.Command {
 	set := command.Flags()
 	set.StringVarP(&f.namespace, "namespace", "n", corev1.NamespaceDefault, "Namespace of the claim")
 	set.StringVar(&f.node, "target-node", "", "Node that the volume moves to, physical or virtual (required)")
-	set.StringVar(&f.image, "image", "", "Image of the helper pods; empty means "+move.DefaultImage+" in the version of the cluster")
+	set.StringVar(&f.image, "image", "", "Image of the helper pods (default: the installation's value storage.mover.image)")
 	set.StringVar(&f.cpuRequest, "containers-cpu-requests", "", "CPU that the helper pods ask for")
 	set.StringVar(&f.cpuLimit, "containers-cpu-limits", "", "CPU that the helper pods may use")
 	set.StringVar(&f.memoryRequest, "containers-ram-requests", "", "Memory that the helper pods ask for")

@@ -200,6 +200,8 @@ type Storage struct {
 	RealStorageClassName string `json:"realStorageClassName"`
 	// StorageNamespace holds the claims of those volumes.
 	StorageNamespace string `json:"storageNamespace"`
+	// MoverImage is the image, with its tag, of the pods by which liqoctl moves volumes.
+	MoverImage string `json:"moverImage"`
 }
 
 // VirtualKubelet is how virtual kubelets are run by default.
@@ -234,6 +236,8 @@ type VirtualKubeletExtra struct {
 	Resources corev1.ResourceRequirements `json:"resources"`
 	// Tolerations of the pods.
 	Tolerations []corev1.Toleration `json:"tolerations"`
+	// PriorityClassName of the pods; empty means none.
+	PriorityClassName string `json:"priorityClassName"`
 }
 
 // VirtualNode configures the Nodes.

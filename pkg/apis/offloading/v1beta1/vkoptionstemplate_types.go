@@ -103,6 +103,10 @@ type VkOptionsTemplateSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// priorityClassName of the pods; empty means none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // VkOptionsTemplate is how virtual kubelets are run; VirtualNodes refer to it.

@@ -24,12 +24,12 @@ type Options struct {
 	Cluster *target.Cluster
 	// Wishes about what is otherwise detected.
 	Wishes Wishes
-	// Version of the images; empty means liqoctl's own, or the chart's if ChartPath is given.
+	// Version of Liqo, which has to be the chart's; empty means that.
 	Version string
 	// Chart holds the files of the chart to install; ChartPath, if given, is a folder or archive to install instead.
 	Chart     fs.FS
 	ChartPath string
-	// ClusterID of the cluster; empty keeps the present one, or makes one up.
+	// ClusterID of the cluster; empty keeps the present one or that of an earlier installation, or makes one up.
 	ClusterID string
 	// ClusterLabels that consumers see on their virtual nodes.
 	ClusterLabels map[string]string
@@ -173,8 +173,12 @@ func (p *Plan) loadChart() (err error) {
 	default:
 		return failure.Misuse("give the folder or archive of a chart with --local-chart-path", "this program has no chart built in")
 	}
-	if o.Version != "" {
-		p.chart.SetAppVersion(o.Version)
+	if _, own := p.chart.Version(); o.Version != "" && o.Version != own {
+		if o.ChartPath != "" {
+			return failure.Misuse("leave --version out, or give the chart of that version", "--version %s: the chart %s is of version %s", o.Version, o.ChartPath, own)
+		}
+		return failure.Misuse("use the liqoctl of that version, or give its chart with --local-chart-path; other images are chosen with --set tag=TAG",
+			"--version %s: this liqoctl has the chart of version %s", o.Version, own)
 	}
 	return nil
 }
@@ -210,7 +214,7 @@ func (p *Plan) detect(ctx context.Context) (string, error) {
 	return p.Settings.String(), nil
 }
 
-// identify decides the cluster ID: the present one, the given one, or a new one.
+// identify decides the cluster ID: the present one, the given one, that of an earlier installation, or one that is made up.
 func (p *Plan) identify(ctx context.Context, inValues string) error {
 	o := &p.options
 	installed, err := o.Cluster.Installed(ctx)
@@ -228,15 +232,37 @@ func (p *Plan) identify(ctx context.Context, inValues string) error {
 			return failure.Unmet("leave --cluster-id out, or uninstall first with 'liqoctl uninstall'",
 				"the cluster ID is %s and cannot be changed to %s, because peers know the cluster by it", p.ClusterID, wanted)
 		}
-	case wanted != "":
-		p.ClusterID = wanted
 	default:
-		p.ClusterID = RandomID()
+		if p.ClusterID, err = p.choose(ctx, wanted); err != nil {
+			return err
+		}
 	}
 	if err := identity.ValidateClusterID(p.ClusterID); err != nil {
 		return failure.Misuse("give another one with --cluster-id", "%w", err)
 	}
 	return nil
+}
+
+// choose finds an ID for a cluster that has none: what is left of an earlier installation knows it by one already.
+func (p *Plan) choose(ctx context.Context, wanted string) (string, error) {
+	cluster := p.options.Cluster
+	earlier, where, err := earlierID(ctx, cluster)
+	switch {
+	case err != nil:
+		return "", err
+	case earlier != "" && wanted != "" && wanted != earlier:
+		return "", failure.Unmet("install with --cluster-id "+earlier+", and end the peerings with 'liqoctl unpeer' if you want another one",
+			"peers know this cluster as %s, says %s", earlier, where)
+	case earlier != "":
+		return earlier, nil
+	case wanted != "":
+		return wanted, nil
+	}
+	uid, err := cluster.UID(ctx)
+	if err != nil {
+		return "", err
+	}
+	return MadeUpID(string(uid)), nil
 }
 
 // decide checks the values against the chart.

@@ -1,8 +1,14 @@
 package install
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/identity"
 )
 
 var (
@@ -18,7 +24,30 @@ var (
 	}
 )
 
-// RandomID makes up a cluster ID that people can say, and that no two clusters share by accident.
-func RandomID() string {
-	return fmt.Sprintf("%s-%s-%06x", adjectives[rand.IntN(len(adjectives))], animals[rand.IntN(len(animals))], rand.IntN(1<<24))
+// MadeUpID makes up a cluster ID that people can say, that no two clusters share by accident, and that is the same at every try.
+// seed is what never changes in the cluster and is no other cluster's.
+func MadeUpID(seed string) string {
+	sum := sha256.Sum256([]byte(seed))
+	return fmt.Sprintf("%s-%s-%06x", adjectives[int(sum[0])%len(adjectives)], animals[int(sum[1])%len(animals)], sum[2:5])
+}
+
+// earlierID is the ID by which what is left of an earlier installation knows the cluster, and the object that says so; empty if
+// nothing is left.
+func earlierID(ctx context.Context, cluster *target.Cluster) (id, where string, err error) {
+	slices := &authv1beta1.ResourceSliceList{}
+	if err := cluster.List(ctx, slices); err != nil {
+		return "", "", err
+	}
+	for i := range slices.Items {
+		slice := &slices.Items[i]
+		own := slice.Spec.ConsumerClusterID
+		// At the provider it is a copy of the consumer's.
+		if slice.Labels[corev1beta1.ReplicatedLabel] == "true" {
+			own = slice.Spec.ProviderClusterID
+		}
+		if own != nil && identity.ValidateClusterID(string(*own)) == nil {
+			return string(*own), cluster.Describe(slice), nil
+		}
+	}
+	return "", "", nil
 }

@@ -2,6 +2,7 @@ package install_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/charts"
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/install"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/helm"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/version"
 )
 
 // releases is Helm without a cluster.
@@ -133,6 +137,10 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 			"the cluster ID is rome and cannot be changed to oslo, because peers know the cluster by it: leave --cluster-id out, or uninstall first with 'liqoctl uninstall'"},
 		"a cluster ID in values that is none": {func(o *install.Options) { o.ClusterID, o.Set = "", []string{"discovery.config.clusterID=Oslo"} }, nil, failure.Usage,
 			"the cluster ID \"Oslo\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\": give another one with --cluster-id"},
+		"a version that is not the chart's": {func(o *install.Options) { o.Version = "v9.9.9" }, nil, failure.Usage,
+			"--version v9.9.9: this liqoctl has the chart of version " + version.Version + ": use the liqoctl of that version, or give its chart with --local-chart-path; other images are chosen with --set tag=TAG"},
+		"an image without a name": {func(o *install.Options) { o.Set = []string{"virtualKubelet.image.name="} }, nil, failure.Usage,
+			"the values do not fit the chart: at '/virtualKubelet/image/name': '' does not match pattern '^[a-zA-Z0-9][-a-zA-Z0-9._/:]*$'" + next},
 		"a right that is missing": {nil, func(o *fixture.Options) {
 			o.Missing = []string{"create clusterroles.rbac.authorization.k8s.io", "create deployments.apps in namespace liqo"}
 		}, failure.Precondition,
@@ -164,21 +172,22 @@ func TestInstallingIsToldStepByStep(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "liqo-webhook", Labels: map[string]string{"liqo.io/webhook": "true"}},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "a", ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte("ca")}}},
 	}
+	own := version.Version
 	for sentence, test := range map[string]struct {
 		present *helm.Release
 		calls   []string
 		lines   []string
 	}{
-		"a first installation": {nil, []string{"install"}, []string{"rome: done: Liqo v1.0.0 is to be installed", "rome: done: Liqo v1.0.0 installed"}},
+		"a first installation": {nil, []string{"install"}, []string{"rome: done: Liqo " + own + " is to be installed", "rome: done: Liqo " + own + " installed"}},
 		"an upgrade": {&helm.Release{Revision: 1, Status: "deployed", AppVersion: "v0.9.0"}, []string{"upgrade"},
-			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to v1.0.0", "rome: done: Liqo upgraded to v1.0.0"}},
+			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to " + own, "rome: done: Liqo upgraded to " + own}},
 		"a removal that was interrupted is finished first": {&helm.Release{Revision: 1, Status: "uninstalling", AppVersion: "v0.9.0"}, []string{"uninstall", "install"},
-			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to v1.0.0", "rome: Upgrading Liqo to v1.0.0: waiting: an interrupted removal to be finished", "rome: done: Liqo upgraded to v1.0.0"}},
+			[]string{"rome: done: Liqo v0.9.0 is installed, and is to be brought to " + own, "rome: Upgrading Liqo to " + own + ": waiting: an interrupted removal to be finished", "rome: done: Liqo upgraded to " + own}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r, recorder := &releases{present: test.present}, &progress.Recorder{}
 			o := options(t, r, func(o *fixture.Options) { o.ClusterID, o.Objects = "rome", append(o.Objects, webhook.DeepCopy()) })
-			o.ClusterID, o.Observer, o.Version, o.Timeout = "", recorder, "v1.0.0", 20*time.Second
+			o.ClusterID, o.Observer, o.Timeout = "", recorder, 20*time.Second
 			report, err := install.Run(context.Background(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +201,7 @@ func TestInstallingIsToldStepByStep(t *testing.T) {
 			if diff := cmp.Diff(test.calls, r.calls); diff != "" {
 				t.Error(diff)
 			}
-			if report.ClusterID != "rome" || report.Version != "v1.0.0" {
+			if report.ClusterID != "rome" || report.Version != own {
 				t.Errorf("report %+v", report)
 			}
 		})
@@ -210,11 +219,67 @@ func TestThePlanCanBeRendered(t *testing.T) {
 	}
 }
 
-func TestRandomIDsAreClusterIDs(t *testing.T) {
-	for range 100 {
-		if id := install.RandomID(); identity.ValidateClusterID(id) != nil {
-			t.Errorf("%s is no cluster ID", id)
+func TestMadeUpIDsAreClusterIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 1000 {
+		id := install.MadeUpID(strconv.Itoa(i))
+		if identity.ValidateClusterID(id) != nil || seen[id] || id != install.MadeUpID(strconv.Itoa(i)) {
+			t.Errorf("%s is no cluster ID, or that of another cluster", id)
 		}
+		seen[id] = true
+	}
+}
+
+// slice is what is left of a peering of rome with milan, at rome, or at milan with the label of a copy.
+func slice(copied bool) *authv1beta1.ResourceSlice {
+	rome, milan := corev1beta1.ClusterID("rome"), corev1beta1.ClusterID("milan")
+	s := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"},
+		Spec: authv1beta1.ResourceSliceSpec{ConsumerClusterID: &rome, ProviderClusterID: &milan}}
+	if copied {
+		s.Labels = map[string]string{corev1beta1.ReplicatedLabel: "true"}
+	}
+	return s
+}
+
+func TestTheClusterIDIsTheSameAtEveryTry(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		left   client.Object
+		wanted string
+		want   string
+		err    string
+	}{
+		"a new cluster":                        {nil, "", "made up", ""},
+		"a new cluster with a name":            {nil, "oslo", "oslo", ""},
+		"a consumer that was uninstalled":      {slice(false), "", "rome", ""},
+		"a provider that was uninstalled":      {slice(true), "", "milan", ""},
+		"the same name as before":              {slice(false), "rome", "rome", ""},
+		"another name while peerings are left": {slice(false), "oslo", "", "peers know this cluster as rome, says ResourceSlice liqo-tenant-milan/milan"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			o := options(t, &releases{}, func(o *fixture.Options) {
+				if test.left != nil {
+					o.Objects = append(o.Objects, test.left)
+				}
+			})
+			o.ClusterID = test.wanted
+			if test.want == "made up" {
+				uid, err := o.Cluster.UID(context.Background())
+				if err != nil || uid == "" {
+					t.Fatal(uid, err)
+				}
+				test.want = install.MadeUpID(string(uid))
+			}
+			for range 2 {
+				plan, err := install.Prepare(context.Background(), o)
+				if test.err != "" {
+					if err == nil || !strings.Contains(err.Error(), test.err) || failure.CodeOf(err) != failure.Precondition {
+						t.Errorf("got %v, want %q", err, test.err)
+					}
+				} else if err != nil || plan.ClusterID != test.want {
+					t.Errorf("%v, error %v, want %s", plan, err, test.want)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,7 +20,8 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
-// Wait returns when the installation answers: all its Deployments are available, and its webhooks can be called.
+// Wait returns when the installation answers: all its Deployments are available, those of the
+// virtual kubelets too, and its webhooks can be called.
 func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
 	if observer == nil {
 		observer = progress.Discard
@@ -33,9 +35,26 @@ func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observ
 	if err != nil {
 		return err
 	}
+	if err := waitKubelets(ctx, cluster, observer); err != nil {
+		return err
+	}
 	return progress.Run(ctx, observer, cluster.Name, "Waiting for the webhooks", func(ctx context.Context, task progress.Task) (string, error) {
 		return "The webhooks answer", await.Until(ctx, task, "the webhooks", func(ctx context.Context) (bool, string, error) {
 			why, err := whyWebhooksNotReady(ctx, cluster)
+			return why == "" && err == nil, why, err
+		})
+	})
+}
+
+// waitKubelets returns when the virtual kubelets, if there are any, run as the installation wants them.
+func waitKubelets(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
+	r := &rollout{cluster: cluster, missing: map[string]time.Time{}}
+	if why, err := r.why(ctx); err == nil && why == "" {
+		return nil
+	}
+	return progress.Run(ctx, observer, cluster.Name, "Waiting for the virtual kubelets", func(ctx context.Context, task progress.Task) (string, error) {
+		return "The virtual kubelets run", await.Until(ctx, task, "the virtual kubelets", func(ctx context.Context) (bool, string, error) {
+			why, err := r.why(ctx)
 			return why == "" && err == nil, why, err
 		})
 	})

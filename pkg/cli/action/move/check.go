@@ -25,6 +25,9 @@ func (j *job) load(ctx context.Context, _ progress.Task) error {
 		return err
 	}
 	if j.Image == "" {
+		j.Image = installation.Config.Storage.MoverImage
+	}
+	if j.Image == "" {
 		j.Image = DefaultImage + ":" + installation.Version
 	}
 	j.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: j.Claim}}

@@ -70,6 +70,9 @@ func (j *job) start(ctx context.Context, task progress.Task, pods ...*corev1.Pod
 			if err == nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Reason == offloadingv1beta1.ReasonPodRefused) {
 				err = failure.New(failure.Failed, "remove the cause and run the same command again", "pod %s cannot run: %s", pod.Name, diagnosis.WhyNotReady(pod))
 			}
+			if err == nil {
+				err = j.imaged(pod)
+			}
 			return err == nil && pod.Status.Phase == corev1.PodRunning, diagnosis.WhyNotReady(pod), err
 		})
 		if err != nil {
@@ -77,6 +80,29 @@ func (j *job) start(ctx context.Context, task progress.Task, pods ...*corev1.Pod
 		}
 	}
 	return nil
+}
+
+// imaged ends the move as soon as the image of a helper cannot be had: what was made is in the way of the claim's users until then.
+func (j *job) imaged(pod *corev1.Pod) error {
+	why, _ := diagnosis.WhyNoImage(pod)
+	if why == "" {
+		return nil
+	}
+	at := j.Cluster.Name
+	if cluster := j.clusterOfHelper(pod); cluster != "" {
+		at = cluster
+	}
+	return failure.New(failure.Failed, "load the image into the nodes, or name another one with --image or by the value storage.mover.image, and run the same command again",
+		"%s (nodes of cluster %s)", why, at)
+}
+
+// clusterOfHelper is the provider that a helper runs at; empty for this cluster.
+func (j *job) clusterOfHelper(pod *corev1.Pod) string {
+	if strings.HasSuffix(pod.Name, receiver) {
+		return clusterOf(j.node)
+	}
+	source, _ := reflection.HandleOf(j.volume)
+	return source.Cluster
 }
 
 // temporaryClaim is like the claim that moves, at least as large as its volume is. At a provider it has that claim's name

@@ -21,7 +21,7 @@ import (
 const (
 	// DefaultTimeout of Volume.
 	DefaultTimeout = 30 * time.Minute
-	// DefaultImage of the helper pods, without its tag, which is the version of Liqo in the cluster.
+	// DefaultImage of the helper pods where the installation names none; its tag is the version of Liqo in the cluster.
 	DefaultImage = "ghcr.io/liqotech/liqo-volume"
 	// prefix of the names of what is made on the way.
 	prefix = "liqo-move-"
@@ -39,7 +39,7 @@ type Options struct {
 	Namespace, Claim string
 	// TargetNode is a node, physical or virtual, of the cluster.
 	TargetNode string
-	// Image of the helper pods; empty means DefaultImage in the version of the cluster.
+	// Image of the helper pods; empty means that of the installation.
 	Image string
 	// Resources of the helper pods.
 	Resources corev1.ResourceRequirements

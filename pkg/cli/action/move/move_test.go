@@ -63,6 +63,8 @@ type world struct {
 	policy corev1.PersistentVolumeReclaimPolicy
 	// refuses is whether the provider takes no pods.
 	refuses bool
+	// imageless is why no helper has its image; empty if they have.
+	imageless string
 }
 
 // at tells whether a pod goes to a node.
@@ -222,6 +224,11 @@ func (w *world) admit(created client.Object) {
 		object.Spec.NodeName, object.Status.Phase = "some", corev1.PodRunning
 		if problems := reflection.CheckShadowPod(&corev1.PodSpec{Tolerations: object.Spec.Tolerations, AutomountServiceAccountToken: ptr.To(false)}, reflection.Rules{}); w.refuses || len(problems) > 0 && at(object, "milan") {
 			object.Status.Phase, object.Status.Reason, object.Status.Message = corev1.PodPending, offloadingv1beta1.ReasonPodRefused, "no pods today"
+		}
+		if w.imageless != "" {
+			object.Status.Phase = corev1.PodPending
+			object.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "volume", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: w.imageless, Message: "not found"}}}}
 		}
 	}
 }
@@ -578,6 +585,28 @@ func TestRefusedByTheProvider(t *testing.T) {
 	}
 	if claim := w.claim(t); claim.Spec.VolumeName != "pvc-u1" {
 		t.Errorf("the claim has volume %s", claim.Spec.VolumeName)
+	}
+}
+
+// A helper without image never runs: the move says so at once, with the ways out, and leaves nothing behind.
+func TestTheImageCannotBeHad(t *testing.T) {
+	for _, reason := range []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"} {
+		t.Run(reason, func(t *testing.T) {
+			w := newWorld(t)
+			w.imageless = reason
+			err := w.move(t.Context(), "milan")
+			if failure.CodeOf(err) != failure.Failed {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range []string{"cannot be had: " + reason + ": not found", "storage.mover.image", "--image"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if claim := w.claim(t); claim.Spec.VolumeName != "pvc-u1" || len(w.claims(t)) != 1 {
+				t.Errorf("the claim has volume %s, there are %d claims", claim.Spec.VolumeName, len(w.claims(t)))
+			}
+		})
 	}
 }
 

@@ -95,6 +95,7 @@ func (in Rendering) spec() appsv1.DeploymentSpec {
 				AutomountServiceAccountToken: ptr.To(true),
 				ImagePullSecrets:             slices.Clone(t.ImagePullSecrets),
 				Tolerations:                  slices.Clone(t.Tolerations),
+				PriorityClassName:            t.PriorityClassName,
 				SecurityContext: &corev1.PodSecurityContext{
 					RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](nonRoot), RunAsGroup: ptr.To[int64](nonRoot), FSGroup: ptr.To[int64](nonRoot),
 					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},

@@ -36,6 +36,7 @@ func TestRender(t *testing.T) {
 	full.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("50m")}, Limits: corev1.ResourceList{"memory": resource.MustParse("256Mi")}}
 	full.ExtraArgs, full.ExtraLabels, full.ExtraAnnotations = []string{"-v=4"}, map[string]string{"team": "infra"}, map[string]string{"note": "x"}
 	full.Replicas, full.PullPolicy, full.ImagePullSecrets = ptr.To[int32](2), corev1.PullAlways, []corev1.LocalObjectReference{{Name: "pull"}}
+	full.PriorityClassName = "liqo-critical"
 	full.Tolerations = []corev1.Toleration{{Key: "infra", Operator: "Exists"}}
 	patched, own := virtualNode(), virtualNode()
 	patched.Spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{NodeSelector: map[string]string{"disk": "ssd"}}

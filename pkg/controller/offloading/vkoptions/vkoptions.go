@@ -76,6 +76,7 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 		ImagePullSecrets:     vk.ImagePullSecrets,
 		PullPolicy:           vk.PullPolicy,
 		Tolerations:          vk.Extra.Tolerations,
+		PriorityClassName:    vk.Extra.PriorityClassName,
 	}
 	if !c.Storage.Enabled {
 		spec.ReflectorsConfig["persistentvolumeclaim"] = offloadingv1beta1.ReflectorConfig{}
