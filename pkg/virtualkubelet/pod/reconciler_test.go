@@ -188,14 +188,16 @@ func TestAPodThatNeverRanMayGoWithoutTheProvider(t *testing.T) {
 			})
 			w.peer.set(lose)
 			w.calm()
-			if _, err := w.local.CoreV1().Pods("shop").Create(t.Context(), newPod("never", "uid-2"), metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			w.add(newPod("never", "uid-2"))
 			w.calm()
 			for _, name := range []string{"p", "never"} {
+				w.atomic.Lock()
 				deleted := w.pod(name).DeepCopy()
 				deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(30))
-				if _, err := w.local.CoreV1().Pods("shop").Update(t.Context(), deleted, metav1.UpdateOptions{}); err != nil {
+				w.renew(deleted)
+				err := w.local.Tracker().Update(podResource, deleted, "shop")
+				w.atomic.Unlock()
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,6 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
-	"liqo.io/liqo/pkg/reflection"
 )
 
 // remove ends a terminating pod: first its ShadowPod goes, with it the remote pod, and only then the local one.
@@ -64,14 +64,21 @@ func (r *Reconciler) removeAlone(ctx context.Context, local *corev1.Pod) error {
 	return r.deleteLocal(ctx, local)
 }
 
-// everRemote tells whether the status shows that there was a remote pod.
+// everRemote tells whether the status shows that there was a remote pod. That a pod failed does not: it is also what is shown, before it
+// is removed, of one that never ran.
 func everRemote(local *corev1.Pod) bool {
 	for i := range local.Status.Conditions {
 		if local.Status.Conditions[i].Type == offloadingv1beta1.RemotePodCondition {
 			return true
 		}
 	}
-	return reflection.Started(local)
+	if local.Status.Phase == corev1.PodRunning || local.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(local.Status.InitContainerStatuses, local.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		ended := c.State.Terminated
+		return c.State.Running != nil || ended != nil && !ended.StartedAt.IsZero() || c.LastTerminationState.Terminated != nil
+	})
 }
 
 // confirmGone asks the provider itself: nobody saw the remote pod go, so the cache may not have seen it come.
