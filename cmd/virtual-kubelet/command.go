@@ -156,6 +156,11 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if err := f.tokens.validate(); err != nil {
 		return nil, err
 	}
+	return f.podRanges()
+}
+
+// podRanges are this cluster's.
+func (f *flags) podRanges() ([]netip.Prefix, error) {
 	prefixes := make([]netip.Prefix, 0, len(f.localPodCIDRs))
 	for _, raw := range f.localPodCIDRs {
 		prefix, err := netip.ParsePrefix(raw)

@@ -138,29 +138,33 @@ func (p *Peer) probe(ctx context.Context) {
 			return // The next answer decides. Until then all is as it was: a restart is no news.
 		}
 		if err == nil {
-			p.failures = 0
 			p.testimony.cleared, p.testimony.answered = doubts, asked
 			s.Connected, s.ServerVersion = true, serverVersion
 			s.Reason, s.Message = ReasonConnected, itAnswers
 		}
-		if apierrors.IsTooManyRequests(err) || err == nil && p.patience.lately() {
-			p.failures = 0
-			throttled(s)
-		}
-		if err == nil || apierrors.IsTooManyRequests(err) {
-			return
-		}
-		p.failures++
-		unauthorized := apierrors.IsUnauthorized(err)
-		if !unauthorized && p.failures < failuresToLose {
-			return
-		}
-		s.Connected = false
-		s.Reason, s.Message = ReasonUnreachable, cut(explain(err))
-		if unauthorized {
-			s.Reason, s.Message = ReasonUnauthorized, "the peer's API server does not accept our certificate: it expired or was revoked; peer again"
-		}
+		p.note(s, err)
 	})
+}
+
+// note takes how a probe ended: well, with a request for patience, or not at all. The caller of change holds the lock.
+func (p *Peer) note(s *State, err error) {
+	if apierrors.IsTooManyRequests(err) || err == nil && p.patience.lately() {
+		throttled(s)
+	}
+	if err == nil || apierrors.IsTooManyRequests(err) {
+		p.failures = 0
+		return
+	}
+	p.failures++
+	unauthorized := apierrors.IsUnauthorized(err)
+	if !unauthorized && p.failures < failuresToLose {
+		return
+	}
+	s.Connected = false
+	s.Reason, s.Message = ReasonUnreachable, cut(explain(err))
+	if unauthorized {
+		s.Reason, s.Message = ReasonUnauthorized, "the peer's API server does not accept our certificate: it expired or was revoked; peer again"
+	}
 }
 
 // ask gets the peer's version: the cheapest question that every authenticated user may ask and that checks the credentials.

@@ -125,7 +125,6 @@ func TestTheEndOfADeletedPodIsShown(t *testing.T) {
 					return true, watch.Filter(events, func(e watch.Event) (watch.Event, bool) { return e, e.Type != watch.Modified }), nil
 				})
 			}
-			seen := &watchers{}
 			w.stopRemote = func() {
 				for _, change := range tc.news {
 					w.updateRemote(change)

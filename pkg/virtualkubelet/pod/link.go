@@ -101,15 +101,7 @@ func (r *Reconciler) closeLink() {
 func (r *Reconciler) alignTwins(l *link) {
 	r.mu.Lock()
 	wanted := r.mapping.Effective
-	var ended []*twin
-	for namespace, t := range l.twins {
-		leaving := wanted[namespace] == "" && r.mapping.Leaving[namespace]
-		if !leaving && (wanted[namespace] != t.remote || t.leaving) {
-			ended = append(ended, t)
-			delete(l.twins, namespace)
-		}
-		t.leaving = t.leaving || leaving
-	}
+	ended := r.endTwins(l)
 	for namespace, remote := range l.surveyed {
 		if wanted[namespace] != remote {
 			delete(l.surveyed, namespace)
@@ -137,4 +129,19 @@ func (r *Reconciler) alignTwins(l *link) {
 	for _, t := range opened {
 		l.group.Go(func() { t.run() })
 	}
+}
+
+// endTwins takes away those twins that are not wanted any more, and returns them. The caller holds the lock.
+func (r *Reconciler) endTwins(l *link) []*twin {
+	var ended []*twin
+	for namespace, t := range l.twins {
+		wanted := r.mapping.Effective[namespace]
+		leaving := wanted == "" && r.mapping.Leaving[namespace]
+		if !leaving && (wanted != t.remote || t.leaving) {
+			ended = append(ended, t)
+			delete(l.twins, namespace)
+		}
+		t.leaving = t.leaving || leaving
+	}
+	return ended
 }

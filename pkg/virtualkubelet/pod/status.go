@@ -47,9 +47,8 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	if wanted == nil {
 		return nil
 	}
-	ends := reflection.Terminal(wanted.Phase)
-	if local.DeletionTimestamp != nil && !ends && (!reflection.Started(local) || v.remote == nil && !v.lost) {
-		return nil // only the end of a terminating pod is of interest, and how it gets there
+	if local.DeletionTimestamp != nil && !ofInterest(local, wanted, v) {
+		return nil
 	}
 	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
 		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
@@ -57,6 +56,11 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	reflection.Observe(local, wanted)
 	r.tellDoubts(local, doubts)
 	return r.patchStatus(ctx, local, wanted, knows)
+}
+
+// ofInterest tells whether a status of a terminating pod is shown: only its end is of interest, and how it gets there.
+func ofInterest(local *corev1.Pod, wanted *corev1.PodStatus, v view) bool {
+	return reflection.Terminal(wanted.Phase) || reflection.Started(local) && (v.remote != nil || v.lost)
 }
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
@@ -96,12 +100,8 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 		Reserved: addressing.Reserved, Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
 	started := reflection.Started(local)
 	switch {
-	case v.offload == notOffloaded && started:
-		return ptrTo(reflection.AbortedStatus(local, fmt.Sprintf(
-			"namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)), nil
 	case v.offload == notOffloaded:
-		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff,
-			reflection.NotOffloadedMessage(local, r.options.Remote), now)), nil
+		return ptrTo(r.homeStatus(local, started)), nil
 	case v.revoked && !ending(local, v):
 		return ptrTo(r.revokedStatus(local, v, started)), nil
 	case v.offload == pending && !started:
@@ -123,6 +123,15 @@ func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []r
 	default:
 		return r.offloadedStatus(local, v, in)
 	}
+}
+
+// homeStatus is what a pod shows whose namespace is not offloaded to the provider.
+func (r *Reconciler) homeStatus(local *corev1.Pod, started bool) corev1.PodStatus {
+	now := r.options.Clock.Now()
+	if started {
+		return reflection.AbortedStatus(local, fmt.Sprintf("namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)
+	}
+	return reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, reflection.NotOffloadedMessage(local, r.options.Remote), now)
 }
 
 // ending tells whether it is known that the remote pod finished, and how: that is news whatever our rights.

@@ -243,18 +243,24 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the provider to make the namespace", 10*time.Second)
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		why := refusalOf(err, r.options.Remote)
-		if why.reason == offloadingv1beta1.ReasonPodRefused {
-			why.message = reflection.NeverOffloadedMessage(local, why.message)
-		}
-		if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" && why.reason == offloadingv1beta1.ReasonPodRefused {
-			why = refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
-		}
-		r.refuse(local, why)
+		r.refuse(local, r.whyRefused(local, err))
 		// What the provider finds wrong today it may accept tomorrow: its rules change without us being told.
 		return reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
 	}
 	return err
+}
+
+// whyRefused puts the provider's refusal of a pod into words, with the way out.
+func (r *Reconciler) whyRefused(local *corev1.Pod, err error) refusal {
+	why := refusalOf(err, r.options.Remote)
+	if why.reason != offloadingv1beta1.ReasonPodRefused {
+		return why
+	}
+	why.message = reflection.NeverOffloadedMessage(local, why.message)
+	if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" {
+		return refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
+	}
+	return why
 }
 
 // adopt finds out what stands in the way of a creation: our own earlier attempt, a remnant, or somebody else's object.
