@@ -19,11 +19,7 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	switch {
 	case v.offload == notOffloaded:
 		return r.removeAlone(ctx, local)
-	case v.offload == pending && !everRemote(local) && !v.waiting:
-		return r.deleteLocal(ctx, local)
-	case v.shadow == nil && v.remote == nil && !everRemote(local) && !v.waiting && r.lostProvider():
-		// Nothing of it was ever seen at a provider that will perhaps never be seen again. Should a ShadowPod have been made that nobody
-		// saw, it is removed as one without a pod once the provider is back.
+	case r.neverThere(local, v):
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
 		return nil
@@ -48,10 +44,15 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	return r.deleteLocal(ctx, local)
 }
 
-// lostProvider tells whether the provider was asked and does not answer, or took our rights back.
-func (r *Reconciler) lostProvider() bool {
+// neverThere tells whether nothing of a pod was ever at the provider, as far as can be told: it does not have the namespace, or nothing of
+// the pod was ever seen there and the provider, which was asked and does not answer or took our rights back, will perhaps never be seen
+// again. Should a ShadowPod have been made that nobody saw, it is removed as one without a pod once the provider is back.
+func (r *Reconciler) neverThere(local *corev1.Pod, v view) bool {
+	if everRemote(local) || v.waiting {
+		return false
+	}
 	state := r.options.Peer.State()
-	return state.Lost() || state.Revoked()
+	return v.offload == pending || v.shadow == nil && v.remote == nil && (state.Lost() || state.Revoked())
 }
 
 // removeAlone ends a pod of a namespace that is not offloaded: the twin namespace is being removed with all that is in it.
