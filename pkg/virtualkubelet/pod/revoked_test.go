@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
@@ -26,7 +27,8 @@ func (w *world) take() {
 	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.kube.Tracker().Delete(podResource, twinNamespace, "p"); err != nil {
+	// The one that plays the provider may have been faster.
+	if err := w.kube.Tracker().Delete(podResource, twinNamespace, "p"); err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
 }
