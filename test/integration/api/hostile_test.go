@@ -239,7 +239,7 @@ var tenantAttempts = map[string]attempt{
 	"V13: apply over a NamespaceMap of the other direction": {notYourObject, func(t *testing.T, p *peering) error {
 		m := p.namespaceMap("v13-apply", p.outgoing())
 		p.provide(t, m)
-		return p.tenant.Patch(t.Context(), m, merge(`{"spec":{"desiredMapping":{"kube-system":"loot"}}}`))
+		return p.tenant.Patch(t.Context(), m, merge(`{"spec":{"desiredMapping":{"shop":"loot"}}}`))
 	}},
 	"V13: write the status of a NamespaceMap of the other direction": {rbac, func(t *testing.T, p *peering) error {
 		m := p.namespaceMap("v13-status", p.outgoing())

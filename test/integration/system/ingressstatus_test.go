@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/offload"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/test/integration/fixture"
@@ -77,6 +78,14 @@ func TestAddressesOfIngressesGoWithTheirProvider(t *testing.T) {
 		return time.Now().After(end), "it passes"
 	})
 	mend()
+	fixture.Await(t, 2*fixture.Patience, "the provider to be back", func(ctx context.Context) (bool, string) {
+		milan := &corev1beta1.ForeignCluster{}
+		if err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: "milan"}, milan); err != nil {
+			return false, err.Error()
+		}
+		why := milan.WhyLost()
+		return why == "", why
+	})
 
 	rome, err := target.FromKubeconfig(env.Rome.Kubeconfig, "")
 	fixture.Must(t, "opening the kubeconfig of rome", err)
