@@ -47,7 +47,7 @@ type world struct {
 }
 
 func declaration() spec.Lab {
-	return spec.Lab{Name: "conformance", Flat: true, Clusters: []spec.Cluster{
+	return spec.Lab{Name: "conformance", Flat: true, FlatServices: true, Clusters: []spec.Cluster{
 		{
 			Name: consumer, PodCIDR: netip.MustParsePrefix("10.140.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.141.0.0/16"),
 			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}},

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -94,7 +95,7 @@ func (c ControlPlane) APIServer() []string {
 		"kubelet-client-certificate":         c.Keys.Cert(CertKubeletClient),
 		"kubelet-client-key":                 c.Keys.Key(CertKubeletClient),
 		"kubelet-preferred-address-types":    "InternalIP",
-		"service-account-issuer":             "https://kubernetes.default.svc.cluster.local",
+		"service-account-issuer":             issuer(c.Address, c.Port),
 		"service-account-key-file":           c.Keys.Public(KeyServiceAccount),
 		"service-account-signing-key-file":   c.Keys.Key(KeyServiceAccount),
 		"requestheader-client-ca-file":       c.Keys.Cert(pki.FrontProxyCA),
@@ -116,6 +117,11 @@ func (c ControlPlane) APIServer() []string {
 		flags["admission-control-config-file"] = c.AdmissionFile
 	}
 	return command(c.Programs[binary.APIServer], flags, c.Cluster.APIServer.ExtraArgs)
+}
+
+// issuer is what a cluster's ServiceAccount tokens name as theirs. No two clusters have the same, and it can be asked for the keys.
+func issuer(address string, port int) string {
+	return "https://" + net.JoinHostPort(address, fmt.Sprint(port))
 }
 
 // ControllerManager returns the command of kube-controller-manager.

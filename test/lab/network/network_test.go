@@ -51,7 +51,9 @@ func TestRendering(t *testing.T) {
 	separate := spec.Demo(2)
 	separate.Flat = false
 	separate.Clusters[1].PodCIDR = separate.Clusters[0].PodCIDR
-	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "separate.txt": separate} {
+	services := spec.Demo(2)
+	services.FlatServices = true
+	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "services.txt": services, "separate.txt": separate} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, describe(NewPlan(lab.Complete(), netip.MustParsePrefix("172.30.4.0/24"))))
 		})

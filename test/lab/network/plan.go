@@ -28,6 +28,8 @@ type Endpoint struct {
 	Address netip.Addr `json:"address"`
 	// PodCIDR is the node's share of the cluster's pod range; invalid for a control plane.
 	PodCIDR netip.Prefix `json:"podCIDR,omitzero"`
+	// ServiceCIDR is the cluster's Service range if other clusters reach it by way of this node; else invalid.
+	ServiceCIDR netip.Prefix `json:"serviceCIDR,omitzero"`
 }
 
 // Plan is the whole network of a lab as one value.
@@ -68,7 +70,11 @@ func NewPlan(lab spec.Lab, subnet netip.Prefix) Plan {
 	for _, c := range lab.Clusters {
 		add(Endpoint{Cluster: c.Name, Namespace: p.namespace(c.Name)})
 		for i, n := range c.NodesOf(spec.Real) {
-			add(Endpoint{Cluster: c.Name, Node: n.Name, Namespace: p.namespace(c.Name + "-" + n.Name), PodCIDR: c.NodeCIDR(i)})
+			e := Endpoint{Cluster: c.Name, Node: n.Name, Namespace: p.namespace(c.Name + "-" + n.Name), PodCIDR: c.NodeCIDR(i)}
+			if lab.FlatServices && i == 0 {
+				e.ServiceCIDR = c.ServiceCIDR
+			}
+			add(e)
 		}
 	}
 	return p
@@ -101,22 +107,31 @@ func (p Plan) Node(cluster, node string) Endpoint {
 	return p.Endpoints[i]
 }
 
-// routed returns the endpoints whose pod ranges the given endpoint routes.
-func (p Plan) routed(to Endpoint) []Endpoint {
-	var list []Endpoint
+// route leads to a range by way of another node.
+type route struct {
+	to  netip.Prefix
+	via netip.Addr
+}
+
+// routes returns the ways of an endpoint to the pods and Services behind other nodes.
+func (p Plan) routes(from Endpoint) []route {
+	var list []route
 	for _, e := range p.Endpoints {
-		if e.PodCIDR.IsValid() && e.Address != to.Address && (p.Flat || e.Cluster == to.Cluster) {
-			list = append(list, e)
+		if e.PodCIDR.IsValid() && e.Address != from.Address && (p.Flat || e.Cluster == from.Cluster) {
+			list = append(list, route{e.PodCIDR, e.Address})
+		}
+		if e.ServiceCIDR.IsValid() && e.Cluster != from.Cluster {
+			list = append(list, route{e.ServiceCIDR, e.Address})
 		}
 	}
 	return list
 }
 
-// unmasqueraded returns the pod ranges that pods of the endpoint talk to under their own address.
+// unmasqueraded returns the ranges that pods of the endpoint talk to under their own address.
 func (p Plan) unmasqueraded(from Endpoint) []string {
 	list := []string{from.PodCIDR.String()}
-	for _, e := range p.routed(from) {
-		list = append(list, e.PodCIDR.String())
+	for _, r := range p.routes(from) {
+		list = append(list, r.to.String())
 	}
 	return list
 }

@@ -38,8 +38,8 @@ func (p Plan) renderEndpoint(e Endpoint) string {
 	fmt.Fprintf(&b, "addr add %s/%d dev eth0\n", e.Address, p.Subnet.Bits())
 	b.WriteString("link set eth0 up\n")
 	fmt.Fprintf(&b, "route add default via %s\n", p.HostAddress())
-	for _, peer := range p.routed(e) {
-		fmt.Fprintf(&b, "route add %s via %s\n", peer.PodCIDR, peer.Address)
+	for _, r := range p.routes(e) {
+		fmt.Fprintf(&b, "route add %s via %s\n", r.to, r.via)
 	}
 	return b.String()
 }

@@ -25,6 +25,9 @@ type Lab struct {
 	// Flat routes the pod networks of all clusters to each other without address
 	// translation. It needs pod CIDRs that do not overlap.
 	Flat bool `json:"flat,omitempty"`
+	// FlatServices routes the Service ranges of all clusters as well, each to its cluster's first real node, as a network that
+	// announces them does. It needs flat mode, and ranges that do not overlap.
+	FlatServices bool `json:"flatServices,omitempty"`
 	// Clusters are the clusters of the lab, at least one.
 	Clusters []Cluster `json:"clusters"`
 }

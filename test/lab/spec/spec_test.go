@@ -64,6 +64,9 @@ func TestMistakesAreExplained(t *testing.T) {
 		"port out of range":       {valid + "  apiServer: {port: 70000}\n", "port 70000 is not a port"},
 		"same cluster twice":      {valid + "- {name: rome, podCIDR: 10.12.0.0/16, serviceCIDR: 10.13.0.0/16}\n", `two clusters are called "rome"`},
 		"flat with equal ranges":  {"flat: true" + valid + "- {name: milan, podCIDR: 10.10.0.0/16, serviceCIDR: 10.13.0.0/16}\n", "flat mode cannot route the pods of rome (10.10.0.0/16) and milan (10.10.0.0/16) to each other because their ranges overlap"},
+		"Services without pods":   {"flatServices: true" + valid, "flatServices needs flat mode"},
+		"Services with one range": {"flat: true\nflatServices: true" + valid + "- {name: milan, podCIDR: 10.12.0.0/16, serviceCIDR: 10.11.0.0/16}\n", "cannot route the Services of milan (10.11.0.0/16)"},
+		"Services among pods":     {"flat: true\nflatServices: true" + valid + "- {name: milan, podCIDR: 10.12.0.0/16, serviceCIDR: 10.10.0.0/16}\n", "overlaps with one of rome"},
 		"too many nodes":          {strings.Replace(valid, "{}", "{count: 70}", 1), "at most 64 fit"},
 		"more nodes than subnets": {strings.Replace(strings.Replace(valid, "10.10.0.0/16", "10.10.0.0/24", 1), "{}", "{count: 20}", 1), "too small for 21 nodes"},
 	} {

@@ -41,6 +41,9 @@ func (l Lab) Validate() error {
 	if l.Flat {
 		errs = append(errs, l.validateFlat()...)
 	}
+	if l.FlatServices {
+		errs = append(errs, l.validateFlatServices()...)
+	}
 	return errors.Join(errs...)
 }
 
@@ -48,7 +51,7 @@ func (l Lab) validateFlat() []error {
 	var errs []error
 	for i, a := range l.Clusters {
 		for _, b := range l.Clusters[i+1:] {
-			if a.PodCIDR.IsValid() && b.PodCIDR.IsValid() && a.PodCIDR.Overlaps(b.PodCIDR) {
+			if overlap(a.PodCIDR, b.PodCIDR) {
 				errs = append(errs, fmt.Errorf(
 					"flat mode cannot route the pods of %s (%s) and %s (%s) to each other because their ranges overlap: give them different pod CIDRs or turn flat mode off",
 					a.Name, a.PodCIDR, b.Name, b.PodCIDR))
@@ -57,6 +60,25 @@ func (l Lab) validateFlat() []error {
 	}
 	return errs
 }
+
+func (l Lab) validateFlatServices() []error {
+	if !l.Flat {
+		return []error{errors.New("flatServices needs flat mode: a Service leads to pods")}
+	}
+	var errs []error
+	for _, a := range l.Clusters {
+		for _, b := range l.Clusters {
+			if a.Name != b.Name && (overlap(a.ServiceCIDR, b.PodCIDR) || a.Name < b.Name && overlap(a.ServiceCIDR, b.ServiceCIDR)) {
+				errs = append(errs, fmt.Errorf("flatServices cannot route the Services of %s (%s): the range overlaps with one of %s (%s, %s)",
+					a.Name, a.ServiceCIDR, b.Name, b.PodCIDR, b.ServiceCIDR))
+			}
+		}
+	}
+	return errs
+}
+
+// overlap tells it of ranges that are given: that one is missing is said elsewhere.
+func overlap(a, b netip.Prefix) bool { return a.IsValid() && b.IsValid() && a.Overlaps(b) }
 
 func (c Cluster) validate() []error {
 	var errs []error
