@@ -1,6 +1,7 @@
 package reflection
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -96,20 +97,34 @@ func TestTerminatedStatus(t *testing.T) {
 		local corev1.PodStatus
 		known *corev1.PodStatus
 		want  result
+		init  bool
 	}{
-		"it ran": {running("10.1.0.7", 0), nil, result{corev1.PodFailed, "", []string{"ContainerStatusUnknown"}}},
+		"it ran": {running("10.1.0.7", 0), nil, result{corev1.PodFailed, "", []string{"ContainerStatusUnknown"}}, false},
 		"its end is known": {running("10.1.0.7", 0), &corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: ended(0)}}},
-			result{corev1.PodSucceeded, "", []string{"Completed"}}},
-		"it never ran": {corev1.PodStatus{Phase: corev1.PodPending, Reason: "QuotaExceeded"}, nil, result{corev1.PodFailed, "QuotaExceeded", nil}},
+			result{corev1.PodSucceeded, "", []string{"Completed"}}, false},
+		"it never ran": {corev1.PodStatus{Phase: corev1.PodPending, Reason: "QuotaExceeded"}, nil, result{corev1.PodFailed, "QuotaExceeded", []string{"ContainerStatusUnknown"}}, false},
+		"it never ran, and would have had to be initialized": {corev1.PodStatus{Phase: corev1.PodPending}, nil, result{corev1.PodFailed, "", []string{"waits", "waits"}}, true},
+		"its init container failed": {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{Name: "prepare", State: ended(1)}},
+			ContainerStatuses: waitingContainers([]corev1.Container{{Name: "app"}})}, nil, result{corev1.PodFailed, "", []string{"Completed", "waits"}}, true},
+		"its init container did its work": {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{Name: "prepare", State: ended(0)}},
+			ContainerStatuses: waitingContainers([]corev1.Container{{Name: "app"}})}, nil, result{corev1.PodFailed, "", []string{"Completed", "ContainerStatusUnknown"}}, true},
 		"it waits for its image": {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}}, nil,
-			result{corev1.PodFailed, "", []string{""}}},
+			result{corev1.PodFailed, "", []string{"ContainerStatusUnknown"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := TerminatedStatus(localPod(tc.local), tc.known, noon)
+			local := localPod(tc.local)
+			local.Spec.InitContainers = nil
+			if tc.init {
+				local.Spec.InitContainers = []corev1.Container{{Name: "prepare"}}
+			}
+			status := TerminatedStatus(local, tc.known, noon)
 			got := result{Phase: status.Phase, Reason: status.Reason}
-			for _, c := range status.ContainerStatuses {
+			for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 				reason := ""
+				if c.State.Waiting != nil {
+					reason = "waits"
+				}
 				if c.State.Terminated != nil {
 					reason = c.State.Terminated.Reason
 				}

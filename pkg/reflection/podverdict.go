@@ -1,10 +1,12 @@
 package reflection
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -97,7 +99,7 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 }
 
 // TerminatedStatus is the status of a deleted pod whose remote pod is gone, given all that is known of it. What is not known to have
-// ended failed: a kubelet says so of containers that it cannot find.
+// ended failed: a kubelet says so of containers that it cannot find, once the pod's init containers have ended.
 func TerminatedStatus(local *corev1.Pod, known *corev1.PodStatus, now time.Time) corev1.PodStatus {
 	if known == nil {
 		known = &local.Status
@@ -106,7 +108,10 @@ func TerminatedStatus(local *corev1.Pod, known *corev1.PodStatus, now time.Time)
 	if Terminal(status.Phase) {
 		return status
 	}
-	if Started(&corev1.Pod{Status: status}) {
+	if len(status.ContainerStatuses) == 0 {
+		status.InitContainerStatuses, status.ContainerStatuses = waitingContainers(local.Spec.InitContainers), waitingContainers(local.Spec.Containers)
+	}
+	if initialized(local, &status) {
 		endContainers(&status, lostExitCode, lostReason, metav1.Time{})
 	}
 	status.Phase = corev1.PodFailed
@@ -136,8 +141,9 @@ func WhyRejected(local *corev1.Pod, os string) (reason, message string) {
 	return "", ""
 }
 
-// How a kubelet says that it does not know how a container ended.
+// How a kubelet says that it does not know how a container ended, and that one was never started.
 const (
+	waitReason   = "PodInitializing"
 	lostExitCode = 137
 	lostReason   = "ContainerStatusUnknown"
 	lostMessage  = "The container could not be located when the pod was terminated"
@@ -149,6 +155,34 @@ func unknownContainers(local *corev1.Pod) []corev1.ContainerStatus {
 		list[i] = corev1.ContainerStatus{Name: local.Spec.Containers[i].Name, Image: local.Spec.Containers[i].Image}
 	}
 	return list
+}
+
+// waitingContainers is what a pod shows of containers that were never started.
+func waitingContainers(containers []corev1.Container) []corev1.ContainerStatus {
+	var list []corev1.ContainerStatus
+	for i := range containers {
+		list = append(list, corev1.ContainerStatus{Name: containers[i].Name, Image: containers[i].Image, Started: new(false),
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: waitReason}}})
+	}
+	return list
+}
+
+// initialized tells whether nothing keeps the pod's containers from being started, by the rule of a kubelet.
+func initialized(local *corev1.Pod, status *corev1.PodStatus) bool {
+	if len(local.Spec.InitContainers) == 0 {
+		return true
+	}
+	if slices.ContainsFunc(status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	}) {
+		return true
+	}
+	if len(status.InitContainerStatuses) == 0 {
+		return false
+	}
+	last := status.InitContainerStatuses[len(status.InitContainerStatuses)-1]
+	succeeded := func(s corev1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 }
+	return last.State.Running != nil && ptr.Deref(last.Started, false) || succeeded(last.State) || succeeded(last.LastTerminationState)
 }
 
 // endContainers gives containers that did not end an end, and tells whether there were any.
