@@ -131,7 +131,7 @@ func whyEventStays(remote *corev1.Event, in EventInput) *Skip {
 // so that a pod that starts at once costs one.
 //
 // What the provider wrote is bounded: the reason is a word, the message short, printable and marked with the provider's ID,
-// the source marked as remote. Times never lie in the future nor before the local object was made. No reference to another
+// the source marked as remote, except that the kubelet of a pod is the kubelet of its virtual node. Times never lie in the future nor before the local object was made. No reference to another
 // object comes back.
 func LocalEvent(remote *corev1.Event, local Object, in EventInput) (*corev1.Event, *Skip) {
 	target, skip := EventTarget(remote, in)
@@ -167,7 +167,7 @@ func LocalEvent(remote *corev1.Event, local Object, in EventInput) (*corev1.Even
 		Type:           remote.Type,
 		Reason:         remote.Reason,
 		Message:        EventMessage(in.Remote, remote.Message),
-		Source:         corev1.EventSource{Component: localSource(eventSource(remote)), Host: in.Remote},
+		Source:         corev1.EventSource{Component: localSource(target.Kind, eventSource(remote)), Host: in.Remote},
 		FirstTimestamp: metav1.NewTime(first),
 		LastTimestamp:  metav1.NewTime(last),
 		Count:          eventCount(remote),
@@ -201,7 +201,14 @@ func eventSource(event *corev1.Event) string {
 // remoteSource marks the source of an Event that comes from a provider.
 const remoteSource = " (remote)"
 
-func localSource(component string) string {
+// kubelet is the source of the Events of a pod on its node, here as there: who looks for those of a kubelet finds them. Its host is the
+// provider, whose virtual node the pod is on.
+const kubelet = "kubelet"
+
+func localSource(kind, component string) string {
+	if kind == "Pod" && component == kubelet {
+		return kubelet
+	}
 	// An Event may have come to the provider from one of its own providers.
 	component = strings.TrimSuffix(component, remoteSource)
 	if !eventComponent.MatchString(component) {

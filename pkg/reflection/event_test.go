@@ -262,6 +262,22 @@ func FuzzLocalEvent(f *testing.F) {
 	})
 }
 
+func TestSourcesOfEvents(t *testing.T) {
+	for sentence, c := range map[string]struct{ kind, component, want string }{
+		"a pod's kubelet is that of its virtual node": {"Pod", "kubelet", "kubelet"},
+		"a Service has no kubelet":                    {"Service", "kubelet", "kubelet (remote)"},
+		"controllers are the provider's":              {"Pod", "replicaset-controller", "replicaset-controller (remote)"},
+		"so they are after two hops":                  {"Pod", "scheduler (remote)", "scheduler (remote)"},
+		"one who only looks like a kubelet":           {"Pod", "kubelet ", "unknown (remote)"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := localSource(c.kind, c.component); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func checkLocalEvent(t *testing.T, got *corev1.Event) {
 	t.Helper()
 	involved := got.InvolvedObject
@@ -274,7 +290,7 @@ func checkLocalEvent(t *testing.T, got *corev1.Event) {
 	if len(got.Message) > 1024 || !utf8.ValidString(got.Message) || strings.ContainsFunc(got.Message, unprintable) || !strings.HasPrefix(got.Message, "[cluster milan]") {
 		t.Errorf("message %q", got.Message)
 	}
-	if !strings.HasSuffix(got.Source.Component, " (remote)") || len(got.Source.Component) > 80 || got.Source.Host != "milan" {
+	if got.Source.Component != kubelet && !strings.HasSuffix(got.Source.Component, " (remote)") || len(got.Source.Component) > 80 || got.Source.Host != "milan" {
 		t.Errorf("source %+v", got.Source)
 	}
 	if got.FirstTimestamp.After(got.LastTimestamp.Time) || got.LastTimestamp.After(eventNow) || got.FirstTimestamp.Before(&metav1.Time{Time: eventNow.Add(-maxEventAge)}) {

@@ -37,7 +37,7 @@ func TestWarningComesBackAtOnce(t *testing.T) {
 		w.live().Add(event("1", warning, "FailedMount", "no such volume"))
 		w.equal("writes", []string{"create"}, w.took())
 		got := w.all()[0]
-		w.equal("the Event", []string{"local-web", "FailedMount", "[cluster milan] no such volume", "kubelet (remote)"},
+		w.equal("the Event", []string{"local-web", "FailedMount", "[cluster milan] no such volume", "kubelet"},
 			[]string{string(got.InvolvedObject.UID), got.Reason, got.Message, got.Source.Component})
 	})
 }

@@ -92,7 +92,7 @@ func TestEventsComeBack(t *testing.T) {
 	start, began := env.Rome.Recorder.Now(t), time.Now()
 	happens(t, twin, "crash", corev1.EventTypeWarning, "BackOff", "restarting failed container", 1)
 	got := awaitRemoteEvent(t, local, "restarting failed container", 1)
-	if got.Message != "[cluster milan] restarting failed container" || got.Source.Component != "kubelet (remote)" || got.Reason != "BackOff" {
+	if got.Message != "[cluster milan] restarting failed container" || got.Source.Component != "kubelet" || got.Reason != "BackOff" {
 		t.Errorf("the Event is %+v", got)
 	}
 
