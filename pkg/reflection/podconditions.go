@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -178,34 +177,6 @@ func (t *translation) set(c corev1.PodCondition) {
 	// What others know about the condition stays.
 	c.ObservedGeneration = old.ObservedGeneration
 	*old = c
-}
-
-// ofKubelet are the conditions that a kubelet looks at in each pass, so that they are about the generation that it saw.
-var ofKubelet = []corev1.PodConditionType{
-	corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
-}
-
-// Observe says in a status which generation of the pod it is about, and so do its conditions if there is something to write of it.
-// A pod that is being deleted is no reason to write.
-func Observe(local *corev1.Pod, status *corev1.PodStatus) {
-	if local.DeletionTimestamp == nil {
-		status.ObservedGeneration = local.Generation
-	}
-	if apiequality.Semantic.DeepEqual(&local.Status, status) {
-		return
-	}
-	status.ObservedGeneration = local.Generation
-	for i := range status.Conditions {
-		c := &status.Conditions[i]
-		old := condition(local.Status.Conditions, c.Type)
-		switch {
-		case slices.Contains(ofKubelet, c.Type):
-			c.ObservedGeneration = local.Generation
-		case !slices.Contains(remoteConditions, c.Type):
-		case old == nil || old.Status != c.Status || old.Reason != c.Reason:
-			c.ObservedGeneration = local.Generation
-		}
-	}
 }
 
 // setAll puts a condition's status and reason on the given types where they are True, as a virtual kubelet does by itself.

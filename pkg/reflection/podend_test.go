@@ -164,7 +164,7 @@ func TestObserve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.local.Generation = 3
-			Observe(tc.local, &tc.wanted)
+			Observe(tc.local, &tc.wanted, 3)
 			got := [3]int64{tc.wanted.ObservedGeneration}
 			for _, c := range tc.wanted.Conditions {
 				if c.Type == corev1.PodReady {

@@ -32,7 +32,7 @@ func (r *Reconciler) end(ctx context.Context, local *corev1.Pod) (bool, error) {
 	}
 	known, doubts := r.statusOf(local, r.look(keyOf(local), local.UID))
 	ended := reflection.TerminatedStatus(local, known, r.options.Clock.Now())
-	reflection.Observe(local, &ended)
+	reflection.Observe(local, &ended, local.Generation)
 	r.tellDoubts(local, doubts)
 	err := r.patchStatus(ctx, local, &ended, 0)
 	if class := reconcile.Classify(err); err != nil && (class == reconcile.Refused || class == reconcile.Terminal) {

@@ -62,8 +62,9 @@ type removal struct {
 
 type refusal struct {
 	reason, message string
-	// resize says that it is about the size of a pod that runs.
-	resize bool
+	// resize says that it is about the size of a pod that runs, which it has since that generation.
+	resize     bool
+	generation int64
 	// rejects says that the node does not take the pod, now or ever.
 	rejects bool
 }

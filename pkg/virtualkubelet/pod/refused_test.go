@@ -26,7 +26,7 @@ func (w *world) says(conditionType, reason, message string) {
 	conditions := []any{}
 	if reason != "" {
 		conditions = append(conditions, map[string]any{"type": conditionType, "status": "True", "reason": reason, "message": message,
-			"lastTransitionTime": "2026-01-01T00:00:00Z"})
+			"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": shadow.GetGeneration()})
 	}
 	if err := unstructured.SetNestedSlice(shadow.Object, conditions, "status", "conditions"); err != nil {
 		w.t.Fatal(err)

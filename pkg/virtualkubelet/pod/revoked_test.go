@@ -119,8 +119,10 @@ func TestAnOutageIsToldOnceInANamespace(t *testing.T) {
 	w.eventually("both are ready", func() bool { return isReady(w.pod("p")) && isReady(w.pod("q")) })
 	w.lose()
 	w.eventually("both are not ready", func() bool { return !isReady(w.pod("p")) && !isReady(w.pod("q")) })
+	w.calm() // what is told comes after what is shown
 	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
 	w.eventually("both are ready again", func() bool { return isReady(w.pod("p")) && isReady(w.pod("q")) })
+	w.calm()
 	w.revoke()
 	w.eventually("both are not ready", func() bool { return !isReady(w.pod("p")) && !isReady(w.pod("q")) })
 	w.calm()

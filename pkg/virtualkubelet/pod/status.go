@@ -53,9 +53,22 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
 		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
-	reflection.Observe(local, wanted)
+	reflection.Observe(local, wanted, observedGeneration(local, v, wanted))
 	r.tellDoubts(local, doubts)
 	return r.patchStatus(ctx, local, wanted, knows)
+}
+
+// observedGeneration is the generation of a pod that is to be shown as observed in a status.
+func observedGeneration(local *corev1.Pod, v view, wanted *corev1.PodStatus) int64 {
+	shadow, remote := v.shadow, v.remote
+	if shadow != nil && !standsFor(shadow, local) {
+		shadow = nil
+	}
+	if remote != nil && !standsFor(remote, local) {
+		remote = nil
+	}
+	refused := v.resize.resize && v.resize.generation == local.Generation
+	return reflection.ObservedGeneration(local, shadow, remote, refused || reflection.Terminal(wanted.Phase))
 }
 
 // ofInterest tells whether a status of a terminating pod is shown: only its end is of interest, and how it gets there.

@@ -162,7 +162,9 @@ func (r *Reconciler) change(local *corev1.Pod, parts []part, write func(part) er
 			return err
 		}
 		why := refusalOf(err, r.options.Remote)
-		why.resize = part.resize
+		if part.resize {
+			why.resize, why.generation = true, local.Generation
+		}
 		if refusal == nil || part.resize {
 			// The pod runs on as it is. Whoever changed it wants to know why nothing came of that.
 			r.refuse(local, why)

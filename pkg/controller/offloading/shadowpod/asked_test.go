@@ -11,42 +11,6 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-func TestTheDigestOfWhatIsAsked(t *testing.T) {
-	amounts := func(pairs ...string) corev1.ResourceList {
-		list := corev1.ResourceList{}
-		for i := 0; i < len(pairs); i += 2 {
-			list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-		}
-		return list
-	}
-	spec := func(requests, limits corev1.ResourceList) *corev1.PodSpec {
-		return &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}}
-	}
-	together := spec(amounts("cpu", "1", "memory", "1Gi"), nil)
-	together.Resources = &corev1.ResourceRequirements{Limits: amounts("cpu", "1")}
-	of := asked(spec(amounts("cpu", "1", "memory", "1Gi"), nil))
-	for name, tc := range map[string]struct {
-		other *corev1.PodSpec
-		same  bool
-	}{
-		"the same":                     {spec(amounts("cpu", "1", "memory", "1Gi"), nil), true},
-		"the same in other words":      {spec(amounts("cpu", "1000m", "memory", "1073741824"), nil), true},
-		"something else besides":       {spec(amounts("cpu", "1", "memory", "1Gi", "example.com/gpu", "1"), amounts("example.com/gpu", "1")), true},
-		"more cpu":                     {spec(amounts("cpu", "1001m", "memory", "1Gi"), nil), false},
-		"more memory":                  {spec(amounts("cpu", "1", "memory", "2Gi"), nil), false},
-		"a limit":                      {spec(amounts("cpu", "1", "memory", "1Gi"), amounts("cpu", "1")), false},
-		"a limit instead of a request": {spec(amounts("cpu", "1"), amounts("memory", "1Gi")), false},
-		"a limit of the pod":           {together, false},
-		"a request of nothing":         {spec(amounts("memory", "1Gi"), nil), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := asked(tc.other) == of; got != tc.same {
-				t.Errorf("the digests are the same: %t, want %t", got, tc.same)
-			}
-		})
-	}
-}
-
 // bear gives the Pod of a ShadowPod so much cpu, as the provider's admission or autoscaler does.
 func (w *world) bear(name, cpu string, change func(*corev1.Pod)) {
 	w.Helper()

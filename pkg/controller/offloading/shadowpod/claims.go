@@ -17,6 +17,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch
@@ -230,7 +231,7 @@ func (r *reconciler) loadClaims(ctx context.Context) error {
 		accepted := capacity.PodRequests(&shadow.Spec.Pod)
 		amount := accepted
 		if pod != nil && shadow.Generation > 1 {
-			if pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] != asked(&shadow.Spec.Pod) {
+			if pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] != reflection.ResourcesAsked(&shadow.Spec.Pod) {
 				accepted = nil // a resize was refused, or is still to be made; what was accepted before it is not known
 			}
 			amount = capacity.Larger(accepted, capacity.Taken(&shadow.Spec.Pod, pod))

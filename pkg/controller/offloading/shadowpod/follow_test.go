@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // server is a ShadowPod of a pod that never ends by itself.
@@ -107,7 +108,7 @@ func TestLabelsThatVanishAreTakenAway(t *testing.T) {
 	}
 	delete(pod.Annotations, offloadingv1beta1.AskedAnnotation)
 	if diff := cmp.Diff(map[string]string{"theirs": "1", "liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1",
-		"offloading.liqo.io/resources-asked": asked(&server().Spec.Pod)}, pod.Annotations); diff != "" {
+		"offloading.liqo.io/resources-asked": reflection.ResourcesAsked(&server().Spec.Pod)}, pod.Annotations); diff != "" {
 		t.Error(diff)
 	}
 	before = w.Writes

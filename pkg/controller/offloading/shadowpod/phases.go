@@ -22,6 +22,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/marks"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // lag is how long to wait for the cache to show what was just written, if no event does it.
@@ -221,7 +222,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
-	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = asked(&shadow.Spec.Pod)
+	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = reflection.ResourcesAsked(&shadow.Spec.Pod)
 	marks.Write(pod.Annotations, marksOf(shadow))
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
 	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {

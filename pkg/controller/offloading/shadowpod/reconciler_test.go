@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -135,7 +136,7 @@ func TestPodIsMadeAsItShould(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Finalizers: []string{"shadowpod.liqo.io/record"},
 			Labels: map[string]string{"app": "web", "offloading.liqo.io/origin": "rome", "liqo.io/managed-by": "shadowpod", "liqo.io/managed": "true"},
-			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": asked(&job().Spec.Pod),
+			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": reflection.ResourcesAsked(&job().Spec.Pod),
 				"offloading.liqo.io/asked": "ayu-OhXdZAJ2i4TDSFLBGtSql4rc3-UmmnbHlYgyB96MHUsIlrJxOFZya4YKlxEIkUGLlUm4"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job(), offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},

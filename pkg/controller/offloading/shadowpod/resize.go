@@ -14,6 +14,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // In twin namespaces, bound there: pods/resize patch.
@@ -25,7 +26,7 @@ func (r *reconciler) resize(ctx context.Context, s *scope) error {
 	if s.shadow.Generation <= 1 || Terminal(s.pod.Status.Phase) {
 		return nil // what the provider's admission made of the first specification stays
 	}
-	now := asked(&s.shadow.Spec.Pod)
+	now := reflection.ResourcesAsked(&s.shadow.Spec.Pod)
 	// Pods of earlier versions do not say what was asked for: they are held to what is asked for now.
 	before, known := s.pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation]
 	changed := s.pod.DeepCopy()
