@@ -28,14 +28,14 @@ func NotOffloadedMessage(local *corev1.Pod, cluster string) string {
 		local.Namespace, cluster, local.Namespace, remedy)
 }
 
-// NeverOffloadedMessage adds to the words of a refusal what can be done if no provider takes the pod.
+// NeverOffloadedMessage says before the words of a refusal, which may be many, what can be done if no provider takes the pod.
 func NeverOffloadedMessage(local *corev1.Pod, words string) string {
 	fields := NeverOffloaded(local)
 	if len(fields) == 0 {
 		return words
 	}
-	return fmt.Sprintf("%s; no provider takes pods with %s: run it in a namespace that is not offloaded, or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home",
-		words, strings.Join(fields, ", "))
+	return fmt.Sprintf("no provider takes pods with %s: run it in a namespace that is not offloaded, or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home (%s)",
+		strings.Join(fields, ", "), words)
 }
 
 // StrayDaemonMessage tells the user why a pod does not run that is on a virtual node only because its DaemonSet tolerates everything,

@@ -48,8 +48,8 @@ func TestWhatIsSaidOfPodsThatNoProviderTakes(t *testing.T) {
 	}
 	local.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"ALL"}}}
 	local.Spec.Volumes = append(local.Spec.Volumes, corev1.Volume{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
-	const want = "no; no provider takes pods with securityContext.privileged, volumes.hostPath: run it in a namespace that is not offloaded, " +
-		"or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home"
+	const want = "no provider takes pods with securityContext.privileged, volumes.hostPath: run it in a namespace that is not offloaded, " +
+		"or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home (no)"
 	if got := NeverOffloadedMessage(local, "no"); got != want {
 		t.Errorf("got %s", got)
 	}

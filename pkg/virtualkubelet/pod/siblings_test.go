@@ -64,3 +64,29 @@ func TestARefusedPodOfADaemonSet(t *testing.T) {
 		t.Errorf("counted: %v (%v)", families, err)
 	}
 }
+
+// However much the provider has to say, a pod that no provider takes shows the way out, in its status and once in an Event.
+func TestAPodThatNoProviderTakesShowsTheWayOut(t *testing.T) {
+	w := newWorld(t)
+	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New(strings.Repeat("spec.pod.volumes[0].hostPath: Forbidden ", 40)))
+	})
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+	}))
+	w.start()
+	w.offload()
+	const wayOut = "no provider takes pods with volumes.hostPath: run it in a namespace that is not offloaded, " +
+		"or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home"
+	w.eventually("the pod tells what to do", func() bool { return strings.HasPrefix(w.pod("p").Status.Message, wayOut) })
+	w.calm()
+	status := w.pod("p").Status
+	for _, c := range status.Conditions {
+		if c.Type == corev1.PodReady && (c.Status != corev1.ConditionFalse || !strings.HasPrefix(c.Message, wayOut)) {
+			t.Errorf("condition %s is %s: %s", c.Type, c.Status, c.Message)
+		}
+	}
+	if events := w.events.all(); status.Reason != offloadingv1beta1.ReasonPodRefused || len(events) != 1 || !strings.Contains(events[0], wayOut) {
+		t.Errorf("reason %s, Events %q", status.Reason, events)
+	}
+}
