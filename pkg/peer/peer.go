@@ -55,7 +55,8 @@ type Options struct {
 	// once in each ProbeInterval and must not block; nil stands for nobody.
 	Witness func(context.Context) bool
 	// Rights are those of which the peer grants at least one as long as the peering works. It is asked for them with new credentials,
-	// after a request that it forbade, and with each probe as long as it denies them; nil or none stand for nothing to ask.
+	// after a request that it forbade, with each probe as long as it denies them, and every 30 s, in place of another probe; every five
+	// minutes with a Witness. nil or none stand for nothing to ask.
 	Rights func() []Right
 	// UserAgent shown to the peer.
 	UserAgent string
@@ -110,12 +111,14 @@ type Peer struct {
 	doubted  chan struct{}
 	patience *patience
 
-	mu          sync.Mutex
-	state       State
-	config      *rest.Config
-	clients     Clients
-	raw         string
-	failures    int
+	mu       sync.Mutex
+	state    State
+	config   *rest.Config
+	clients  Clients
+	raw      string
+	failures int
+	// cause of the last failure that is told of; empty while the peer answers.
+	cause       string
 	testimony   testimony
 	rights      rights
 	subscribers map[int]func(State)
@@ -183,8 +186,8 @@ func (p *Peer) State() State {
 	return p.state
 }
 
-// Subscribe has f called on each change of Connected, Reason, Epoch or ServerVersion, not for the present state. Calls come one at a time
-// and must not block. No call starts after cancel returned, except from within f itself.
+// Subscribe has f called on each change of Connected, Reason, Epoch or ServerVersion, and when the peer is lost for another cause, not for
+// the present state. Calls come one at a time and must not block. No call starts after cancel returned, except from within f itself.
 func (p *Peer) Subscribe(f func(State)) (cancel func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +206,7 @@ func (p *Peer) change(update func(*State)) {
 	p.notify.Lock()
 	defer p.notify.Unlock()
 	p.mu.Lock()
-	before := p.state
+	before, cause := p.state, p.cause
 	update(&p.state)
 	p.rights.judge(&p.state)
 	if p.state.Connected != before.Connected {
@@ -212,7 +215,7 @@ func (p *Peer) change(update func(*State)) {
 	now := p.state
 	var calls []func(State)
 	if now.Connected != before.Connected || now.Reason != before.Reason || now.Epoch != before.Epoch ||
-		now.ServerVersion != before.ServerVersion {
+		now.ServerVersion != before.ServerVersion || !now.Connected && p.cause != cause {
 		for _, f := range p.subscribers {
 			calls = append(calls, f)
 		}

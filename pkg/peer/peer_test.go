@@ -89,6 +89,22 @@ func TestPeerIsLostAfterSeveralFailuresAndRegainedAtOnce(t *testing.T) {
 	await(t, states, "connected again", connected)
 }
 
+func TestALostPeerSaysItsNewestCause(t *testing.T) {
+	s := newServer(t)
+	s.answer(http.StatusInternalServerError)
+	_, states := start(t, StaticSource(s.kubeconfig(t, nil)))
+	says := func(words string) func(State) bool {
+		return func(s State) bool { return s.Reason == ReasonUnreachable && strings.Contains(s.Message, words) }
+	}
+	await(t, states, "unreachable", says("does not answer"))
+	s.mu.Lock()
+	s.hang = make(chan struct{})
+	s.mu.Unlock()
+	await(t, states, "said to hang", says("no answer in time"))
+	s.Close()
+	await(t, states, "said to be away", says("nothing listens"))
+}
+
 func TestPeerThatHangsBlocksNobody(t *testing.T) {
 	s := newServer(t)
 	p, states := start(t, StaticSource(s.kubeconfig(t, nil)))

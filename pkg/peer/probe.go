@@ -116,13 +116,14 @@ func (p *Peer) probe(ctx context.Context) {
 	}
 	p.mu.Lock()
 	epoch, doubts, asked := p.state.Epoch, p.testimony.doubts, p.options.Clock.Now()
+	serverVersion, connected := p.state.ServerVersion, p.state.Connected
 	p.mu.Unlock()
-	serverVersion, err := p.ask(ctx, clients)
-	p.options.Meter.probed(ctx, p.options.ClusterID, p.options.Clock.Since(asked), err)
-	var note func(*rights)
-	if err == nil {
-		note = p.askRights(ctx, clients)
+	// Who tells of our rights answers: a peer that is known is asked for no more.
+	note, answered := p.askRights(ctx, clients)
+	if !answered || !connected {
+		serverVersion, err = p.ask(ctx, clients)
 	}
+	p.options.Meter.probed(ctx, p.options.ClusterID, p.options.Clock.Since(asked), err)
 	if ctx.Err() != nil {
 		return
 	}
@@ -130,7 +131,7 @@ func (p *Peer) probe(ctx context.Context) {
 		if s.Epoch != epoch {
 			return // the answer is about credentials that were replaced meanwhile
 		}
-		if note != nil {
+		if note != nil && err == nil {
 			note(&p.rights)
 		}
 		if err == nil && !s.Connected && p.rights.undecided() {
@@ -152,7 +153,7 @@ func (p *Peer) note(s *State, err error) {
 		throttled(s)
 	}
 	if err == nil || apierrors.IsTooManyRequests(err) {
-		p.failures = 0
+		p.failures, p.cause = 0, ""
 		return
 	}
 	p.failures++
@@ -162,6 +163,9 @@ func (p *Peer) note(s *State, err error) {
 	}
 	s.Connected = false
 	s.Reason, s.Message = ReasonUnreachable, cut(explain(err))
+	if cause := causeOf(err); cause != "" {
+		p.cause = cause
+	}
 	if unauthorized {
 		s.Reason, s.Message = ReasonUnauthorized, "the peer's API server does not accept our certificate: it expired or was revoked; peer again"
 	}
@@ -183,16 +187,36 @@ func (p *Peer) ask(ctx context.Context, clients Clients) (string, error) {
 	return cut(info.GitVersion), nil
 }
 
-// explain says in words why a probe failed: nothing there, nothing in time, or somebody else.
-func explain(err error) string {
+// Causes of a probe's failure. A peer that is lost may get another one, such as one that was dead and was made anew.
+const (
+	causeStranger = "Stranger"
+	causeSilence  = "Silence"
+	causeNobody   = "Nobody"
+)
+
+// causeOf is why a probe failed: somebody else answers, nothing does in time, or nothing listens; empty if it is none of these.
+func causeOf(err error) string {
 	var stranger *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &stranger):
-		return fmt.Sprintf("something with another identity answers at the address of the peer's API server: if the cluster was made anew, end the "+
-			"peering with 'liqoctl unpeer --force' and peer again: %s", stranger.Err)
+		return causeStranger
 	case errors.Is(err, context.DeadlineExceeded):
-		return "the peer's API server gives no answer in time: it hangs, or the way to it swallows requests"
+		return causeSilence
 	case errors.Is(err, syscall.ECONNREFUSED):
+		return causeNobody
+	}
+	return ""
+}
+
+// explain says in words why a probe failed.
+func explain(err error) string {
+	switch causeOf(err) {
+	case causeStranger:
+		return fmt.Sprintf("something with another identity answers at the address of the peer's API server: if the cluster was made anew, end the "+
+			"peering with 'liqoctl unpeer --force' and peer again: %s", err)
+	case causeSilence:
+		return "the peer's API server gives no answer in time: it hangs, or the way to it swallows requests"
+	case causeNobody:
 		return fmt.Sprintf("the peer's API server does not answer: nothing listens at its address: %s", err)
 	}
 	return fmt.Sprintf("the peer's API server does not answer: %s", err)

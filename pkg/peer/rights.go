@@ -17,6 +17,9 @@ const (
 	// deniedToRevoke is how many times in a row a peer must deny all rights before they count as gone: an API server that has just
 	// started may deny what it grants a moment later.
 	deniedToRevoke = 2
+	// rightsInterval is how long a peer is not asked for our rights that we probe ourselves: watches that were opened before go on without
+	// them, so that nothing else may tell. A probe that asks for rights asks for nothing else.
+	rightsInterval = 30 * time.Second
 	// maxRights is how many rights one probe asks for at most. Of more, it asks for others each time.
 	maxRights = 8
 	// reviews is where a peer is asked for rights. What it answers there is no reason to ask again.
@@ -47,9 +50,17 @@ type rights struct {
 	message string
 }
 
-// due tells whether the next probe has to ask for our rights.
-func (r *rights) due(now time.Time) bool {
-	return r.doubted || r.denied > 0 || now.Sub(r.asked) >= maxSilence
+// due tells whether the next probe has to ask for our rights, of which nothing may be heard for so long.
+func (r *rights) due(now time.Time, silence time.Duration) bool {
+	return r.doubted || r.denied > 0 || now.Sub(r.asked) >= silence
+}
+
+// silence is how long nothing may be heard of our rights.
+func (o *Options) silence() time.Duration {
+	if o.Witness != nil {
+		return maxSilence
+	}
+	return rightsInterval
 }
 
 // gone tells whether our rights were taken back.
@@ -107,34 +118,35 @@ func (p *Peer) doubtRights(request *http.Request, response *http.Response) {
 	p.rights.doubted = true
 }
 
-// askRights asks for our rights if there is reason to. It returns what to note of the answer, or nil without one.
-func (p *Peer) askRights(ctx context.Context, clients Clients) func(*rights) {
+// askRights asks for our rights if there is reason to. It returns what to note of the answer, or nil without one, and whether the peer
+// answered.
+func (p *Peer) askRights(ctx context.Context, clients Clients) (note func(*rights), answered bool) {
 	now := p.options.Clock.Now()
 	p.mu.Lock()
-	due := p.rights.due(now)
+	due := p.rights.due(now, p.options.silence())
 	p.mu.Unlock()
 	if p.options.Rights == nil || !due {
-		return nil
+		return nil, false
 	}
 	wanted := p.options.Rights()
 	if len(wanted) == 0 {
-		return func(r *rights) { r.answered("", now) }
+		return func(r *rights) { r.answered("", now) }, false
 	}
 	rand.Shuffle(len(wanted), func(i, j int) { wanted[i], wanted[j] = wanted[j], wanted[i] })
 	for i := range wanted[:min(len(wanted), maxRights)] {
 		granted, err := grants(ctx, clients, &wanted[i], p.options)
 		switch {
 		case apierrors.IsForbidden(err):
-			return func(r *rights) { r.silent(now) }
+			return func(r *rights) { r.silent(now) }, true
 		case err != nil:
-			return nil
+			return nil, false
 		case granted:
-			return func(r *rights) { r.answered("", now) }
+			return func(r *rights) { r.answered("", now) }, true
 		}
 	}
 	w := &wanted[0]
 	denial := fmt.Sprintf("the peer's API server answers, and has taken our rights back: we may not %s %s in its namespace %s any more", w.Verb, w.Resource, w.Namespace)
-	return func(r *rights) { r.answered(denial, now) }
+	return func(r *rights) { r.answered(denial, now) }, true
 }
 
 // grants asks the peer whether we have a right.

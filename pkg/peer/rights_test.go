@@ -47,7 +47,7 @@ func TestRightsAreGoneAfterTwoDenials(t *testing.T) {
 				step(&r)
 				r.judge(&state)
 			}
-			got := []any{r.due(now), r.undecided(), state.Reason, state.Message, state.Revoked(), state.Usable(), state.Lost()}
+			got := []any{r.due(now, maxSilence), r.undecided(), state.Reason, state.Message, state.Revoked(), state.Usable(), state.Lost()}
 			revoked := tc.reason == ReasonRevoked
 			if diff := cmp.Diff([]any{tc.due, tc.undecided, tc.reason, tc.message, revoked, !revoked, false}, got); diff != "" {
 				t.Error(diff)
@@ -133,15 +133,10 @@ func startGranted(t *testing.T, s *grantingServer) (*Peer, *testclock.FakeClock)
 }
 
 // probed lets the time to the next probe pass and waits until it is over.
-func probed(t *testing.T, p *Peer, clock *testclock.FakeClock, s *grantingServer) {
+func probed(t *testing.T, clock *testclock.FakeClock) {
 	t.Helper()
 	resting(t, clock)
 	clock.Step(DefaultProbeInterval)
-	select {
-	case <-s.arrived:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("no probe within two minutes")
-	}
 	resting(t, clock)
 }
 
@@ -158,19 +153,19 @@ func resting(t *testing.T, clock *testclock.FakeClock) {
 	}
 }
 
-func TestAPeerIsAskedForRightsOnlyInDoubt(t *testing.T) {
+func TestAPeerIsAskedForRightsInDoubtAndNowAndThen(t *testing.T) {
 	s := newGrantingServer(t)
 	p, clock := startGranted(t, s)
 	<-s.arrived
-	for range 5 {
-		probed(t, p, clock, s)
+	for range 6 {
+		probed(t, clock)
 	}
-	if n := s.asked(); n != 1 || !p.State().Usable() {
-		t.Fatalf("asked %d times, %+v", n, p.State())
+	if n, others := s.asked(), len(s.arrived); n != 3 || others != 4 || !p.State().Usable() {
+		t.Fatalf("asked %d times, and %d times for the version, in a minute: %+v", n, others, p.State())
 	}
 	s.set(func() { s.granted = false })
-	probed(t, p, clock, s)
-	if n := s.asked(); n != 1 {
+	probed(t, clock)
+	if n := s.asked(); n != 3 {
 		t.Fatalf("asked %d times although nothing speaks against our rights", n)
 	}
 	clients, err := p.Clients()
@@ -180,23 +175,36 @@ func TestAPeerIsAskedForRightsOnlyInDoubt(t *testing.T) {
 	if _, err := clients.Kube.CoreV1().ConfigMaps("a").Get(t.Context(), "b", metav1.GetOptions{}); err == nil {
 		t.Fatal("the request was answered")
 	}
-	probed(t, p, clock, s)
+	probed(t, clock)
 	if state := p.State(); state.Revoked() {
 		t.Errorf("revoked after one answer: %+v", state)
 	}
-	probed(t, p, clock, s)
+	probed(t, clock)
 	if state := p.State(); !state.Revoked() || !strings.Contains(state.Message, "list shadowpods in its namespace shop") {
 		t.Errorf("not revoked after two answers: %+v", state)
 	}
 	s.set(func() { s.granted = true })
-	probed(t, p, clock, s)
+	probed(t, clock)
 	if state := p.State(); !state.Usable() || state.Reason != ReasonConnected {
 		t.Errorf("the rights came back: %+v", state)
 	}
 	n := s.asked()
-	probed(t, p, clock, s)
+	probed(t, clock)
 	if s.asked() != n {
 		t.Error("asked again although the rights are there")
+	}
+}
+
+func TestRightsThatAreTakenBackQuietlyAreMissedWithinAMinute(t *testing.T) {
+	s := newGrantingServer(t)
+	p, clock := startGranted(t, s)
+	<-s.arrived
+	resting(t, clock)
+	s.set(func() { s.granted = false })
+	for begin := clock.Now(); !p.State().Revoked(); probed(t, clock) {
+		if clock.Since(begin) >= time.Minute {
+			t.Fatalf("not missed yet: %+v", p.State())
+		}
 	}
 }
 
@@ -205,8 +213,8 @@ func TestAPeerThatDoesNotTellOfRightsIsNotRevoked(t *testing.T) {
 	s.silent = true
 	p, clock := startGranted(t, s)
 	<-s.arrived
-	for range 3 {
-		probed(t, p, clock, s)
+	for range 2 {
+		probed(t, clock)
 	}
 	if n := s.asked(); n != 1 || !p.State().Usable() {
 		t.Errorf("asked %d times, %+v", n, p.State())
@@ -222,7 +230,7 @@ func TestARestartIsNoNewsOfRightsThatAreGone(t *testing.T) {
 	if state := p.State(); state.Connected || state.Lost() {
 		t.Errorf("one denial decides: %+v", state)
 	}
-	probed(t, p, clock, s)
+	probed(t, clock)
 	if state := p.State(); !state.Revoked() {
 		t.Errorf("two denials do not decide: %+v", state)
 	}

@@ -48,7 +48,7 @@ func (p *Peer) spared(ctx context.Context) bool {
 	}
 	p.mu.Lock()
 	t := p.testimony
-	well := p.failures == 0 && (p.options.Rights == nil || !p.rights.due(p.options.Clock.Now())) && p.state.Connected && p.state.Reason == ReasonConnected &&
+	well := p.failures == 0 && (p.options.Rights == nil || !p.rights.due(p.options.Clock.Now(), p.options.silence())) && p.state.Connected && p.state.Reason == ReasonConnected &&
 		t.doubts == t.cleared && p.options.Clock.Since(t.answered) < maxSilence
 	p.mu.Unlock()
 	return well && p.options.Witness(ctx)

@@ -211,7 +211,10 @@ func (r *Report) compareRest() {
 		minutes = append(minutes, append([]Request{}, r.Idle.PerMinute...))
 	}
 	lease := func(k kind) bool { return k.ofLiqo() && k.home() && k.does("update", "leases.coordination.k8s.io") }
-	probe := func(k kind) bool { return k.Agent == kubeletAway && k.path() }
+	// Of three probes one asks for our rights in place of the version.
+	probe := func(k kind) bool {
+		return k.Agent == kubeletAway && (k.path() || k.does("create", "selfsubjectaccessreviews.authorization.k8s.io"))
+	}
 	other := func(where func(kind) bool) func(kind) bool {
 		return func(k kind) bool { return k.ofLiqo() && where(k) && !lease(k) && !probe(k) && k.Verb != "watch" }
 	}

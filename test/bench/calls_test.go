@@ -54,7 +54,8 @@ func madeUp() *Report {
 	}
 	r.Endpoints = []Endpoints{{Endpoints: 1000, AwayWrites: 22, Requests: []Request{asked("milan", managerHome, "create", "endpointslices", 10)}}}
 	r.Restarts = []Restart{{Pods: 500, Rows: []Request{asked("milan", kubeletAway, "list", shadowPods, 1), asked("rome", kubeletNode, "update", "leases.coordination.k8s.io", 2)}}}
-	r.Idle = &Idle{Seconds: 30, PerMinute: []Request{asked("rome", kubeletNode, "update", "leases.coordination.k8s.io", 6), asked("milan", kubeletAway, "get", "/version", 8),
+	r.Idle = &Idle{Seconds: 30, PerMinute: []Request{asked("rome", kubeletNode, "update", "leases.coordination.k8s.io", 6), asked("milan", kubeletAway, "get", "/version", 6),
+		asked("milan", kubeletAway, "create", "selfsubjectaccessreviews.authorization.k8s.io", 2),
 		asked("milan", kubeletAway, "watch", "pods", 2)}}
 	r.Scales = []Scale{{What: namespacesName, Count: 1, Namespaces: 1, Own: map[string]float64{kubeletName: 10}, HomeWatches: 100, AwayWatches: 50},
 		{What: namespacesName, Count: 101, Namespaces: 101, Own: map[string]float64{kubeletName: 20}, HomeWatches: 500, AwayWatches: 250},
