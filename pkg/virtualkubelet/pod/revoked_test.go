@@ -136,3 +136,18 @@ func TestAnOutageIsToldOnceInANamespace(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestASecondOutageIsToldWhereAllPodsFailedInTheFirst(t *testing.T) {
+	w := up(t)
+	w.revoke()
+	w.take()
+	w.eventually("the pod failed", func() bool { return w.pod("p").Status.Phase == corev1.PodFailed })
+	w.grant()
+	w.add(newPod("q", "uid-2"))
+	w.eventually("another one is ready", func() bool { return isReady(w.pod("q")) })
+	w.revoke()
+	w.eventually("it is not ready", func() bool { return !isReady(w.pod("q")) })
+	w.eventually("both outages were told", func() bool {
+		return strings.Count(strings.Join(w.events.all(), "\n"), offloadingv1beta1.ReasonRightsRevoked+":") == 2
+	})
+}

@@ -41,10 +41,11 @@ func (r *Reconciler) tellOfOne(local *corev1.Pod, reason, condition, message str
 }
 
 // tellOutage tells the users of a namespace, of one of its pods, that nothing is known of them any more, and that it is again. Pods that
-// show it already were told of before, by an earlier process too.
+// show it already were told of before, by an earlier process too. An outage whose pods all failed ends with the first other one that is
+// ready.
 func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 	was, is := outage(&local.Status), outage(wanted)
-	if was == is || r.options.Recorder == nil {
+	if r.options.Recorder == nil || was == is && (is != "" || readiness(wanted).Status != corev1.ConditionTrue) {
 		return
 	}
 	r.mu.Lock()
@@ -57,8 +58,7 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 	r.mu.Unlock()
 	switch {
 	case is != "" && told != is:
-		_, message := readiness(wanted)
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, message+"; this is told of one pod of the namespace")
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, readiness(wanted).Message+"; this is told of one pod of the namespace")
 	case is == "" && known && !reflection.Terminal(wanted.Phase):
 		r.options.Recorder.Event(local, corev1.EventTypeNormal, offloadingv1beta1.ReasonRemotePodExists,
 			fmt.Sprintf("cluster %q answers again; this is told of one pod of the namespace", r.options.Remote))
@@ -67,19 +67,19 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 
 // outage is why nothing is known of a pod, by what it shows; empty if something is.
 func outage(status *corev1.PodStatus) string {
-	reason, _ := readiness(status)
+	reason := readiness(status).Reason
 	if reason == offloadingv1beta1.ReasonRemoteUnavailable || reason == offloadingv1beta1.ReasonRightsRevoked {
 		return reason
 	}
 	return ""
 }
 
-// readiness is the reason and the message of the pod's readiness.
-func readiness(status *corev1.PodStatus) (reason, message string) {
+// readiness is the condition of the pod's readiness; empty if there is none.
+func readiness(status *corev1.PodStatus) corev1.PodCondition {
 	for i := range status.Conditions {
-		if c := &status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Reason, c.Message
+		if status.Conditions[i].Type == corev1.PodReady {
+			return status.Conditions[i]
 		}
 	}
-	return "", ""
+	return corev1.PodCondition{}
 }

@@ -47,9 +47,10 @@ func (w *world) peering(ctx context.Context) (*peering, error) {
 		env.Rome.Client.Get(ctx, client.ObjectKey{Name: "milan"}, p.foreign))
 }
 
-// says is the reason of the Ready condition of the Node and of the VirtualNode, and what the ForeignCluster says.
+// says is the reason of the Ready condition of the Node and of the VirtualNode, and what the ForeignCluster says: one process knows of the
+// provider before the other does.
 func (p *peering) says() string {
-	node, virtual, auth := "none", "none", "none"
+	node, virtual, api, auth := "none", "none", "none", "none"
 	for _, c := range p.node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			node = fmt.Sprintf("%s %s", c.Status, c.Reason)
@@ -58,10 +59,13 @@ func (p *peering) says() string {
 	if c := conditions.Find(p.virtual.Status.Conditions, corev1beta1.ConditionReady); c != nil {
 		virtual = c.Status + " " + c.Reason
 	}
+	if c := conditions.Find(p.foreign.Status.Conditions, corev1beta1.APIServerStatus); c != nil {
+		api = c.Status
+	}
 	if c := conditions.Find(p.foreign.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus); c != nil {
 		auth = c.Status + " " + c.Reason
 	}
-	return fmt.Sprintf("node %s, tainted %t; virtual node %s; authentication %s", node, tainted(p.node), virtual, auth)
+	return fmt.Sprintf("node %s, tainted %t; virtual node %s; API server %s; authentication %s", node, tainted(p.node), virtual, api, auth)
 }
 
 func (w *world) awaitSays(t *testing.T, what, want string) {
@@ -76,8 +80,8 @@ func (w *world) awaitSays(t *testing.T, what, want string) {
 }
 
 const (
-	allIsWell    = "node True VirtualKubeletReady, tainted false; virtual node True VirtualNodeReady; authentication Established IdentityReady"
-	rightsAreOff = "node False RightsRevoked, tainted true; virtual node False RightsRevoked; authentication Error RightsRevoked"
+	allIsWell    = "node True VirtualKubeletReady, tainted false; virtual node True VirtualNodeReady; API server Established; authentication Established IdentityReady"
+	rightsAreOff = "node False RightsRevoked, tainted true; virtual node False RightsRevoked; API server Established; authentication Error RightsRevoked"
 )
 
 // liqoctl runs a command against rome and returns its exit code and what it printed.

@@ -131,7 +131,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if equality.Semantic.DeepEqual(fc.Status, changed.Status) {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if err := r.Status().Patch(ctx, changed, client.MergeFrom(&fc)); client.IgnoreNotFound(err) != nil {
+	// A cache that is behind would have what was told before told again; the newer version is an event.
+	err = r.Status().Patch(ctx, changed, client.MergeFromWithOptions(&fc, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return ctrl.Result{RequeueAfter: again}, nil
+	case err != nil:
 		return reconcile.Result(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err))
 	}
 	r.tell(ctx, &fc, changed)

@@ -7,12 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // turned changes an object of the world and its status.
@@ -95,6 +97,27 @@ func TestNodeThatFoundItsRightsGoneGivesTheReason(t *testing.T) {
 	w.pass()
 	if got := w.condition("Ready"); got != "False RightsRevoked: we may not list shadowpods" || w.condition("Rights") != "" {
 		t.Errorf("ready %q, rights %q", got, w.condition("Rights"))
+	}
+}
+
+func TestNothingIsToldTwiceByACacheThatIsBehind(t *testing.T) {
+	w := ready(t)
+	told := events.NewFakeRecorder(10)
+	w.r.Events = told
+	behind, node := &offloadingv1beta1.VirtualNode{}, &corev1.Node{}
+	w.is(behind, "")
+	w.is(node, "")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Unreachable"}}
+	if err := w.Status().Update(context.Background(), node); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	problem := reconcile.Wait(offloadingv1beta1.ReasonNodeNotReady, "the node is not ready", poll)
+	if err := w.r.report(context.Background(), &scope{vn: behind}, problem); err != nil {
+		t.Error(err)
+	}
+	if len(told.Events) != 1 {
+		t.Errorf("%d Events, want one", len(told.Events))
 	}
 }
 

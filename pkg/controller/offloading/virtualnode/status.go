@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +40,12 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	if !s.vn.DeletionTimestamp.IsZero() && problem == nil || equality.Semantic.DeepEqual(before.Status, s.vn.Status) {
 		return nil
 	}
-	if err := r.Status().Patch(ctx, s.vn, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	// A cache that is behind would have what was told before told again; the newer version is an event.
+	err := r.Status().Patch(ctx, s.vn, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("writing the status of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
 	}
 	r.tell(ctx, before, s.vn)

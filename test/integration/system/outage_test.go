@@ -1,0 +1,146 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+// outage is one way to lose a provider, and what says so.
+type outage struct {
+	begin, end func(t *testing.T)
+	// node is the reason at the Node and in its Event, virtual that of the VirtualNode, pod that of the pods.
+	node, virtual, pod string
+	// foreign is the reason of the ForeignCluster's condition and Event, words are in the messages.
+	foreign, words string
+}
+
+func outages() map[string]outage {
+	mend := func(*testing.T) { env.Milan.Link.Mend() }
+	lost := outage{end: mend, node: "Unreachable", virtual: offloadingv1beta1.ReasonNodeNotReady, pod: offloadingv1beta1.ReasonRemoteUnavailable,
+		foreign: corev1beta1.ReasonAPIServerUnreachable}
+	all := map[string]outage{}
+	for name, way := range map[string]struct {
+		begin func()
+		words string
+	}{
+		"hanging":          {env.Milan.Link.Cut, "no answer in time"},
+		"another identity": {func() { env.Milan.Link.Lead(env.Rome.Config.Host) }, "another identity"},
+		"dead":             {env.Milan.Link.Refuse, "does not answer"},
+	} {
+		o := lost
+		o.begin, o.words = func(*testing.T) { way.begin() }, way.words
+		all[name] = o
+	}
+	all["revoked"] = outage{
+		begin: func(t *testing.T) { grant(t, authv1beta1.TenantDrained) }, end: func(t *testing.T) { grant(t, authv1beta1.TenantActive) },
+		node: "RightsRevoked", virtual: "RightsRevoked", pod: "RightsRevoked", foreign: "RightsRevoked", words: "taken our rights back",
+	}
+	return all
+}
+
+// eventsOf counts, by their UIDs, how often the Events about an object of rome happened that have a reason.
+func eventsOf(ctx context.Context, kind, namespace, name, reason string) map[string]int {
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	list, counts := &corev1.EventList{}, map[string]int{}
+	if env.Rome.Client.List(ctx, list, client.InNamespace(namespace)) != nil {
+		return counts
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
+			continue
+		}
+		counts[string(e.UID)] = max(1, int(e.Count))
+		if e.Series != nil {
+			counts[string(e.UID)] = int(e.Series.Count)
+		}
+	}
+	return counts
+}
+
+// news is how often something happened since an earlier count. What is not there any more is older than Events live.
+func news(before, now map[string]int) int {
+	count := 0
+	for uid, times := range now {
+		count += max(0, times-before[uid])
+	}
+	return count
+}
+
+// Whatever does not work says so in three places: a condition, an Event and a line in the log. So it is for each way to lose a provider.
+//
+// A process writes 25 Events about an object at once, and then one in five minutes, as each of Kubernetes' does: what the outages of
+// other tests used up of that is given back by its restart.
+func TestEachOutageShowsInThreePlaces(t *testing.T) {
+	w := peered(t)
+	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
+	w.kubelet.Start(t)
+	for name, o := range outages() {
+		t.Run(name, func(t *testing.T) {
+			namespace := offloaded(t)
+			for _, pod := range []*corev1.Pod{pod(namespace, "one"), pod(namespace, "two")} {
+				fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), pod))
+			}
+			awaitPods(t, env.Rome, namespace, 2)
+			w.awaitSays(t, "all to be well", allIsWell)
+			places := func(ctx context.Context) map[string]map[string]int {
+				lines := func(p *fixture.Process, reason string) map[string]int {
+					return map[string]int{"lines": strings.Count(p.Tail(math.MaxInt), `reason="`+reason+`"`)}
+				}
+				return map[string]map[string]int{
+					"Node": eventsOf(ctx, "Node", "", w.node, o.node), "VirtualNode": eventsOf(ctx, "VirtualNode", consumerNamespace, w.node, o.virtual),
+					"ForeignCluster": eventsOf(ctx, "ForeignCluster", "", "milan", o.foreign), "Pod": eventsOf(ctx, "Pod", namespace, "", o.pod),
+					"log of the virtual kubelet": lines(w.kubelet.Process, o.node), "log of the controller": lines(w.rome.Process, o.foreign),
+				}
+			}
+			before, now := places(t.Context()), map[string]int{}
+			t.Cleanup(func() { o.end(t) })
+			o.begin(t)
+			fixture.Await(t, 3*fixture.Patience, "each place to say so", func(ctx context.Context) (bool, string) {
+				p, err := w.peering(ctx)
+				if err != nil {
+					return false, err.Error()
+				}
+				ok := strings.Contains(p.says(), "node False "+o.node+", tainted true; virtual node False "+o.virtual) && strings.Contains(causes(p), o.words)
+				for place, seen := range places(ctx) {
+					now[place] = news(before[place], seen)
+					ok = ok && now[place] > 0
+				}
+				return ok, fmt.Sprintf("%s; %s; news %v", p.says(), causes(p), now)
+			})
+			for _, place := range []string{"Node", "VirtualNode", "ForeignCluster", "Pod"} {
+				if now[place] != 1 {
+					t.Errorf("%d Events on the %s, want one", now[place], place)
+				}
+			}
+			o.end(t)
+			w.awaitSays(t, "all to be well again", allIsWell)
+		})
+	}
+}
+
+// causes are the messages of what the ForeignCluster says of the provider's API server and of our rights.
+func causes(p *peering) string {
+	text := ""
+	if c := conditions.Find(p.foreign.Status.Conditions, corev1beta1.APIServerStatus); c != nil {
+		text += c.Message
+	}
+	if c := conditions.Find(p.foreign.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus); c != nil {
+		text += "; " + c.Message
+	}
+	return text
+}
