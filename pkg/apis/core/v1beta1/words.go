@@ -65,6 +65,8 @@ const (
 	AuthIdentityControlPlaneStatus = "AuthIdentityControlPlaneStatus"
 	// AuthTenantStatus tells whether the consumer's Tenant was accepted.
 	AuthTenantStatus = "AuthTenantStatus"
+	// AuthResourceSliceStatus tells whether the provider denies any of the ResourceSlices that are asked of it.
+	AuthResourceSliceStatus = "AuthResourceSliceStatus"
 	// OffloadingVirtualNodeStatus tells whether the virtual kubelets are ready.
 	OffloadingVirtualNodeStatus = "OffloadingVirtualNodeStatus"
 	// OffloadingNodeStatus tells whether the virtual Nodes are ready.
@@ -113,6 +115,10 @@ const (
 	ReasonTenantReady = "TenantReady"
 	// ReasonTenantNotReady: the tenant was not accepted yet.
 	ReasonTenantNotReady = "TenantNotReady"
+	// ReasonResourceSliceGranted: the provider denies no ResourceSlice.
+	ReasonResourceSliceGranted = "ResourceSliceGranted"
+	// ReasonResourceSliceDenied: the provider denies a ResourceSlice; the message names it.
+	ReasonResourceSliceDenied = "ResourceSliceDenied"
 	// ReasonVirtualKubeletReady: all virtual kubelets towards the peer are ready.
 	ReasonVirtualKubeletReady = "VirtualKubeletReady"
 	// ReasonVirtualKubeletNotReady: a virtual kubelet is not ready; the message names it.

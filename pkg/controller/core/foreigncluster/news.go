@@ -10,7 +10,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 )
 
-// tell tells by an Event and in the log that a provider was lost, took our rights back, or is back. What was written before decides whether
+// tell tells by an Event and in the log that a provider was lost, took our rights or a slice back, or is back. What was written before decides whether
 // that is news, so a restart does not repeat it.
 func (r *reconciler) tell(ctx context.Context, before, fc *corev1beta1.ForeignCluster) {
 	for _, n := range news(&before.Status, &fc.Status) {
@@ -25,7 +25,7 @@ func (r *reconciler) tell(ctx context.Context, before, fc *corev1beta1.ForeignCl
 	}
 }
 
-// news is what changed of whether the provider answers and grants us our rights: errors that came, and those that went.
+// news is what changed of whether the provider answers, grants us our rights and what we ask for: errors that came, and those that went.
 func news(before, after *corev1beta1.ForeignClusterStatus) []observation {
 	var all []observation
 	for _, part := range []struct {
@@ -34,6 +34,7 @@ func news(before, after *corev1beta1.ForeignClusterStatus) []observation {
 	}{
 		{before.Conditions, after.Conditions, corev1beta1.APIServerStatus},
 		{before.Modules.Authentication.Conditions, after.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus},
+		{before.Modules.Authentication.Conditions, after.Modules.Authentication.Conditions, corev1beta1.AuthResourceSliceStatus},
 	} {
 		was, is := conditions.Find(part.was, part.kind), conditions.Find(part.is, part.kind)
 		if was == nil || is == nil || was.Status == is.Status && was.Reason == is.Reason {

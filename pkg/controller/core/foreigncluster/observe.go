@@ -32,8 +32,8 @@ type Facts struct {
 	Tenants []authv1beta1.Tenant
 	// Identities by which we reach the peer's control plane.
 	Identities []authv1beta1.Identity
-	// Slices in either direction.
-	Slices int
+	// Slices are the ResourceSlices in either direction.
+	Slices []authv1beta1.ResourceSlice
 	// VirtualNodes that stand for shares of the peer.
 	VirtualNodes []offloadingv1beta1.VirtualNode
 	// Nodes of those VirtualNodes, by name.
@@ -48,7 +48,7 @@ type Facts struct {
 
 // Any tells whether anything refers to the peer. A tenant namespace alone does not.
 func (f *Facts) Any() bool {
-	return len(f.Tenants)+len(f.Identities)+f.Slices+len(f.VirtualNodes)+f.Maps > 0
+	return len(f.Tenants)+len(f.Identities)+len(f.Slices)+len(f.VirtualNodes)+f.Maps > 0
 }
 
 // role of the remote cluster.
@@ -109,6 +109,29 @@ func (f *Facts) tenant() observation {
 		}
 	}
 	return o
+}
+
+// slices tells whether the provider grants what is asked of it; nil if nothing is.
+func (f *Facts) slices() []observation {
+	asked, denied := false, []string(nil)
+	for i := range f.Slices {
+		s := &f.Slices[i]
+		if s.Labels[corev1beta1.ReplicatedLabel] == "true" {
+			continue // what the peer asks of us
+		}
+		asked = true
+		if why := s.WhyDenied(); why != "" {
+			denied = append(denied, why)
+		}
+	}
+	switch {
+	case !asked:
+		return nil
+	case len(denied) > 0:
+		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusError, corev1beta1.ReasonResourceSliceDenied, strings.Join(denied, "; ")}}
+	default:
+		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusEstablished, corev1beta1.ReasonResourceSliceGranted, "the provider denies no ResourceSlice"}}
+	}
 }
 
 // kubelets tells whether the virtual kubelets run.
@@ -208,6 +231,7 @@ func (f *Facts) apiEndpoint() (server, proxy, namespace string) {
 // sort puts lists into an order of their own, so that nothing depends on the order of a cache.
 func (f *Facts) sort() {
 	slices.SortFunc(f.Identities, func(a, b authv1beta1.Identity) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Slices, func(a, b authv1beta1.ResourceSlice) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(f.Tenants, func(a, b authv1beta1.Tenant) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(f.VirtualNodes, func(a, b offloadingv1beta1.VirtualNode) int { return strings.Compare(a.Name, b.Name) })
 	if f.Nodes == nil {

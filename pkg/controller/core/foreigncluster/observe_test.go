@@ -103,6 +103,34 @@ func TestRightsThatAreGoneShowUntilTheyAreBack(t *testing.T) {
 	}
 }
 
+func TestADeniedSliceShows(t *testing.T) {
+	slice := func(name, status string, labels map[string]string) authv1beta1.ResourceSlice {
+		return authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: authv1beta1.ResourceSliceStatus{
+			Conditions: []corev1beta1.Condition{{Type: authv1beta1.ResourcesCondition, Status: status, Reason: "DefaultClassDisabled", Message: "not here"}}}}
+	}
+	theirs := map[string]string{corev1beta1.ReplicatedLabel: "true"}
+	for name, tc := range map[string]struct {
+		slices []authv1beta1.ResourceSlice
+		want   string
+	}{
+		"nothing is asked":             {nil, ""},
+		"they ask, and we deny":        {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Denied, theirs)}, ""},
+		"all that is asked is granted": {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Accepted, nil)}, "Established ResourceSliceGranted: the provider denies no ResourceSlice"},
+		"one of two is denied": {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Accepted, nil), slice("b", authv1beta1.Denied, nil)},
+			"Error ResourceSliceDenied: the provider denies ResourceSlice b: DefaultClassDisabled: not here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, got := Observe(corev1beta1.ForeignClusterStatus{}, 1, Facts{Slices: tc.slices}, time.Unix(100, 0)), ""
+			if c := conditions.Find(status.Modules.Authentication.Conditions, corev1beta1.AuthResourceSliceStatus); c != nil {
+				got = c.Status + " " + c.Reason + ": " + c.Message
+			}
+			if got != tc.want || (tc.want != "") != status.Modules.Authentication.Enabled {
+				t.Errorf("%q, want %q; enabled %t", got, tc.want, status.Modules.Authentication.Enabled)
+			}
+		})
+	}
+}
+
 func TestObserve(t *testing.T) {
 	for name, tc := range map[string]struct {
 		facts Facts

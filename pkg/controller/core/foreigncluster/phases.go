@@ -51,7 +51,7 @@ func (r *reconciler) gather(ctx context.Context, id corev1beta1.ClusterID) (*Fac
 	for i := range nodes.Items {
 		facts.Nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}
-	facts.Slices, facts.Maps = len(slices.Items), len(maps.Items)
+	facts.Slices, facts.Maps = slices.Items, len(maps.Items)
 	var tn corev1.Namespace
 	switch err := r.Get(ctx, client.ObjectKey{Name: namespace}, &tn); {
 	case err == nil && tn.Labels[corev1beta1.TenantNamespaceLabel] == "true":

@@ -26,6 +26,7 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 		authentication = append(authentication, facts.identity(old.Modules.Authentication.Conditions))
 		peering = append(peering, facts.api(old.Conditions))
 	}
+	authentication = append(authentication, facts.slices()...)
 	if len(facts.VirtualNodes) > 0 {
 		offloading = append(offloading, facts.kubelets(), facts.nodes())
 	}

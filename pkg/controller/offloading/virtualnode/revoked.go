@@ -2,7 +2,6 @@ package virtualnode
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -10,7 +9,6 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/conditions"
 )
 
 // denied says that the provider denies the slice that the VirtualNode was made of; empty if it does not. A cache may show the past, so
@@ -27,21 +25,11 @@ func (r *reconciler) denied(ctx context.Context, vn *offloadingv1beta1.VirtualNo
 		if err != nil || !found {
 			return "", err
 		}
-		if why = whyDenied(&slice); why == "" {
+		if why = slice.WhyDenied(); why == "" {
 			return "", nil
 		}
 	}
 	return why, nil
-}
-
-// whyDenied says that the provider, which had granted the slice, denies it; empty if it does not.
-func whyDenied(slice *authv1beta1.ResourceSlice) string {
-	for _, kind := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition} {
-		if c := conditions.Find(slice.Status.Conditions, kind); c != nil && c.Status == authv1beta1.Denied {
-			return fmt.Sprintf("the provider denies ResourceSlice %s: %s: %s", slice.Name, c.Reason, c.Message)
-		}
-	}
-	return ""
 }
 
 // ofSlice finds the VirtualNode that was made of a ResourceSlice, which has its name.

@@ -45,7 +45,7 @@ func deniedChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
 		after, isSlice := e.ObjectNew.(*authv1beta1.ResourceSlice)
-		return ok && isSlice && whyDenied(before) != whyDenied(after)
+		return ok && isSlice && before.WhyDenied() != after.WhyDenied()
 	}}
 }
 

@@ -1,0 +1,20 @@
+package v1beta1
+
+import (
+	"fmt"
+	"slices"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+)
+
+// WhyDenied says in words that the provider denies the slice, or a part of it; empty if it does not.
+func (s *ResourceSlice) WhyDenied() string {
+	for _, kind := range []string{AuthenticationCondition, ResourcesCondition} {
+		i := slices.IndexFunc(s.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == kind && c.Status == Denied })
+		if i >= 0 {
+			c := &s.Status.Conditions[i]
+			return fmt.Sprintf("the provider denies ResourceSlice %s: %s: %s", s.Name, c.Reason, c.Message)
+		}
+	}
+	return ""
+}
