@@ -125,7 +125,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
-		API: f.tokens.api(), OS: reporter.OS, Placed: n.placed, Claims: n.k.resolveClaim(),
+		API: f.tokens.api(), Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(),
 	})
 	if err != nil {
 		return err

@@ -1,11 +1,13 @@
 package reflection
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -126,17 +128,29 @@ func RejectedStatus(local *corev1.Pod, reason, message string) corev1.PodStatus 
 	return status
 }
 
-// WhyRejected tells why a node of an operating system does not take a pod, as a kubelet's admission does; empty if it does, or if the
-// system is not known.
-func WhyRejected(local *corev1.Pod, os string) (reason, message string) {
-	if os == "" {
-		return "", ""
-	}
-	if wanted := local.Spec.NodeSelector[corev1.LabelOSStable]; wanted != "" && wanted != os {
+// Host is what of a node decides whether it takes a pod.
+type Host struct {
+	// OS is its operating system; empty while it is not known.
+	OS string
+	// Allocatable is what its pods may request in all.
+	Allocatable corev1.ResourceList
+}
+
+// WhyRejected tells why a node does not take a pod, as a kubelet's admission does; empty if it does, or if that is not known.
+func WhyRejected(local *corev1.Pod, host Host) (reason, message string) {
+	if wanted := local.Spec.NodeSelector[corev1.LabelOSStable]; host.OS != "" && wanted != "" && wanted != host.OS {
 		return "PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
 	}
-	if wanted := local.Spec.OS; wanted != nil && wanted.Name != "" && string(wanted.Name) != os {
+	if wanted := local.Spec.OS; host.OS != "" && wanted != nil && wanted.Name != "" && string(wanted.Name) != host.OS {
 		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+	}
+	// No scheduler places such a pod, but whoever binds it by hand. Where there is nothing at all pods wait: a grant may come back.
+	requests := resource.PodRequests(local, resource.PodResourcesOptions{})
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		requested, offered := requests[name], host.Allocatable[name]
+		if offered.Sign() > 0 && requested.Cmp(offered) > 0 {
+			return "OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %s, capacity: %s", name, &requested, &offered)
+		}
 	}
 	return "", ""
 }

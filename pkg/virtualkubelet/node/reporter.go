@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"liqo.io/liqo/pkg/kube/selection"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // Options of a Reporter. Client, Node and Address must be given.
@@ -132,12 +133,12 @@ func (r *Reporter) wake() {
 	}
 }
 
-// OS is the node's operating system as its label says, empty if it is not known.
-func (r *Reporter) OS() string {
+// Host is what the Node says of itself to those who admit pods to it; nothing while it is not known.
+func (r *Reporter) Host() reflection.Host {
 	if node := r.node(); node != nil {
-		return node.Labels[corev1.LabelOSStable]
+		return reflection.Host{OS: node.Labels[corev1.LabelOSStable], Allocatable: node.Status.Allocatable}
 	}
-	return ""
+	return reflection.Host{}
 }
 
 // Alive tells whether the loop went round since the given time.

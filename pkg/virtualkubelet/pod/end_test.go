@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -209,19 +211,29 @@ func TestAnEndThatIsRefused(t *testing.T) {
 	w.eventually("the pod is gone", func() bool { return w.pod("p") == nil })
 }
 
-// A pod of another operating system than the node's is rejected, as a kubelet does; none reaches the provider.
-func TestAPodOfAnotherOperatingSystem(t *testing.T) {
+func requests(p *corev1.Pod, cpu string) {
+	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+// A pod that the node cannot take is rejected, as a kubelet does; none reaches the provider.
+func TestAPodThatTheNodeCannotTake(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
 		reason string
 	}{
-		"its field":         {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, "PodOSNotSupported"},
-		"its node selector": {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"} }, "PodOSSelectorNodeLabelDoesNotMatch"},
-		"the node's":        {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, ""},
+		"its field":          {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, "PodOSNotSupported"},
+		"its node selector":  {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"} }, "PodOSSelectorNodeLabelDoesNotMatch"},
+		"more than there is": {func(p *corev1.Pod) { requests(p, "9") }, "OutOfcpu"},
+		"all that there is":  {func(p *corev1.Pod) { requests(p, "8") }, ""},
+		"the node's":         {func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.change = func(o *Options) { o.OS = func() string { return "linux" } }
+			w.change = func(o *Options) {
+				o.Host = func() reflection.Host {
+					return reflection.Host{OS: "linux", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}}
+				}
+			}
 			w.provider()
 			w.add(newPod("p", "uid-1", tc.change))
 			w.start()

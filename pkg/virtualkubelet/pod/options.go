@@ -43,9 +43,8 @@ type Options struct {
 	Node string
 	// NodeIP is the node's address, which its pods show as their host's.
 	NodeIP string
-	// OS returns the node's operating system, empty while it is not known. Pods that name another one are rejected. Nil means that
-	// it is never known.
-	OS func() string
+	// Host returns the node as it is known. Pods that it cannot take are rejected. Nil means that nothing is ever known of it.
+	Host func() reflection.Host
 	// Local is this cluster, with the node's own identity.
 	Local kubernetes.Interface
 	// Peer is the provider.
@@ -148,8 +147,8 @@ func (o *Options) complete() error {
 	if o.MaxRemoteBytes <= 0 {
 		o.MaxRemoteBytes = defaultRemoteBytes
 	}
-	if o.OS == nil {
-		o.OS = func() string { return "" }
+	if o.Host == nil {
+		o.Host = func() reflection.Host { return reflection.Host{} }
 	}
 	if o.Placed == nil {
 		o.Placed = func(types.NamespacedName) {}

@@ -219,7 +219,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	if v.remote != nil && !standsFor(v.remote, local) {
 		return nil // the end of the earlier remote pod is an event
 	}
-	if reason, message := reflection.WhyRejected(local, r.options.OS()); reason != "" && !reflection.Started(local) {
+	if reason, message := reflection.WhyRejected(local, r.options.Host()); reason != "" && !reflection.Started(local) {
 		r.refuse(local, refusal{reason: reason, message: message, rejects: true})
 		return nil
 	}
