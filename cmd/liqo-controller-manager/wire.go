@@ -45,6 +45,9 @@ import (
 // bounded by the grant: a second count of them, for the namespace, would cost one more write for each pod that comes or goes.
 var twinObjects = resource.MustParse("5000")
 
+// podCheck tells what this cluster does not let a consumer's pod do.
+type podCheck = func(*corev1.PodSpec) field.ErrorList
+
 // register adds all controllers and webhooks of the enabled modules.
 func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
 	links := newConnections(meter)
@@ -117,20 +120,24 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 	if err != nil {
 		return err
 	}
-	if err := tenantwebhook.Register(mgr, tenantwebhook.Options{}); err != nil {
-		return fmt.Errorf("registering the Tenant webhook: %w", err)
-	}
-	if err := resourceslicewebhook.Register(mgr, resourceslicewebhook.Options{}); err != nil {
-		return fmt.Errorf("registering the ResourceSlice webhook: %w", err)
-	}
-	return nil
+	return registerAll(map[string]func() error{
+		"tenant webhook":        func() error { return tenantwebhook.Register(mgr, tenantwebhook.Options{}) },
+		"resourceslice webhook": func() error { return resourceslicewebhook.Register(mgr, resourceslicewebhook.Options{}) },
+	})
 }
 
 func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
 	rules := podRules(config.Offloading.Consumers)
 	check := func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) }
+	if err := registerOffloadingControllers(mgr, config, env, check); err != nil {
+		return err
+	}
+	return registerOffloadingWebhooks(mgr, config, env, check)
+}
+
+func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, check podCheck) error {
 	twins, tokens := config.Offloading.TwinNamespaces, secretledger.NewTokens()
-	for name, add := range map[string]func() error{
+	return registerAll(map[string]func() error{
 		"vkoptions": func() error {
 			return vkoptions.Register(mgr, vkoptions.Options{Config: config, Namespace: env.namespace, Deployment: env.deployment})
 		},
@@ -167,7 +174,12 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
 		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{Tokens: tokens}) },
-		"pod webhook":  func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
+	})
+}
+
+func registerOffloadingWebhooks(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, check podCheck) error {
+	return registerAll(map[string]func() error{
+		"pod webhook": func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
 		"daemonset webhook": func() error {
 			daemonsetwebhook.Register(mgr)
 			return nil
@@ -181,8 +193,13 @@ func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, en
 		"virtualnode webhook": func() error {
 			return virtualnodewebhook.Register(mgr, virtualnodewebhook.Options{Namespace: env.namespace})
 		},
-	} {
-		if err := add(); err != nil {
+	})
+}
+
+// registerAll adds controllers or webhooks by their names.
+func registerAll(parts map[string]func() error) error {
+	for name, register := range parts {
+		if err := register(); err != nil {
 			return fmt.Errorf("registering %s: %w", name, err)
 		}
 	}

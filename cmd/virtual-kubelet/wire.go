@@ -153,21 +153,11 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *kubelet) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	options := mirror.Options{
-		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
-		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses,
-	}
-	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
-	for kind, config := range options.Config {
-		k.mirror.setConfig(kind, config)
-	}
 	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.changed})
 	if err != nil {
 		return err
 	}
-	k.mirror.siblings = others
-	k.uses.prepare(k.mirror, others, k.node == nil)
+	k.reflect(ctx, others)
 	if k.events, err = k.newEvents(); err != nil {
 		return err
 	}
@@ -182,36 +172,55 @@ func (k *kubelet) work(ctx context.Context) error {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
 	settings := k.settings()
-	group.Go(func() error {
-		watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-			k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
-				k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
-				if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
-					settings.setNode(ctx, all[i])
-				}
-			})
-		return nil
-	})
-	skips := &skips{refresh: k.mirror.refreshNamespaces}
-	group.Go(func() error {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-settings.known:
-		}
-		watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
-			k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
-				mapping := mappingOf(m, k.flags.home())
-				k.rights.set(mapping.Effective)
-				k.mirror.setMapping(mapping.Effective)
-				k.events.SetMapping(mapping.Effective)
-				k.mapStorage(mapping.Effective)
-				k.node.setMapping(mapping)
-				skips.see(m)
-			})
-		return nil
-	})
+	group.Go(func() error { k.followNode(ctx, settings); return nil })
+	group.Go(func() error { k.followNamespaces(ctx, settings); return nil })
 	return group.Wait()
+}
+
+// reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
+func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
+	options := mirror.Options{
+		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
+		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses,
+	}
+	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
+	for kind, config := range options.Config {
+		k.mirror.setConfig(kind, config)
+	}
+	k.mirror.siblings = others
+	k.uses.prepare(k.mirror, others, k.node == nil)
+}
+
+// followNode tells all parts what the VirtualNode says, and which other ones there are, until the context ends.
+func (k *kubelet) followNode(ctx context.Context, settings *settings) {
+	watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
+		k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
+			k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
+			if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
+				settings.setNode(ctx, all[i])
+			}
+		})
+}
+
+// followNamespaces tells all parts which namespaces are offloaded, once the settings are known, until the context ends.
+func (k *kubelet) followNamespaces(ctx context.Context, settings *settings) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-settings.known:
+	}
+	skips := &skips{refresh: k.mirror.refreshNamespaces}
+	watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
+		k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
+			mapping := mappingOf(m, k.flags.home())
+			k.rights.set(mapping.Effective)
+			k.mirror.setMapping(mapping.Effective)
+			k.events.SetMapping(mapping.Effective)
+			k.mapStorage(mapping.Effective)
+			k.node.setMapping(mapping)
+			skips.see(m)
+		})
 }
 
 // reflectors is the configuration of the mirrored kinds as far as the flags tell it.

@@ -1,11 +1,11 @@
 package mirror
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -38,20 +38,10 @@ func newReporter(o Options) (*reporter, error) {
 			Help: "Failures of reflection, by namespace, kind and reason.",
 		}, []string{"namespace", "reflector_resource", "reason"}),
 	}
-	if o.Registerer == nil {
-		return r, nil
-	}
 	for _, counter := range []**prometheus.CounterVec{&r.items, &r.errors} {
-		err := o.Registerer.Register(*counter)
-		var twice prometheus.AlreadyRegisteredError
-		if errors.As(err, &twice) {
-			if existing, same := twice.ExistingCollector.(*prometheus.CounterVec); same {
-				*counter = existing
-				continue
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("registering the metrics of reflection: %w", err)
+		var err error
+		if *counter, err = registry.Ensure(o.Registerer, *counter); err != nil {
+			return nil, fmt.Errorf("counting what reflection does: %w", err)
 		}
 	}
 	return r, nil

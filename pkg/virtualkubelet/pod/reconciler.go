@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/mirror"
@@ -72,8 +73,12 @@ func New(o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	ready, err := registry.Ensure(o.Registerer, newReadyHistogram(o))
+	if err != nil {
+		return nil, fmt.Errorf("timing pods: %w", err)
+	}
 	r := &Reconciler{
-		options: o, errors: errors, ready: newReadyHistogram(o),
+		options: o, errors: errors, ready: ready,
 		work:    newQueue("pods"),
 		status:  newQueue("podstatus"),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
@@ -82,11 +87,6 @@ func New(o Options) (*Reconciler, error) {
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
 		budget:    replica.NewBudget(o.MaxRemoteBytes),
-	}
-	if o.Registerer != nil {
-		if err := o.Registerer.Register(r.ready); err != nil {
-			return nil, fmt.Errorf("registering the metrics of pods: %w", err)
-		}
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

@@ -11,6 +11,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/registry"
 )
 
 const (
@@ -30,20 +31,10 @@ func newMetrics(o Options) (*metrics, error) {
 		written:   counter("liqo_virtual_kubelet_token_secret_writes_total", "Secrets with a pod's tokens that were written at the provider, by namespace."),
 		failed:    counter("liqo_virtual_kubelet_token_failures_total", "Failures to bring a pod's tokens to the provider, by namespace."),
 	}
-	if o.Registerer == nil {
-		return m, nil
-	}
 	for _, c := range []**prometheus.CounterVec{&m.requested, &m.written, &m.failed} {
-		err := o.Registerer.Register(*c)
-		var twice prometheus.AlreadyRegisteredError
-		if errors.As(err, &twice) {
-			if existing, same := twice.ExistingCollector.(*prometheus.CounterVec); same {
-				*c = existing
-				continue
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("registering the metrics of tokens: %w", err)
+		var err error
+		if *c, err = registry.Ensure(o.Registerer, *c); err != nil {
+			return nil, fmt.Errorf("counting tokens: %w", err)
 		}
 	}
 	return m, nil
