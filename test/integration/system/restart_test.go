@@ -36,6 +36,12 @@ func offloaded(t *testing.T) string {
 // offloadedTo offloads it to the virtual nodes that are selected.
 func offloadedTo(t *testing.T, selector corev1.NodeSelector) string {
 	t.Helper()
+	return offloadedWith(t, offloadingv1beta1.RemotePodOffloadingStrategyType, selector)
+}
+
+// offloadedWith offloads it with a pod offloading strategy.
+func offloadedWith(t *testing.T, strategy offloadingv1beta1.PodOffloadingStrategyType, selector corev1.NodeSelector) string {
+	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("shop")}}
 	fixture.Must(t, "creating a namespace", env.Rome.Client.Create(t.Context(), namespace))
 	rome, err := target.FromKubeconfig(env.Rome.Kubeconfig, "")
@@ -43,7 +49,7 @@ func offloadedTo(t *testing.T, selector corev1.NodeSelector) string {
 	_, err = offload.Namespace(t.Context(), offload.Options{Cluster: rome, Namespaces: []string{namespace.Name}, Timeout: fixture.Patience,
 		Spec: offloadingv1beta1.NamespaceOffloadingSpec{
 			NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType,
-			PodOffloadingStrategy:    offloadingv1beta1.RemotePodOffloadingStrategyType,
+			PodOffloadingStrategy:    strategy,
 			ClusterSelector:          selector,
 		}})
 	fixture.Must(t, "offloading namespace "+namespace.Name, err)
