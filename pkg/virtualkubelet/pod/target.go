@@ -22,12 +22,13 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrNotFound)
 	}
 	v := r.look(key{Namespace: namespace, Name: name}, local.UID)
+	// Who took our rights back may have taken the twin, too, which says less.
+	if state := r.options.Peer.State(); !state.Usable() && v.offload != notOffloaded {
+		return api.Target{}, fmt.Errorf("pod %s/%s: %s: %w", namespace, name, state.Message, api.ErrNotConnected)
+	}
 	twin := v.namespace
 	if twin == "" {
 		return api.Target{}, fmt.Errorf("pod %s/%s: its namespace is not offloaded: %w", namespace, name, api.ErrNotFound)
-	}
-	if state := r.options.Peer.State(); !state.Usable() {
-		return api.Target{}, fmt.Errorf("pod %s/%s: %s: %w", namespace, name, state.Message, api.ErrNotConnected)
 	}
 	if v.remote != nil && !standsFor(v.remote, local) {
 		return api.Target{}, fmt.Errorf("pod %s/%s: an earlier pod of that name still runs: %w", namespace, name, api.ErrNotFound)

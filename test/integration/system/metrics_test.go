@@ -30,15 +30,24 @@ const scrapeTimeout = 15 * time.Second
 // readerOf makes a ServiceAccount at rome, bound to the chart's role for readers of metrics if it may read them, and returns a token.
 func readerOf(t *testing.T, allowed bool) string {
 	t.Helper()
+	if allowed {
+		return tokenOf(t, "liqo-metrics-reader")
+	}
+	return tokenOf(t, "")
+}
+
+// tokenOf makes a ServiceAccount at rome, bound to a ClusterRole unless that is empty, and returns a token.
+func tokenOf(t *testing.T, role string) string {
+	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fixture.Unique("reader")}}
 	fixture.Must(t, "creating a ServiceAccount", env.Rome.Client.Create(t.Context(), account))
-	if allowed {
+	if role != "" {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: account.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-metrics-reader"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
 		}
-		fixture.Must(t, "binding the role of readers", env.Rome.Client.Create(t.Context(), binding))
+		fixture.Must(t, "binding ClusterRole "+role, env.Rome.Client.Create(t.Context(), binding))
 		t.Cleanup(func() { _ = env.Rome.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 	}
 	token, err := env.Rome.Kube.CoreV1().ServiceAccounts(account.Namespace).CreateToken(t.Context(), account.Name,

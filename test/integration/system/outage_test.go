@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -81,7 +82,8 @@ func news(before, now map[string]int) int {
 	return count
 }
 
-// Whatever does not work says so in three places: a condition, an Event and a line in the log. So it is for each way to lose a provider.
+// Whatever does not work says so in three places: a condition, an Event and a line in the log. So it is for each way to lose a provider,
+// and kubectl logs and exec say the same.
 //
 // A process writes 25 Events about an object at once, and then one in five minutes, as each of Kubernetes' does: what the outages of
 // other tests used up of that is given back by its restart.
@@ -89,6 +91,8 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 	w := peered(t)
 	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
 	w.kubelet.Start(t)
+	// The API server does not reach the simulated pod's address: what kubectl logs and exec are told is asked for as the API server does.
+	endpoint, token := w.kubelet.Endpoint(), tokenOf(t, "system:kubelet-api-admin")
 	for name, o := range outages() {
 		t.Run(name, func(t *testing.T) {
 			namespace := offloaded(t)
@@ -125,6 +129,12 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 			for _, place := range []string{"Node", "VirtualNode", "ForeignCluster", "Pod"} {
 				if now[place] != 1 {
 					t.Errorf("%d Events on the %s, want one", now[place], place)
+				}
+			}
+			for _, path := range []string{"/containerLogs/" + namespace + "/one/a", "/exec/" + namespace + "/one/a?command=true&output=1"} {
+				status, body, err := scrape(t.Context(), endpoint+path, token)
+				if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, o.words) {
+					t.Errorf("%s: status %d, error %v, %q; want 503 and %q", path, status, err, body, o.words)
 				}
 			}
 			o.end(t)
