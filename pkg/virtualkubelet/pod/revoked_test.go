@@ -86,6 +86,30 @@ func (w *world) revoked() {
 	w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonRevoked })
 }
 
+func TestAProcessThatStartsWithoutRightsConcludesNothing(t *testing.T) {
+	for name, mapped := range map[string]func(*world){"the twin is there": (*world).offload, "the twin is gone": (*world).leave} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.revoke()
+			w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
+				p.Status.Phase = corev1.PodRunning
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			}))
+			w.start()
+			mapped(w)
+			shown := func() bool {
+				p := w.pod("p")
+				return p.Status.Phase == corev1.PodRunning && why(p) == offloadingv1beta1.ReasonRightsRevoked
+			}
+			w.eventually("the pod is not ready", shown)
+			w.calm()
+			if !shown() {
+				t.Errorf("it does not stay so: %+v", w.pod("p").Status)
+			}
+		})
+	}
+}
+
 func TestAPodRunsOnWhenTheRightsAreBack(t *testing.T) {
 	w := up(t)
 	w.revoke()
