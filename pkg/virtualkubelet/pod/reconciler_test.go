@@ -644,7 +644,9 @@ func TestTwin(t *testing.T) {
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotConnected) {
 		t.Errorf("without connection: %v", err)
 	}
-	w.peer.set(func(s *peer.State) { s.Connected, s.Reason, s.Message = true, peer.ReasonRevoked, "it has taken our rights back" })
+	w.peer.set(func(s *peer.State) {
+		s.Connected, s.Reason, s.Message = true, peer.ReasonRevoked, "it has taken our rights back"
+	})
 	w.leave()
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotConnected) || !strings.Contains(err.Error(), "taken our rights back") {
 		t.Errorf("without rights, and without the twin: %v", err)
