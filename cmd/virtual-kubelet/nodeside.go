@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
@@ -57,7 +58,8 @@ func newNodeSide(k *kubelet) *nodeSide {
 }
 
 // prepare keeps the node's certificates until the context ends, and closes ready once they are there. That the serving certificate
-// is signed is up to the cluster: it is not waited for for ever.
+// is signed is up to the cluster: it is not waited for for ever. The endpoint answers from then on, so that it does already when the
+// Node gets this replica's address.
 func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 	if n == nil {
 		close(ready)
@@ -76,6 +78,13 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 		})
 		close(ready)
 		return nil
+	})
+	group.Go(func() error {
+		local, err := n.identity.Client(ctx)
+		if err != nil {
+			return err
+		}
+		return n.serve(ctx, local, n.identity)
 	})
 	return group.Wait()
 }
@@ -101,7 +110,6 @@ func (n *nodeSide) run(ctx context.Context) error {
 		if n.tokens != nil {
 			group.Go(func() error { return n.tokens.Run(ctx) })
 		}
-		group.Go(func() error { return n.serve(ctx, local, store) })
 		if f.metricsEnabled {
 			group.Go(func() error { return serveMetrics(ctx, f.metricsAddress, store) })
 		}
@@ -237,14 +245,21 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 		return err
 	}
 	server, err := api.New(api.Options{
-		Remote: n.pods, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
-		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node, Pods: n.pods.Pods,
+		Remote: n, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
+		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node,
+		Working:  func() bool { pods := n.running(); return pods != nil && pods.Informed() },
+		Pods:     func() []*corev1.Pod { return n.running().Pods() },
 		Gatherer: n.k.metrics, Registerer: n.k.metrics,
 	})
 	if err != nil {
 		return err
 	}
 	return server.Run(ctx)
+}
+
+// Twin tells the endpoint where a pod runs, once there is who knows.
+func (n *nodeSide) Twin(ctx context.Context, namespace, name, uid string) (api.Target, error) {
+	return n.running().Twin(ctx, namespace, name, uid)
 }
 
 // clientCA reads the CA of the cluster's clients, again and again until it is told.

@@ -133,6 +133,8 @@ type nodeOptions struct {
 	limits Limits
 	clock  clock.WithDelayedExecution
 	pods   []*corev1.Pod
+	// working is nil for a node that always does.
+	working func() bool
 }
 
 func startNode(t *testing.T, o nodeOptions) *node {
@@ -154,7 +156,7 @@ func startNode(t *testing.T, o nodeOptions) *node {
 		Remote: o.remote, LocalClient: client, ClientCA: bundle, NodeName: "virtual", Listener: listener,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &serving, nil },
 		Gatherer:       n.registry, Registerer: n.registry, Limits: o.limits, Clock: o.clock,
-		Pods: func() []*corev1.Pod { return o.pods },
+		Pods: func() []*corev1.Pod { return o.pods }, Working: o.working,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,12 +21,15 @@ var (
 	ErrNotFound = errors.New("pod not found on this node")
 	// ErrNotConnected is returned by a Remote while the provider cannot be reached; the caller gets 503.
 	ErrNotConnected = errors.New("the provider cluster is not connected")
+	// ErrStandsBy says that nothing is known of the node's pods: another process works for the node, or this one has just begun to. The
+	// caller gets 503.
+	ErrStandsBy = errors.New("this virtual kubelet stands by for another one, or has just taken over the node; try again in a moment")
 )
 
 // Remote finds the twin of a local pod.
 type Remote interface {
 	// Twin returns where the twin of the local pod runs. The uid is empty when the caller did not name one; otherwise
-	// a pod with another uid is ErrNotFound. Errors match ErrNotFound or ErrNotConnected where these are the cause.
+	// a pod with another uid is ErrNotFound. Errors match ErrNotFound, ErrNotConnected or ErrStandsBy where these are the cause.
 	// It answers from memory: it is called once per request and must not block on the provider.
 	Twin(ctx context.Context, namespace, pod, uid string) (Target, error)
 }
@@ -86,6 +89,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Limits bound the streams; zero fields take their defaults.
 	Limits Limits
+	// Working tells whether the pods of this node are known; until then questions about them are answered with ErrStandsBy, and Remote
+	// and Pods are not called. Default: they always are.
+	Working func() bool
 	// Pods lists the local pods of this node, for /pods and /runningpods. Default: none.
 	Pods func() []*corev1.Pod
 	// Clock measures dial and idle timeouts. Default: the real one.
@@ -126,6 +132,9 @@ func (o *Options) complete() error {
 	o.Limits.LogBytes = orDefault(o.Limits.LogBytes, defaultLogBytes)
 	if o.Gatherer == nil {
 		o.Gatherer = prometheus.DefaultGatherer
+	}
+	if o.Working == nil {
+		o.Working = func() bool { return true }
 	}
 	if o.Pods == nil {
 		o.Pods = func() []*corev1.Pod { return nil }

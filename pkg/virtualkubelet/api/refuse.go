@@ -35,7 +35,7 @@ func statusOf(err error) int {
 	if errors.Is(err, ErrNotFound) {
 		return http.StatusNotFound
 	}
-	if errors.Is(err, ErrNotConnected) {
+	if errors.Is(err, ErrNotConnected) || errors.Is(err, ErrStandsBy) {
 		return http.StatusServiceUnavailable
 	}
 	if errors.Is(err, errNoPermission) {

@@ -64,19 +64,22 @@ func (s *Server) routes() *http.ServeMux {
 	handle("GET /healthz", "healthz", access{subresources: []string{"healthz", "proxy"}}, serveHealthz)
 	handle("GET /metrics", "metrics", access{subresources: []string{"metrics"}},
 		promhttp.HandlerFor(s.options.Gatherer, promhttp.HandlerOpts{}).ServeHTTP)
-	handle("GET /pods", "pods", access{subresources: []string{"pods", "proxy"}}, s.servePods)
-	handle("GET /runningpods", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
-	handle("GET /runningpods/{$}", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
-	handle("GET /containerLogs/{namespace}/{pod}/{container}", "containerLogs", access{subresources: []string{"proxy"}}, s.serveLogs)
+	aboutPods := func(pattern, route string, needs access, handler http.HandlerFunc) {
+		handle(pattern, route, needs, s.working(handler))
+	}
+	aboutPods("GET /pods", "pods", access{subresources: []string{"pods", "proxy"}}, s.servePods)
+	aboutPods("GET /runningpods", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
+	aboutPods("GET /runningpods/{$}", "runningpods", access{subresources: []string{"pods", "proxy"}}, s.serveRunningPods)
+	aboutPods("GET /containerLogs/{namespace}/{pod}/{container}", "containerLogs", access{subresources: []string{"proxy"}}, s.serveLogs)
 
 	runs := access{verb: "create", subresources: []string{"proxy"}}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
-			handle(method+" /exec"+path, "exec", runs, s.serveExec)
-			handle(method+" /attach"+path, "attach", runs, s.serveAttach)
+			aboutPods(method+" /exec"+path, "exec", runs, s.serveExec)
+			aboutPods(method+" /attach"+path, "attach", runs, s.serveAttach)
 		}
 		for _, path := range []string{"/{namespace}/{pod}", "/{namespace}/{pod}/{uid}"} {
-			handle(method+" /portForward"+path, "portForward", runs, s.servePortForward)
+			aboutPods(method+" /portForward"+path, "portForward", runs, s.servePortForward)
 		}
 	}
 	// The subtrees of a kubelet that are not offered here keep a kubelet's permission, so that 403 comes before 404.
@@ -86,6 +89,17 @@ func (s *Server) routes() *http.ServeMux {
 	handle("/logs/", "other", access{subresources: []string{"log"}}, http.NotFound)
 	handle("/", "other", access{subresources: []string{"proxy"}}, http.NotFound)
 	return mux
+}
+
+// working answers whoever asks about pods of which nothing is known.
+func (s *Server) working(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.options.Working() {
+			refuse(w, fmt.Errorf("node %s: %w", s.options.NodeName, ErrStandsBy))
+			return
+		}
+		next(w, r)
+	}
 }
 
 // Run serves until the context ends, then ends all streams and returns once they are gone, or after 10 s each for requests and

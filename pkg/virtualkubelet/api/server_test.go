@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,26 @@ func TestPodsAndHealth(t *testing.T) {
 	}
 	if _, body := n.get(t, "/metrics"); !strings.Contains(body, `liqo_virtual_kubelet_api_requests_total{code="200",route="pods"} 1`) {
 		t.Errorf("got the metrics %s", body)
+	}
+}
+
+// Who stands by for another virtual kubelet knows nothing of the node's pods: it says so, rather than that there are none.
+func TestWhoStandsBySaysSo(t *testing.T) {
+	var working atomic.Bool
+	n := startNode(t, nodeOptions{remote: startProvider(t).remote(t), working: working.Load})
+	want := answer{503, "node virtual: this virtual kubelet stands by for another one, or has just taken over the node; try again in a moment\n"}
+	for _, path := range []string{"/pods", "/runningpods", "/containerLogs/local/pod/main"} {
+		equal(t, want, n.do(t, http.MethodGet, path, tls.Certificate{}, "good"))
+	}
+	for _, path := range []string{"/exec/local/pod/main?command=x&output=1", "/attach/local/pod/main?output=1", "/portForward/local/pod"} {
+		equal(t, want, n.upgrading(t, path))
+	}
+	if code, body := n.get(t, "/healthz"); code != 200 {
+		t.Errorf("its health is %d: %s", code, body)
+	}
+	working.Store(true)
+	if code, body := n.get(t, "/pods"); code != 200 {
+		t.Errorf("when it works, pods are %d: %s", code, body)
 	}
 }
 

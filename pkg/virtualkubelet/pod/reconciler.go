@@ -212,6 +212,9 @@ func (r *Reconciler) Alive(since time.Time) bool {
 	return r.idle || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
+// Informed tells whether the node's pods were read.
+func (r *Reconciler) Informed() bool { return r.locals.HasSynced() }
+
 // Pods lists the node's pods.
 func (r *Reconciler) Pods() []*corev1.Pod {
 	list := r.locals.GetStore().List()

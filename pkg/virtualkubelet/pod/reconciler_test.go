@@ -655,8 +655,12 @@ func TestTwin(t *testing.T) {
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("not offloaded: %v", err)
 	}
-	if n := len(w.r.Pods()); n != 1 {
+	if n := len(w.r.Pods()); n != 1 || !w.r.Informed() {
 		t.Errorf("%d pods", n)
+	}
+	w.r.SetMapping(Mapping{})
+	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrStandsBy) {
+		t.Errorf("before the namespaces are known: %v", err)
 	}
 }
 

@@ -27,7 +27,10 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		return api.Target{}, fmt.Errorf("pod %s/%s: %s: %w", namespace, name, state.Message, api.ErrNotConnected)
 	}
 	twin := v.namespace
-	if twin == "" {
+	switch {
+	case v.offload == unknown:
+		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrStandsBy)
+	case twin == "":
 		return api.Target{}, fmt.Errorf("pod %s/%s: its namespace is not offloaded: %w", namespace, name, api.ErrNotFound)
 	}
 	if v.remote != nil && !standsFor(v.remote, local) {

@@ -3,7 +3,9 @@ package system
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -35,6 +38,8 @@ func TestHandOver(t *testing.T) {
 	before := awaitPods(t, env.Rome, namespace, 20)
 	second := w.secondKubelet(t)
 	defer w.scaleKubelet(t, 1)
+	logs := "/containerLogs/" + namespace + "/pod-0/a"
+	second.answers(t, logs, http.StatusServiceUnavailable, "this virtual kubelet stands by for another one")
 	seen := watchNode(t, w.node)
 	hand := func(from, to *kubelet) {
 		t.Helper()
@@ -45,6 +50,8 @@ func TestHandOver(t *testing.T) {
 			address := addressOf(t, w.node)
 			return address == to.Environment["POD_IP"], "its address is " + address
 		})
+		// Its pods are read, and their nodes are simulated: the provider has no logs of them.
+		to.answers(t, logs, http.StatusBadGateway, "at the provider cluster")
 		t.Logf("taken over after %s", time.Since(began))
 		settled(t)
 		for _, write := range env.Rome.Recorder.Since(t, start, fixture.OfLiqo) {
@@ -95,6 +102,32 @@ func (w *world) secondKubelet(t *testing.T) *kubelet {
 		"--certificate-dir="+k.PKI, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
 	k.standBy(t)
 	return k
+}
+
+// answers asks the process, as the API server does for kubectl, and fails unless it answers so. It must answer at once.
+func (k *kubelet) answers(t *testing.T, path string, code int, words string) {
+	t.Helper()
+	var port string
+	for _, arg := range k.Args {
+		if number, ok := strings.CutPrefix(arg, "--listen-port="); ok {
+			port = number // the last one counts
+		}
+	}
+	config := rest.CopyConfig(env.Rome.Config)
+	config.Host, config.CAData, config.CAFile, config.Insecure = "https://127.0.0.1:"+port, nil, "", true
+	caller, err := rest.HTTPClientFor(config)
+	fixture.Must(t, "making a client of the virtual kubelet", err)
+	defer caller.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
+	fixture.Must(t, "making a request", err)
+	response, err := caller.Do(request)
+	fixture.Must(t, "asking the virtual kubelet", err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	fixture.Must(t, "reading the answer", err)
+	if response.StatusCode != code || !strings.Contains(string(body), words) {
+		t.Errorf("%s was answered with %d: %s", path, response.StatusCode, body)
+	}
 }
 
 func (w *world) scaleKubelet(t *testing.T, replicas int) {
