@@ -10,27 +10,13 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// terminating returns the remote pod of a local pod that is being deleted, as it is or as it was seen last; nil if there is none, or if
-// its ShadowPod is there still, which knows more. The ShadowPod goes first.
-func terminating(local *corev1.Pod, v view) *corev1.Pod {
-	if local.DeletionTimestamp == nil || v.shadow != nil {
-		return nil
-	}
-	for _, remote := range []*corev1.Pod{v.remote, v.last.pod()} {
-		if remote != nil && standsFor(remote, local) {
-			return remote
-		}
-	}
-	return nil
-}
-
 // end shows how a terminating pod ended, as a kubelet does before it removes one for good, and tells whether that is shown: until then
 // somebody waits for it who counts exit codes. A restart comes back here; what was not seen before it is shown as not known.
 func (r *Reconciler) end(ctx context.Context, local *corev1.Pod) (bool, error) {
 	if reflection.Terminal(local.Status.Phase) {
 		return true, nil
 	}
-	known, doubts := r.statusOf(local, r.look(keyOf(local), local.UID))
+	known, doubts := decide(&r.options, local, r.look(keyOf(local), local.UID)).status()
 	ended := reflection.TerminatedStatus(local, known, r.options.Clock.Now())
 	reflection.Observe(local, &ended, local.Generation)
 	r.tellDoubts(local, doubts)

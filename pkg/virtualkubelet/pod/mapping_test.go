@@ -51,9 +51,8 @@ func TestPodsThatRanWithoutAShadowPod(t *testing.T) {
 		"the provider cannot be watched": {view{offload: offloaded, refused: no}, corev1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{options: Options{Remote: "milan", Clock: clock.RealClock{}}}
 			local := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
-			status, _ := r.statusOf(local, tc.seen)
+			status, _ := decide(&Options{Remote: "milan", Clock: clock.RealClock{}}, local, tc.seen).status()
 			if status == nil {
 				status = &local.Status
 			}

@@ -6,22 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
 )
-
-// refusals gathers which changes of a pod that runs are refused. First comes what we were answered when we asked for them; of what the
-// provider took then, its controller says in the ShadowPod what it refused nevertheless. Until we asked, which a restart begins with,
-// what the pod shows stays.
-func (r *Reconciler) refusals(local *corev1.Pod, v view, in *reflection.StatusInput) {
-	in.ResizePending, in.SizeUnknown = v.resize.pending(), !v.sized
-	if in.ResizePending == nil && (v.sized || !showsAny(local, corev1.PodResizePending)) {
-		in.ResizePending = reflection.ResizePendingOf(v.shadow, r.options.Remote)
-	}
-	in.ChangeRefused, in.ChangesTaken = v.refused.condition(), v.taken
-	if in.ChangeRefused == nil && (v.taken || !showsAny(local, offloadingv1beta1.ChangeRefusedCondition)) {
-		in.ChangeRefused = reflection.ChangeRefusedOf(v.shadow, r.options.Remote)
-	}
-}
 
 // showsAny tells whether the pod shows a condition of a type.
 func showsAny(local *corev1.Pod, conditionType corev1.PodConditionType) bool {

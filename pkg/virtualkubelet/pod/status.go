@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
@@ -43,37 +42,20 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 			return err
 		}
 	}
-	wanted, doubts := r.statusOf(local, v)
+	d := decide(&r.options, local, v)
+	wanted, doubts := d.status()
 	if wanted == nil {
 		return nil
 	}
-	if local.DeletionTimestamp != nil && !ofInterest(local, wanted, v) {
+	if local.DeletionTimestamp != nil && !d.ofInterest(wanted) {
 		return nil
 	}
 	if left := r.stillStarting(local, v.remote, wanted); left > 0 {
 		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
-	reflection.Observe(local, wanted, observedGeneration(local, v, wanted))
+	reflection.Observe(local, wanted, d.observedGeneration(wanted))
 	r.tellDoubts(local, doubts)
 	return r.patchStatus(ctx, local, wanted, knows)
-}
-
-// observedGeneration is the generation of a pod that is to be shown as observed in a status.
-func observedGeneration(local *corev1.Pod, v view, wanted *corev1.PodStatus) int64 {
-	shadow, remote := v.shadow, v.remote
-	if shadow != nil && !standsFor(shadow, local) {
-		shadow = nil
-	}
-	if remote != nil && !standsFor(remote, local) {
-		remote = nil
-	}
-	refused := v.resize.resize && v.resize.generation == local.Generation
-	return reflection.ObservedGeneration(local, shadow, remote, refused || reflection.Terminal(wanted.Phase))
-}
-
-// ofInterest tells whether a status of a terminating pod is shown: only its end is of interest, and how it gets there.
-func ofInterest(local *corev1.Pod, wanted *corev1.PodStatus, v view) bool {
-	return reflection.Terminal(wanted.Phase) || reflection.Started(local) && (v.remote != nil || v.lost)
 }
 
 // stillStarting is how long to wait for the remote pod to start, whatever brought the local pod up: other news of it is no
@@ -104,129 +86,6 @@ func (r *Reconciler) confirmed(ctx context.Context, namespace string) error {
 		return reconcile.Wait("LocalCacheBehind", "waiting for the cache to show that the namespace is offloaded", time.Second)
 	}
 	return nil
-}
-
-// statusOf decides what the pod shows; nil means that what it shows stays.
-func (r *Reconciler) statusOf(local *corev1.Pod, v view) (*corev1.PodStatus, []reflection.Refused) {
-	now := r.options.Clock.Now()
-	in := reflection.StatusInput{NodeIP: r.options.NodeIP, PodPrefixes: v.settings.PodPrefixes, OwnPrefixes: v.settings.OwnPrefixes,
-		Reserved: addressing.Reserved, Addresses: v.settings.Addresses, HideAddresses: r.options.HideAddresses, Now: now}
-	started := reflection.Started(local)
-	switch {
-	case v.offload == notOffloaded:
-		return ptrTo(r.homeStatus(local, started)), nil
-	case v.revoked && !ending(local, v):
-		return ptrTo(r.revokedStatus(local, v, started)), nil
-	case v.offload == pending && !started:
-		return ptrTo(reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
-			"waiting for cluster %q to accept namespace %q", r.options.Remote, local.Namespace), now)), nil
-	case v.offload == pending && v.leaving:
-		return ptrTo(reflection.MissingStatus(local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", r.options.Remote), now)), nil
-	case v.lost && v.offload == offloaded && started:
-		return ptrTo(reflection.UnreachableStatus(local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf("cluster %q does not answer", r.options.Remote), now)), nil
-	case !v.ready:
-		return r.unfollowed(local, v, started), nil
-	case terminating(local, v) != nil:
-		// What is shown of a size or of changes that were refused stays.
-		in.SizeUnknown = true
-		status, doubts := reflection.LocalStatus(local, terminating(local, v), in)
-		return &status, doubts
-	case v.shadow == nil || !standsFor(v.shadow, local):
-		return r.withoutShadow(local, v, started), nil
-	default:
-		return r.offloadedStatus(local, v, in)
-	}
-}
-
-// homeStatus is what a pod shows whose namespace is not offloaded to the provider.
-func (r *Reconciler) homeStatus(local *corev1.Pod, started bool) corev1.PodStatus {
-	now := r.options.Clock.Now()
-	if started {
-		return reflection.AbortedStatus(local, fmt.Sprintf("namespace %q is no longer offloaded to cluster %q", local.Namespace, r.options.Remote), now)
-	}
-	return reflection.WaitingStatus(local, offloadingv1beta1.ReasonOffloadingBackOff, reflection.NotOffloadedMessage(local, r.options.Remote), now)
-}
-
-// ending tells whether it is known that the remote pod finished, and how: that is news whatever our rights.
-func ending(local *corev1.Pod, v view) bool {
-	return v.shadow != nil && standsFor(v.shadow, local) && reflection.Terminal(v.shadow.Status.Phase) ||
-		v.remote != nil && standsFor(v.remote, local) && reflection.Finished(v.remote)
-}
-
-// revokedStatus is what a pod shows whose provider took our rights back. It failed if its remote pod was seen to go, because no other
-// can be made. Otherwise nothing is known of it: it may well run on.
-func (r *Reconciler) revokedStatus(local *corev1.Pod, v view, started bool) corev1.PodStatus {
-	now, reason := r.options.Clock.Now(), offloadingv1beta1.ReasonRightsRevoked
-	gone := v.gone && v.shadow == nil && (v.ready || v.leaving)
-	switch {
-	case started && gone:
-		return reflection.EndedStatus(local, reason, fmt.Sprintf(
-			"cluster %q took our rights back and removed the pod", r.options.Remote), now)
-	case started:
-		return reflection.UnreachableStatus(local, reason, fmt.Sprintf(
-			"cluster %q took our rights back; whether the pod still runs there is not known", r.options.Remote), now)
-	default:
-		return reflection.WaitingStatus(local, reason, fmt.Sprintf(
-			"cluster %q took our rights back: the pod cannot be made there", r.options.Remote), now)
-	}
-}
-
-// withoutShadow is the status of a pod whose ShadowPod is not there. If the provider refuses to have it, one that ran is not ready any
-// more.
-func (r *Reconciler) withoutShadow(local *corev1.Pod, v view, started bool) *corev1.PodStatus {
-	now := r.options.Clock.Now()
-	switch {
-	case v.shadow != nil || v.refused == (refusal{}):
-		return nil
-	case v.refused.rejects:
-		return ptrTo(reflection.RejectedStatus(local, v.refused.reason, v.refused.message))
-	case !started:
-		return ptrTo(reflection.WaitingStatus(local, v.refused.reason, v.refused.message, now))
-	case v.remote == nil:
-		return ptrTo(reflection.MissingStatus(local, v.refused.message, now))
-	default:
-		return nil
-	}
-}
-
-// offloadedStatus is what a pod shows that has its ShadowPod.
-func (r *Reconciler) offloadedStatus(local *corev1.Pod, v view, in reflection.StatusInput) (*corev1.PodStatus, []reflection.Refused) {
-	remote := v.remote
-	if remote != nil && !standsFor(remote, local) {
-		remote = nil
-	}
-	in.NoAPIServer = reflection.LacksAPIServer(local, v.shadow)
-	switch {
-	case reflection.Terminal(v.shadow.Status.Phase):
-		status, doubts := reflection.FinishedStatus(local, remote, &v.shadow.Status, in)
-		return &status, doubts
-	case remote != nil:
-		r.refusals(local, v, &in)
-		status, doubts := reflection.LocalStatus(local, remote, in)
-		return &status, doubts
-	default:
-		return r.withoutRemote(local, v, reflection.Started(local)), nil
-	}
-}
-
-// withoutRemote is the status of a pod whose ShadowPod is there, but has no pod: the provider says why.
-func (r *Reconciler) withoutRemote(local *corev1.Pod, v view, started bool) *corev1.PodStatus {
-	now := r.options.Clock.Now()
-	reason, message := offloadingv1beta1.ReasonRemotePodMissing, "waiting for the provider to make the pod again"
-	known := false
-	for i := range v.shadow.Status.Conditions {
-		if c := &v.shadow.Status.Conditions[i]; c.Type == string(corev1.PodReady) && c.Status == metav1.ConditionFalse {
-			reason, message, known = c.Reason, fmt.Sprintf("cluster %q: %s", r.options.Remote, c.Message), true
-		}
-	}
-	switch {
-	case started:
-		return ptrTo(reflection.MissingStatus(local, message, now))
-	case known:
-		return ptrTo(reflection.WaitingStatus(local, reason, message, now))
-	default:
-		return nil
-	}
 }
 
 // tellDoubts reports once what of the provider's word was not believed.
@@ -321,5 +180,3 @@ func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus) ([]byte, error) {
 	}
 	return patch, nil
 }
-
-func ptrTo[T any](v T) *T { return &v }
