@@ -44,7 +44,8 @@ func causes(p *parts, report *PeerReport) []Cause {
 	f.pods(p.pods, p.namespace)
 	for _, slice := range report.Authentication.ResourceSlices {
 		for _, alert := range slice.Alerts {
-			f.add("ResourceSlice "+slice.Name, alert, alert)
+			_, gist, _ := strings.Cut(alert, ": ")
+			f.add("ResourceSlice "+slice.Name, alert, gist)
 		}
 	}
 	f.those(saysWhy)

@@ -86,7 +86,7 @@ func TestReadPeers(t *testing.T) {
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	want := map[string]*PeerReport{"milan": {
 		Causes: []Cause{
-			*badPod, {"ResourceSlice milan", "Ready: the peer does not answer"},
+			*badPod, {"ResourceSlice milan", "Ready is False: the peer does not answer"},
 		},
 		Conditions: []Condition{
 			{Object: "ForeignCluster milan", Type: "AuthIdentityControlPlaneStatus", Status: "Established", Good: true},
@@ -96,7 +96,7 @@ func TestReadPeers(t *testing.T) {
 		},
 		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
 		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{
-			{Name: "milan", Action: Consuming, Accepted: true, Alerts: []string{"Ready: the peer does not answer"}, Resources: cpu},
+			{Name: "milan", Action: Consuming, Accepted: true, Alerts: []string{"Ready is False: the peer does not answer"}, Resources: cpu},
 			{Name: "pool", Action: Providing},
 		}},
 		Offloading: Offloading{

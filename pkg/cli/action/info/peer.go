@@ -237,7 +237,7 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 		case positive && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
 			accepted++
 		case !positive && condition.Message != "":
-			result.Alerts = append(result.Alerts, condition.Type+": "+condition.Message)
+			result.Alerts = append(result.Alerts, condition.Type+" is "+condition.Status+": "+condition.Message)
 		}
 	}
 	result.Accepted = accepted == 2
