@@ -180,7 +180,7 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 			first: "Namespace liqo: there are no pods of Liqo: nobody brings conditions up to date"},
 		"slice-denied": {change: func(p *peering) {
 			p.slice.Status.Conditions[1] = corev1beta1.Condition{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Denied, Message: "the class gives 2 cpu at most"}
-		}, first: "ResourceSlice milan: Resources: the class gives 2 cpu at most"},
+		}, first: "ResourceSlice milan: Resources is Denied: the class gives 2 cpu at most"},
 		"who-may-not-see-pods": {change: func(p *peering) {
 			p.kubeletNotReady("waiting for the virtual kubelet to become ready")
 		}, forbidden: true, first: "VirtualNode milan: Ready is False: VirtualKubeletStarting: waiting for the virtual kubelet to become ready"},
