@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,27 +23,16 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrNotFound)
 	}
 	v := r.look(key{Namespace: namespace, Name: name}, local.UID)
-	// Who took our rights back may have taken the twin, too, which says less.
-	if state := r.options.Peer.State(); !state.Usable() && v.offload != notOffloaded {
-		return api.Target{}, fmt.Errorf("pod %s/%s: %s: %w", namespace, name, state.Message, api.ErrNotConnected)
-	}
-	twin := v.namespace
-	switch {
-	case v.offload == unknown:
-		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrStandsBy)
-	case twin == "":
-		return api.Target{}, fmt.Errorf("pod %s/%s: its namespace is not offloaded: %w", namespace, name, api.ErrNotFound)
-	}
-	if v.remote != nil && !standsFor(v.remote, local) {
-		return api.Target{}, fmt.Errorf("pod %s/%s: an earlier pod of that name still runs: %w", namespace, name, api.ErrNotFound)
-	}
 	config, err := r.options.Peer.Config()
-	if errors.Is(err, peer.ErrNotConnected) {
-		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrNotConnected)
-	} else if err != nil {
+	if why := whyNoTwin(local, v, r.options.Peer.State()); why != nil {
+		err = why
+	} else if errors.Is(err, peer.ErrNotConnected) {
+		err = api.ErrNotConnected
+	}
+	if err != nil {
 		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
-	target := api.Target{Config: config, Namespace: twin, Pod: name}
+	target := api.Target{Config: config, Namespace: v.namespace, Pod: name}
 	if v.shadow != nil && standsFor(v.shadow, local) {
 		target.RequestLogs = func(ctx context.Context) error { return requestLogs(ctx, v.clients, v.shadow) }
 	}
@@ -56,6 +46,23 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		target.Containers = append(target.Containers, local.Spec.EphemeralContainers[i].Name)
 	}
 	return target, nil
+}
+
+// whyNoTwin tells why nobody can be asked about a pod at the provider; nil if somebody can.
+func whyNoTwin(local *corev1.Pod, v view, state peer.State) error {
+	switch {
+	case v.offload == unknown:
+		return api.ErrStandsBy
+	case !state.Usable() && v.offload != notOffloaded:
+		// Who took our rights back may have taken the twin, too, which says less.
+		return fmt.Errorf("%s: %w", state.Message, api.ErrNotConnected)
+	case v.namespace == "":
+		return fmt.Errorf("its namespace is not offloaded: %w", api.ErrNotFound)
+	case v.remote != nil && !standsFor(v.remote, local):
+		return fmt.Errorf("an earlier pod of that name still runs: %w", api.ErrNotFound)
+	default:
+		return nil
+	}
 }
 
 // requestLogs marks the ShadowPod as one whose pod's logs are wanted. It is written once in a ShadowPod's life.
