@@ -65,7 +65,7 @@ func TestLogRequestsAreRefused(t *testing.T) {
 		"path tricks":     {uri: "/containerLogs/local/..%2F..%2Fpod/main", code: 400, body: `invalid pod name "../../pod": a lowercase RFC 1123 subdomain`},
 		"bad namespace":   {uri: "/containerLogs/Local/pod/main", code: 400, body: `invalid namespace "Local"`},
 		"bad container":   {uri: "/containerLogs/local/pod/a%20b", code: 400, body: `invalid container name "a b"`},
-		"peer down":       {uri: "/containerLogs/dead/pod/main", code: 503, body: "the provider cluster is not connected"},
+		"peer down":       {uri: "/containerLogs/dead/pod/main", code: 502, body: "the provider cluster is not connected"},
 		"not started": {logs: status(400, `{"kind":"Status","status":"Failure","message":"container \"main\" is waiting to start","reason":"BadRequest","code":400}`),
 			code: 400, body: `reading logs at the provider cluster: container "main" is waiting to start`},
 		"redirect":    {logs: status(302, "{}"), code: 502, body: "reading logs at the provider cluster: "},
@@ -222,5 +222,5 @@ func TestAHungProviderIsGivenUp(t *testing.T) {
 	}()
 	within(t, asked, "the provider to be asked")
 	fake.Step(2 * time.Second)
-	equal(t, answer{504, "reading logs at the provider cluster: no answer in time\n"}, within(t, got, "the answer"))
+	equal(t, answer{502, "reading logs at the provider cluster: no answer in time\n"}, within(t, got, "the answer"))
 }

@@ -176,7 +176,7 @@ func TestPortForwardIsRefusedInPlainWords(t *testing.T) {
 		"another uid": {
 			uri: "/portForward/local/pod/uid-2", want: answer{404, "pod local/pod: pod not found on this node"}},
 		"peer down": {
-			uri: "/portForward/dead/pod", want: answer{503, "pod dead/pod: peer milan: the provider cluster is not connected"}},
+			uri: "/portForward/dead/pod", want: answer{502, "pod dead/pod: peer milan: the provider cluster is not connected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startProvider(t)
@@ -199,5 +199,5 @@ func TestPortForwardHasADeadline(t *testing.T) {
 	n := startNode(t, nodeOptions{remote: p.remote(t), limits: Limits{DialTimeout: 50 * time.Millisecond}})
 	got := n.upgrading(t, "/portForward/local/pod")
 	close(released)
-	equal(t, answer{504, "port-forward at the provider cluster: no answer in time\n"}, got)
+	equal(t, answer{502, "port-forward at the provider cluster: no answer in time\n"}, got)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/streaming/pkg/httpstream"
 	utilexec "k8s.io/utils/exec"
 )
@@ -30,19 +28,14 @@ func refuse(w http.ResponseWriter, err error) {
 
 // statusOf maps an error to a status. A peer's status passes only where it says something about the caller's request;
 // the rest is a failure between the clusters: a 401 of the peer, for one, is about our credentials and not about the
-// caller's.
+// caller's. That is 502 also where 503 or 504 would say more: of these the kube-apiserver shows a sentence of its own in place of ours
+// (NewGenericServerResponse of apimachinery), and the user would not learn what is down.
 func statusOf(err error) int {
 	if errors.Is(err, ErrNotFound) {
 		return http.StatusNotFound
 	}
-	if errors.Is(err, ErrNotConnected) || errors.Is(err, ErrStandsBy) {
-		return http.StatusServiceUnavailable
-	}
 	if errors.Is(err, errNoPermission) {
 		return http.StatusForbidden
-	}
-	if errors.Is(err, errNoAnswer) || errors.Is(err, context.DeadlineExceeded) || net.IsTimeout(err) {
-		return http.StatusGatewayTimeout
 	}
 	if status := peerStatus(err); status != nil {
 		switch code := int(status.Code); code {

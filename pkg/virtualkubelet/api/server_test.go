@@ -53,7 +53,7 @@ func TestPodsAndHealth(t *testing.T) {
 func TestWhoStandsBySaysSo(t *testing.T) {
 	var working atomic.Bool
 	n := startNode(t, nodeOptions{remote: startProvider(t).remote(t), working: working.Load})
-	want := answer{503, "node virtual: this virtual kubelet stands by for another one, or has just taken over the node; try again in a moment\n"}
+	want := answer{502, "node virtual: this virtual kubelet stands by for another one, or has just taken over the node; try again in a moment\n"}
 	for _, path := range []string{"/pods", "/runningpods", "/containerLogs/local/pod/main"} {
 		equal(t, want, n.do(t, http.MethodGet, path, tls.Certificate{}, "good"))
 	}

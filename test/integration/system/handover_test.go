@@ -39,7 +39,7 @@ func TestHandOver(t *testing.T) {
 	second := w.secondKubelet(t)
 	defer w.scaleKubelet(t, 1)
 	logs := "/containerLogs/" + namespace + "/pod-0/a"
-	second.answers(t, logs, http.StatusServiceUnavailable, "this virtual kubelet stands by for another one")
+	second.answers(t, logs, http.StatusBadGateway, "this virtual kubelet stands by for another one")
 	seen := watchNode(t, w.node)
 	hand := func(from, to *kubelet) {
 		t.Helper()

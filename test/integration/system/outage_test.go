@@ -133,8 +133,8 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 			}
 			for _, path := range []string{"/containerLogs/" + namespace + "/one/a", "/exec/" + namespace + "/one/a?command=true&output=1"} {
 				status, body, err := scrape(t.Context(), endpoint+path, token)
-				if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, o.words) {
-					t.Errorf("%s: status %d, error %v, %q; want 503 and %q", path, status, err, body, o.words)
+				if err != nil || status != http.StatusBadGateway || !strings.Contains(body, o.words) {
+					t.Errorf("%s: status %d, error %v, %q; want 502 and %q", path, status, err, body, o.words)
 				}
 			}
 			o.end(t)
