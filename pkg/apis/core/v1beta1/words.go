@@ -107,6 +107,9 @@ const (
 	ReasonAPIServerRefused = "APIServerRefused"
 	// ReasonRightsRevoked: the provider answers, and took back the rights without which nothing of the peering works.
 	ReasonRightsRevoked = "RightsRevoked"
+	// ReasonPeeringNotEnded: the API server refused to delete something that the end of a peering needs, as a tenant namespace or the
+	// NamespaceMap of a provider; the message names the command that ends it in order.
+	ReasonPeeringNotEnded = "PeeringNotEnded"
 	// ReasonIdentityMissing: there is no control plane identity for the peer yet.
 	ReasonIdentityMissing = "IdentityMissing"
 	// ReasonIdentityReady: the identity's kubeconfig is in place.

@@ -169,6 +169,8 @@ const (
 	StatusCreating = "Creating"
 	// StatusRunning: it runs.
 	StatusRunning = "Running"
+	// StatusNotReady: it ran, and is not ready now.
+	StatusNotReady = "NotReady"
 	// StatusDraining: its pods are leaving.
 	StatusDraining = "Draining"
 	// StatusDeleting: it is going.

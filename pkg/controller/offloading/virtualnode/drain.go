@@ -41,6 +41,11 @@ func (r *reconciler) drain(ctx context.Context, s *scope) error {
 	if err := r.Live.List(ctx, &pods, client.MatchingFields{"spec.nodeName": s.node.Name}); err != nil {
 		return fmt.Errorf("listing the pods of Node %s: %w", s.node.Name, err)
 	}
+	orphaned, err := r.orphaned(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.orphaned = orphaned
 	var left, blocked []string
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -69,6 +74,16 @@ func (r *reconciler) drain(ctx context.Context, s *scope) error {
 	return reconcile.Wait(offloadingv1beta1.ReasonDraining, message, poll)
 }
 
+// orphaned tells whether no virtual kubelet can end the node's pods any more: the one that was there went with the tenant namespace,
+// in which no other one can be made. What the pods stand for at the provider goes with the NamespaceMap.
+func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
+	if s.deployment != nil || !s.terminating {
+		return false, nil
+	}
+	pods, err := r.kubeletPods(ctx, s.vn)
+	return len(pods) == 0, err
+}
+
 // overdue tells whether the time is over in which PodDisruptionBudgets are respected.
 func (r *reconciler) overdue(s *scope) bool {
 	return !s.vn.DeletionTimestamp.IsZero() && r.Clock.Since(s.vn.DeletionTimestamp.Time) > r.DrainTimeout
@@ -88,7 +103,7 @@ func (r *reconciler) expel(ctx context.Context, s *scope, pod *corev1.Pod) (stri
 	uid := client.Preconditions{UID: &pod.UID}
 	var err error
 	switch {
-	case s.dead:
+	case s.dead, s.orphaned:
 		err = r.Delete(ctx, pod, uid, client.GracePeriodSeconds(0))
 	case !pod.DeletionTimestamp.IsZero():
 		return "", nil

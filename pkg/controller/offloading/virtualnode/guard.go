@@ -42,9 +42,6 @@ func (r *reconciler) guard(ctx context.Context, s *scope) error {
 	if err != nil || len(volumes) == 0 {
 		return err
 	}
-	if s.node != nil {
-		s.nodeState = offloadingv1beta1.StatusRunning
-	}
 	if s.deployment != nil {
 		s.kubelet = offloadingv1beta1.StatusRunning
 	}

@@ -35,6 +35,10 @@ type scope struct {
 	taken bool
 	// dead says that the provider is given up; set by gather.
 	dead bool
+	// terminating says that the tenant namespace is being deleted, and with it our rights there; set by gather.
+	terminating bool
+	// orphaned says that there is no virtual kubelet any more to end the node's pods, nor will there be one; set by drain.
+	orphaned bool
 	// revoked says in words that the provider took our rights back, by which observation; empty if it did not. Set by gather.
 	revoked string
 	// template that virtual kubelets are run with; set by configure.
@@ -56,7 +60,9 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		return err
 	} else if found {
 		s.node = &node
-		s.nodeState = offloadingv1beta1.StatusCreating
+		if isNodeOf(&node, s.vn) {
+			s.nodeState = stateOf(&node)
+		}
 	}
 	var deployment appsv1.Deployment
 	if found, err := find(ctx, reader, client.ObjectKeyFromObject(s.vn), &deployment); err != nil {
@@ -70,7 +76,13 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 	var fc corev1beta1.ForeignCluster
 	found, err := find(ctx, reader, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
 	s.dead = found && fc.IsDead()
-	if err != nil || !s.vn.DeletionTimestamp.IsZero() {
+	if err != nil {
+		return err
+	}
+	if !s.vn.DeletionTimestamp.IsZero() {
+		var namespace corev1.Namespace
+		found, err = find(ctx, r.Live, client.ObjectKey{Name: s.vn.Namespace}, &namespace)
+		s.terminating = found && !namespace.DeletionTimestamp.IsZero()
 		return err
 	}
 	if found && fc.IsRevoked() {
@@ -274,8 +286,19 @@ func (r *reconciler) inspect(ctx context.Context, s *scope) error {
 	if ready == nil || ready.Status != corev1.ConditionTrue {
 		return reconcile.Wait(offloadingv1beta1.ReasonNodeNotReady, notReady(s.node.Name, ready), reconcile.RefusedRetry)
 	}
-	s.nodeState = offloadingv1beta1.StatusRunning
 	return nil
+}
+
+// stateOf is the status of the condition about a Node.
+func stateOf(node *corev1.Node) string {
+	switch ready := nodeReady(node); {
+	case ready == nil:
+		return offloadingv1beta1.StatusCreating
+	case ready.Status == corev1.ConditionTrue:
+		return offloadingv1beta1.StatusRunning
+	default:
+		return offloadingv1beta1.StatusNotReady
+	}
 }
 
 func nodeReady(node *corev1.Node) *corev1.NodeCondition {

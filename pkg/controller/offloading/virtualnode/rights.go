@@ -151,13 +151,16 @@ func (r *reconciler) unauthorize(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	meta := metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: s.vn.Name}
-	if err := r.removeOwned(ctx, s.vn, &corev1.ServiceAccount{ObjectMeta: meta}); err != nil {
-		return err
-	}
-	meta.Name += secretSuffix
-	if err := r.removeOwned(ctx, s.vn, &rbacv1.Role{ObjectMeta: meta}); err != nil {
-		return err
+	account := metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: s.vn.Name}
+	role := account
+	role.Name += secretSuffix
+	for _, owned := range []client.Object{&corev1.ServiceAccount{ObjectMeta: account}, &rbacv1.Role{ObjectMeta: role}} {
+		if s.terminating {
+			break // They go with the namespace, and our rights to them may have gone already.
+		}
+		if err := r.removeOwned(ctx, s.vn, owned); err != nil {
+			return err
+		}
 	}
 	if err := r.removeClusterBinding(ctx, bootstrapRights+s.vn.Name); err != nil {
 		return err

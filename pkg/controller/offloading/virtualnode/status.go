@@ -25,7 +25,8 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 			Message: message, ObservedGeneration: s.vn.Generation}, now)
 	}
 	set(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), "")
-	set(offloadingv1beta1.NodeCondition, s.nodeState, reasonOf(s.nodeState), "")
+	reason, message := s.aboutNode()
+	set(offloadingv1beta1.NodeCondition, s.nodeState, reason, message)
 	if s.revoked == "" {
 		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.RightsCondition)
 	} else {
@@ -51,6 +52,15 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	r.tell(ctx, before, s.vn)
 	s.before = s.vn.DeepCopy()
 	return nil
+}
+
+// aboutNode is the reason and the message of the Node's condition.
+func (s *scope) aboutNode() (reason, message string) {
+	unreported := s.nodeState == offloadingv1beta1.StatusCreating && s.kubelet == offloadingv1beta1.StatusRunning && s.node != nil
+	if s.nodeState == offloadingv1beta1.StatusNotReady || unreported {
+		return offloadingv1beta1.ReasonNodeNotReady, notReady(s.node.Name, nodeReady(s.node))
+	}
+	return reasonOf(s.nodeState), ""
 }
 
 // tell tells by an Event and in the log that a VirtualNode is lost, or is back. What was written before decides whether that is news, so
