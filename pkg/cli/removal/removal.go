@@ -3,8 +3,10 @@ package removal
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,10 +26,22 @@ func Delete(ctx context.Context, observer progress.Observer, cluster *target.Clu
 	}
 	name := target.Name(object)
 	return progress.Run(ctx, observer, cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
-		if err := cluster.Remove(ctx, object); err != nil || !wait {
+		if err := Begin(ctx, task, cluster, object); err != nil || !wait {
 			return fmt.Sprintf("Deletion of %s begun", name), err
 		}
 		return "Deleted " + name, Gone(ctx, task, cluster, object)
+	})
+}
+
+// Begin deletes the very object that was read, and does not wait until it is gone. The API server refuses to delete what a peering needs
+// to end; that it has ended, it knows a moment later.
+func Begin(ctx context.Context, task progress.Task, cluster *target.Cluster, object client.Object) error {
+	return await.Until(ctx, task, "the API server to delete "+cluster.Describe(object), func(ctx context.Context) (bool, string, error) {
+		err := cluster.Remove(ctx, object)
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), corev1beta1.ReasonPeeringNotEnded) {
+			return false, err.Error(), nil
+		}
+		return err == nil, "", err
 	})
 }
 

@@ -111,7 +111,7 @@ func tenantNamespaces(ctx context.Context, o Options, task progress.Task) error 
 		return err
 	}
 	for i := range list.Items {
-		if err := o.Cluster.Remove(ctx, &list.Items[i]); err != nil {
+		if err := removal.Begin(ctx, task, o.Cluster, &list.Items[i]); err != nil {
 			return err
 		}
 	}
