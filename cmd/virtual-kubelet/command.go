@@ -107,7 +107,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.createNode, "create-node", true, "run a Node; without one only reflection runs")
 	set.BoolVar(&f.checkNetwork, "node-check-network", true, "accepted for compatibility; the network is watched over by its own agents")
 	set.BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept a provider on a loopback address, for clusters that run on one machine in tests")
-	set.DurationVar(&f.pingInterval, "node-ping-interval", 10*time.Second, "time between two probes of the provider, and between two renewals of the node's Lease")
+	set.DurationVar(&f.pingInterval, "node-ping-interval", 10*time.Second, "time between two probes of the provider; the Leases of the node and of its active replica are renewed as often, both together")
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
@@ -179,6 +179,17 @@ func (f *flags) validateLease() error {
 			2*lookEvery, winding)
 	}
 	return nil
+}
+
+// nodeLeaseInterval is the time between two renewals of the node's Lease. Together with those of the active replica's Lease there is one
+// in each ping interval, as long as the node's Lease survives two that fail. A replica that is to be replaced fast costs its own.
+func (f *flags) nodeLeaseInterval() time.Duration {
+	if !f.leaseEnabled || f.leaseRetry <= f.pingInterval {
+		return f.pingInterval
+	}
+	share := 1 - f.pingInterval.Seconds()/f.leaseRetry.Seconds()
+	shared := time.Duration(float64(f.pingInterval) / share).Round(time.Millisecond)
+	return max(f.pingInterval, min(f.nodeLease/3, shared))
 }
 
 func environment() (surroundings, error) {

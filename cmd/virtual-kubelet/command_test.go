@@ -163,3 +163,30 @@ func TestSettings(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Both Leases of a virtual node together are written six times a minute, and each of them in time.
+func TestTheLeasesOfANodeShareABudget(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want time.Duration
+	}{
+		"one that is alone has no other Lease":            {nil, 10 * time.Second},
+		"one that may be followed by another":             {[]string{"--vk-lease-enabled"}, 12 * time.Second},
+		"several replicas take over fast":                 {[]string{"--vk-lease-enabled", "--vk-lease-retry-period=10s"}, 10 * time.Second},
+		"what would be too late for the node's Lease":     {[]string{"--vk-lease-enabled", "--vk-lease-retry-period=15s", "--node-lease-duration=45s"}, 15 * time.Second},
+		"no more often than the provider is asked":        {[]string{"--vk-lease-enabled", "--node-ping-interval=20s"}, 20 * time.Second},
+		"and as seldom as it is, if the Lease lasts long": {[]string{"--vk-lease-enabled", "--node-ping-interval=20s", "--node-lease-duration=2m"}, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f flags
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.register(set)
+			if err := set.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.nodeLeaseInterval(); got != tc.want {
+				t.Errorf("the node's Lease is renewed each %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

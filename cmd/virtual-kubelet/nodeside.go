@@ -124,7 +124,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	events := recorder(ctx, local)
 	reporter, err := node.New(node.Options{
 		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
-		LeaseDuration: f.nodeLease, Interval: f.pingInterval, Recorder: events,
+		LeaseDuration: f.nodeLease, Interval: f.nodeLeaseInterval(), Recorder: events,
 	})
 	if err != nil {
 		return err
