@@ -58,11 +58,7 @@ func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (
 		if err := cluster.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
 			return nil, err
 		}
-		for j := range pods.Items {
-			if pod := &pods.Items[j]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-				found.Pods = append(found.Pods, pod.Namespace+"/"+pod.Name)
-			}
-		}
+		found.Pods = append(found.Pods, unended(pods)...)
 	}
 	slices.Sort(found.Pods)
 	list := &offloadingv1beta1.NamespaceMapList{}
@@ -80,6 +76,69 @@ func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (
 	var err error
 	found.Volumes, err = volume.At(ctx, cluster, other, namespace)
 	return found, err
+}
+
+// Hosted is what another cluster has here.
+type Hosted struct {
+	// Namespaces are the twins of its namespaces.
+	Namespaces []string
+	// Pods in them that have not ended, and Claims, as namespace/name.
+	Pods, Claims []string
+}
+
+// HostedRights are what a user needs for Hosts.
+func HostedRights() []target.Right {
+	rights := target.Rights("", "namespaces", "", "list")
+	rights = append(rights, target.Rights("", "pods", "", "list")...)
+	return append(rights, target.Rights("", "persistentvolumeclaims", "", "list")...)
+}
+
+// Hosts reads what another cluster has here.
+func Hosts(ctx context.Context, cluster *target.Cluster, other string) (*Hosted, error) {
+	found := &Hosted{}
+	twins := &corev1.NamespaceList{}
+	if err := cluster.List(ctx, twins, client.MatchingLabels{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: other}); err != nil {
+		return nil, err
+	}
+	for i := range twins.Items {
+		twin := twins.Items[i].Name
+		found.Namespaces = append(found.Namespaces, twin)
+		pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+		if err := cluster.List(ctx, pods, client.InNamespace(twin)); err != nil {
+			return nil, err
+		}
+		found.Pods = append(found.Pods, unended(pods)...)
+		if err := cluster.List(ctx, claims, client.InNamespace(twin)); err != nil {
+			return nil, err
+		}
+		for j := range claims.Items {
+			found.Claims = append(found.Claims, twin+"/"+claims.Items[j].Name)
+		}
+	}
+	return found, nil
+}
+
+// Counted counts and names what is in the namespaces; empty if nothing is.
+func (h *Hosted) Counted() string {
+	var parts []string
+	if len(h.Pods) > 0 {
+		parts = append(parts, Counted("pod", h.Pods))
+	}
+	if len(h.Claims) > 0 {
+		parts = append(parts, "the data of "+Counted("volume", h.Claims))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// unended are the pods of a list that have not ended, as namespace/name.
+func unended(pods *corev1.PodList) []string {
+	var names []string
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	return names
 }
 
 // Twins counts and names the namespaces at the other cluster.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"liqo.io/liqo/pkg/cli/action/unpeer"
 	"liqo.io/liqo/pkg/cli/complete"
@@ -58,7 +59,7 @@ func newUnpeer(s *session.Session) *cobra.Command {
 	s.OutputFlag(command, &f.format, "Write what is left to standard output")
 	set.BoolVar(&f.wait, "wait", true, "Wait until everything is gone")
 	set.BoolVar(&f.namespaces, "delete-namespaces", false, "Delete the tenant namespaces too")
-	set.BoolVar(&f.volumes, "delete-volumes", false, "Delete the claims whose volumes are at the provider, with their data")
+	deleteVolumesFlag(set, &f.volumes)
 	set.BoolVar(&f.force, "force", false, "End the peering with the given cluster from this side alone, because the other is dead")
 	return command
 }
@@ -112,17 +113,17 @@ func forceUnpeer(s *session.Session, command *cobra.Command, peerID string, time
 	if err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Everything of cluster %s is removed from %s, with all that it offloaded here.", peerID, cluster.Name)
-	if err := s.Confirm(command.Context(), question); err != nil {
-		return err
-	}
 	report, err := unpeer.Force(command.Context(), unpeer.ForceOptions{
-		Cluster: cluster, PeerID: peerID, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer(),
+		Cluster: cluster, PeerID: peerID, DeleteVolumes: volumes, Timeout: timeout, Confirm: s.Confirm, Observer: s.Observer(),
 	})
 	if err != nil {
 		return errors.Join(err, residueOf(s, format, report))
 	}
 	return s.Show(format, report, func() { s.Say("Nothing is left of " + peerID + " in this cluster.") })
+}
+
+func deleteVolumesFlag(set *pflag.FlagSet, volumes *bool) {
+	set.BoolVar(volumes, "delete-volumes", false, "Delete the claims whose volumes are at the provider, with their data")
 }
 
 func newForce(s *session.Session) *cobra.Command {
@@ -133,6 +134,7 @@ func newForce(s *session.Session) *cobra.Command {
 		},
 	}
 	var timeout time.Duration
+	var volumes bool
 	var format string
 	command := &cobra.Command{
 		Use: "unpeer CLUSTER_ID", Short: "End the peering with a dead cluster from this side alone",
@@ -143,12 +145,13 @@ func newForce(s *session.Session) *cobra.Command {
 			if err := session.Positive(timeout); err != nil {
 				return err
 			}
-			return forceUnpeer(s, command, args[0], timeout, false, format)
+			return forceUnpeer(s, command, args[0], timeout, volumes, format)
 		},
 	}
 	s.Local.AddNamespace(command.Flags())
 	s.TimeoutFlag(command.Flags(), &timeout, unpeer.DefaultTimeout)
 	s.OutputFlag(command, &format, "Write what is left to standard output")
+	deleteVolumesFlag(command.Flags(), &volumes)
 	parent.AddCommand(command)
 	return parent
 }

@@ -70,6 +70,9 @@ var builtin = []kind{
 	group("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", managed),
 }
 
+// definition is the kind of Liqo's own kinds.
+var definition = group("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", released)
+
 // Item is one object that is left.
 type Item struct {
 	// Resource in the plural, with its group.
@@ -96,7 +99,7 @@ func (i Item) Object() client.Object { return i.object }
 func OfLiqo(ctx context.Context, cluster *target.Cluster, definitions bool) ([]Item, error) {
 	kinds := slices.Clone(builtin)
 	if definitions {
-		kinds = append(kinds, group("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", released))
+		kinds = append(kinds, definition)
 	}
 	custom, err := Kinds(cluster)
 	if err != nil {
@@ -106,6 +109,33 @@ func OfLiqo(ctx context.Context, cluster *target.Cluster, definitions bool) ([]I
 		kinds = append(kinds, kind{gvk: own.GVK, resource: own.Resource, ours: []client.MatchingLabels{nil}})
 	}
 	return list(ctx, cluster, kinds, func(client.Object) bool { return true })
+}
+
+// LiqoRights are what a user needs to find and delete what OfLiqo lists; objects of Liqo's own kinds are deleted with their definitions
+// only.
+func LiqoRights(cluster *target.Cluster, definitions bool) ([]target.Right, error) {
+	kinds := slices.Clone(builtin)
+	if definitions {
+		kinds = append(kinds, definition)
+	}
+	var rights []target.Right
+	for _, kind := range kinds {
+		verbs := []string{"list"}
+		if slices.ContainsFunc(kind.ours, func(labels client.MatchingLabels) bool { return labels[target.PartOfLabel] != "" }) {
+			verbs = append(verbs, "get", "delete")
+		}
+		rights = append(rights, target.Rights(kind.gvk.Group, kind.resource, "", verbs...)...)
+	}
+	custom, err := Kinds(cluster)
+	for _, own := range custom {
+		resource, _, _ := strings.Cut(own.Resource, ".")
+		verbs := []string{"list"}
+		if definitions {
+			verbs = append(verbs, "patch", "delete")
+		}
+		rights = append(rights, target.Rights(own.GVK.Group, resource, "", verbs...)...)
+	}
+	return rights, err
 }
 
 // OfPeer lists what is left of the peering with one cluster. The tenant namespace, with the binding of our own rights in it,

@@ -88,7 +88,7 @@ func (w *world) secondKubelet(t *testing.T) *kubelet {
 			return false, err.Error()
 		}
 		for i := range pods.Items {
-			if pods.Items[i].Name != first && pods.Items[i].Status.PodIP != "" {
+			if pods.Items[i].Name != first && pods.Items[i].Status.PodIP != "" && pods.Items[i].DeletionTimestamp == nil {
 				other = &pods.Items[i]
 			}
 		}

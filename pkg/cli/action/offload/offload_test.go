@@ -254,3 +254,36 @@ func TestUndoingIsRefusedWhileAProviderIsLost(t *testing.T) {
 		t.Errorf("a namespace that is not offloaded there: %v", err)
 	}
 }
+
+// Whatever right is missing, for any of the namespaces, is found before the first one is touched.
+func TestUndoingWithoutARightTouchesNothing(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		missing string
+		volumes bool
+		refused bool
+	}{
+		"who may not delete what offloads the second one": {"delete namespaceoffloadings.offloading.liqo.io in namespace bank", false, true},
+		"who cannot see where they are":                   {"list namespacemaps.offloading.liqo.io", false, true},
+		"who cannot see their volumes":                    {"list persistentvolumes", false, true},
+		"who may not delete claims, and wants to":         {"delete persistentvolumeclaims in namespace shop", true, true},
+		"who may not delete claims":                       {"delete persistentvolumeclaims in namespace shop", false, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Missing: []string{test.missing}, Objects: []client.Object{
+				&offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "offloading"}},
+				&offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "offloading"}},
+			}})
+			err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: cluster.Cluster, Namespaces: []string{"shop", "bank"}, DeleteVolumes: test.volumes})
+			if !test.refused {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want := "you are not allowed to: " + test.missing + " (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs"
+			if failure.CodeOf(err) != failure.Precondition || err.Error() != want || len(cluster.Writes()) > 0 {
+				t.Errorf("got %v, written %v", err, cluster.Writes())
+			}
+		})
+	}
+}

@@ -46,6 +46,9 @@ func Undo(ctx context.Context, o UndoOptions) error {
 	if _, err := o.Cluster.RequireInstalled(ctx); err != nil {
 		return err
 	}
+	if err := o.Cluster.RequireRights(ctx, undoRights(o)); err != nil {
+		return err
+	}
 	var problems []error
 	for _, namespace := range o.Namespaces {
 		if err := undo(ctx, o, namespace); err != nil {
@@ -56,6 +59,22 @@ func Undo(ctx context.Context, o UndoOptions) error {
 		return problems[0]
 	}
 	return errors.Join(problems...)
+}
+
+// undoRights are what a user needs to take the namespaces back. The rest is done by the controllers.
+func undoRights(o UndoOptions) []target.Right {
+	rights := target.Rights(offloadingv1beta1.GroupVersion.Group, "namespacemaps", "", "list")
+	rights = append(rights, target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
+	rights = append(rights, target.Rights("", "persistentvolumes", "", "list")...)
+	for _, namespace := range o.Namespaces {
+		verbs := []string{"get", "delete"}
+		if o.DeleteVolumes {
+			verbs = append(verbs, "patch")
+			rights = append(rights, target.Rights("", "persistentvolumeclaims", namespace, "get", "delete")...)
+		}
+		rights = append(rights, target.Rights(offloadingv1beta1.GroupVersion.Group, "namespaceoffloadings", namespace, verbs...)...)
+	}
+	return rights
 }
 
 func undo(ctx context.Context, o UndoOptions, namespace string) error {

@@ -73,6 +73,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if installation != nil {
 			report.ClusterID = installation.ClusterID
 		}
+		if err := requireRights(ctx, o); err != nil {
+			return "", err
+		}
 		return "Nothing depends on Liqo", refuse(ctx, o.Cluster)
 	})
 	if err != nil {
@@ -98,6 +101,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return report, err
 	}
 	return report, verify(ctx, o, report)
+}
+
+// requireRights checks that the user may remove all of Liqo: whatever turned out to be missing later would leave half of it.
+func requireRights(ctx context.Context, o Options) error {
+	rights, err := residue.LiqoRights(o.Cluster, o.Purge)
+	if err != nil {
+		return err
+	}
+	// Helm keeps what it knows of a release in Secrets, and changes it while it removes the release.
+	rights = append(rights, target.Rights("", "secrets", o.Cluster.LiqoNamespace, "list", "get", "update", "delete")...)
+	rights = append(rights, target.Rights("", "namespaces", "", "get", "delete")...)
+	rights = append(rights, target.Rights("", "persistentvolumeclaims", "", "list")...)
+	return o.Cluster.RequireRights(ctx, rights)
 }
 
 // refuse names what would be orphaned, and the command that ends it.

@@ -117,3 +117,34 @@ func TestUninstallingLeavesNothingUnintended(t *testing.T) {
 		})
 	}
 }
+
+// Whatever right is missing is found while the release, and all else, is still there.
+func TestUninstallingWithoutARightTouchesNothing(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		missing string
+		purge   bool
+		refused bool
+	}{
+		"who may not read the release":                             {"get secrets in namespace liqo", false, true},
+		"who may not remove what it holds":                         {"delete validatingadmissionpolicies.admissionregistration.k8s.io", false, true},
+		"who could not see what is left":                           {"list certificatesigningrequests.certificates.k8s.io", false, true},
+		"who may not delete definitions, and wants to":             {"delete customresourcedefinitions.apiextensions.k8s.io", true, true},
+		"who may not delete definitions, and leaves them in place": {"delete customresourcedefinitions.apiextensions.k8s.io", false, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Missing: []string{test.missing}})
+			r := &releases{cluster: cluster}
+			_, err := uninstall.Run(context.Background(), uninstall.Options{Cluster: cluster.Cluster, Helm: r, Purge: test.purge})
+			if !test.refused {
+				if err != nil || !r.called {
+					t.Fatalf("got %v; removed: %v", err, r.called)
+				}
+				return
+			}
+			want := "you are not allowed to: " + test.missing + " (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs"
+			if failure.CodeOf(err) != failure.Precondition || err.Error() != want || r.called || len(cluster.Writes()) > 0 {
+				t.Errorf("got %v; removed: %v; written: %v", err, r.called, cluster.Writes())
+			}
+		})
+	}
+}

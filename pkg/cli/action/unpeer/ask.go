@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
 	"liqo.io/liqo/pkg/cli/offloaded"
@@ -98,8 +99,85 @@ func Question(pair *target.Pair, holdings *offloaded.Holdings) string {
 	if len(goes) == 0 {
 		return what + " takes nothing with it: nothing of " + pair.ConsumerID + " runs there."
 	}
-	if last := len(goes) - 1; last > 0 {
-		goes = []string{strings.Join(goes[:last], ", "), goes[last]}
+	return what + " " + enumerate(goes) + "."
+}
+
+// enumerate joins parts of a sentence: a, b and c.
+func enumerate(parts []string) string {
+	if last := len(parts) - 1; last > 0 {
+		parts = []string{strings.Join(parts[:last], ", "), parts[last]}
 	}
-	return what + " " + strings.Join(goes, " and ") + "."
+	return strings.Join(parts, " and ")
+}
+
+// askForce checks that the user may do all of it, says what goes with a peer that is left from this side alone, and asks whether to go on.
+func (s *side) askForce(ctx context.Context, o ForceOptions, home string) error {
+	rights, err := s.forceRights(o.DeleteVolumes)
+	if err != nil {
+		return err
+	}
+	if err := s.cluster.RequireRights(ctx, rights); err != nil || o.Confirm == nil {
+		return err
+	}
+	holdings, err := offloaded.At(ctx, s.cluster, s.peerID, "")
+	if err != nil {
+		return err
+	}
+	hosted, err := offloaded.Hosts(ctx, s.cluster, s.peerID)
+	if err != nil {
+		return err
+	}
+	return o.Confirm(ctx, ForceQuestion(home, s.peerID, holdings, hosted, o.DeleteVolumes))
+}
+
+// ForceQuestion says what goes at home if everything of a peer is removed there. Whether the peer works is not known yet; what is in its
+// reach only goes if it does.
+func ForceQuestion(home, peer string, holdings *offloaded.Holdings, hosted *offloaded.Hosted, deleteVolumes bool) string {
+	var goes []string
+	if len(holdings.Pods) > 0 {
+		goes = append(goes, "removes "+offloaded.Counted("pod", holdings.Pods)+" from its virtual nodes")
+	}
+	if len(holdings.Namespaces) > 0 {
+		goes = append(goes, "gives up "+holdings.Twins()+" there with everything in "+holdings.Them())
+	}
+	if claims := holdings.Claims(); len(claims) > 0 {
+		fate := " (if " + peer + " works, that is refused without --delete-volumes)"
+		if deleteVolumes {
+			fate = " (if " + peer + " works, it is deleted)"
+		}
+		goes = append(goes, "gives up the data of "+offloaded.Counted("volume", claims)+fate)
+	}
+	if len(holdings.Nodes) > 0 {
+		goes = append(goes, "removes "+offloaded.Counted("virtual node", holdings.Nodes))
+	}
+	if len(hosted.Namespaces) > 0 {
+		here := "deletes its " + offloaded.Counted("namespace", hosted.Namespaces) + " here"
+		if within := hosted.Counted(); within != "" {
+			here += " with " + within
+		}
+		goes = append(goes, here)
+	}
+	what := fmt.Sprintf("Ending the peering of %s with %s from this side alone", home, peer)
+	if len(goes) == 0 {
+		return what + " removes all that the two know of each other here; neither runs anything of the other."
+	}
+	return what + " " + enumerate(goes) + "."
+}
+
+// forceRights are what Force needs. What goes is known only later, and so is what is left.
+func (s *side) forceRights(deleteVolumes bool) ([]target.Right, error) {
+	auth, offloading := authv1beta1.GroupVersion.Group, offloadingv1beta1.GroupVersion.Group
+	rights := append(offloaded.Rights(s.peerID, ""), offloaded.HostedRights()...)
+	rights = append(rights, target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list", "patch")...)
+	for _, kind := range []struct{ group, resource string }{
+		{offloading, "virtualnodes"}, {offloading, "namespacemaps"}, {auth, "resourceslices"}, {auth, "renews"}, {auth, "identities"}, {auth, "tenants"},
+	} {
+		rights = append(rights, target.Rights(kind.group, kind.resource, s.namespace, "list", "get", "patch", "delete")...)
+	}
+	rights = append(rights, target.Rights("", "namespaces", "", "get", "delete")...)
+	if deleteVolumes {
+		rights = append(rights, target.Rights("", "persistentvolumeclaims", "", "get", "delete")...)
+	}
+	reading, err := residue.PeerRights(s.cluster)
+	return append(rights, reading...), err
 }

@@ -6,8 +6,8 @@
 //     Nothing is touched before.
 //   - The order is the reverse of peering, and each step waits for the one before: virtual nodes first, while their rights at
 //     the provider still hold, so that what they offloaded is removed; then namespace maps, slices, identity, tenant.
-//   - Force needs one cluster, either side, and ends within its deadline although the other is dead. It relies on the
-//     controllers of the living side; only finalizers whose sole purpose is to clean up at the dead peer are removed by hand, after
+//   - Force checks rights and asks likewise. It needs one cluster, either side, and ends within its deadline although the other is
+//     dead. It relies on the controllers of the living side; only finalizers whose sole purpose is to clean up at the dead peer are removed by hand, after
 //     the controllers had their chance.
 //   - Force gives up a peer that is lost: it does not answer, or took our rights back. One that works is left in order, and what protects
 //     data there holds. Run, which needs the peer to work, refuses at once while it is lost, and names Force.

@@ -39,6 +39,9 @@ type ForceOptions struct {
 	DeleteVolumes bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
 	Timeout time.Duration
+	// Confirm asks whether to go on, before anything is touched; the question says what goes. An error ends the command. nil means that
+	// nobody is asked.
+	Confirm func(ctx context.Context, question string) error
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 }
@@ -52,8 +55,6 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
 	if err := identity.ValidateClusterID(o.PeerID); err != nil {
 		return nil, failure.Misuse("list the peers with 'liqoctl info'", "%w", err)
 	}
@@ -67,6 +68,12 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	report := &Report{Residue: map[string][]string{}}
 	s := newSide(o.Cluster, o.PeerID, o.Observer)
 	s.release = s.goneOrReleased
+	if err := s.askForce(ctx, o, installation.ClusterID); err != nil {
+		return nil, err
+	}
+	// Whoever is asked may take their time.
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	answers, err := s.giveUp(ctx)
 	if err != nil {
 		return report, err
