@@ -1,13 +1,19 @@
 package pod
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // asksFor has a pod ask for so much cpu, as its user or the provider's controller does.
@@ -16,11 +22,17 @@ func asksFor(p *corev1.Pod, cpu string) {
 	p.Generation++
 }
 
-// sizedUp is a world whose pod asks for one cpu and runs with that, as its kubelet says.
+// sizedUp is a world whose pod asks for one cpu and runs with that, as its kubelet says; the provider refuses nine.
 func sizedUp(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.provider()
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"9"`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+		}
+		return false, nil, nil
+	})
 	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { asksFor(p, "1") }))
 	w.start()
 	w.offload()
@@ -83,11 +95,29 @@ func TestANewSizeIsObservedByTheProvidersKubelet(t *testing.T) {
 	}
 }
 
-// A size that is refused is observed with the refusal, and no other one is.
-func TestARefusedSizeIsObserved(t *testing.T) {
+// A size that is refused at once is observed with the refusal, which says nothing of the next one.
+func TestASizeThatIsRefusedAtOnceIsObserved(t *testing.T) {
 	w := sizedUp(t)
 	w.update(func(p *corev1.Pod) { asksFor(p, "9") })
-	w.shadowAsks(9)
+	w.eventually("the new size is pending", func() bool { return w.shown(corev1.PodResizePending) != "" })
+	w.observes("with the refusal", 2)
+	w.update(func(p *corev1.Pod) { asksFor(p, "2") })
+	w.shadowAsks(2)
+	w.eventually("nothing is pending any more", func() bool { return w.shown(corev1.PodResizePending) == "" })
+	w.calm()
+	w.observes("before the provider's controller did anything", 2)
+	w.updateRemote(func(p *corev1.Pod) {
+		p.Generation, p.Status.ObservedGeneration = 2, 2
+		p.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = reflection.ResourcesAsked(&w.shadow("p").Spec.Pod)
+	})
+	w.eventually("the next size is observed", func() bool { return w.pod("p").Status.ObservedGeneration == 3 })
+}
+
+// A size that the provider's controller refuses is observed with the refusal.
+func TestASizeThatIsRefusedLateIsObserved(t *testing.T) {
+	w := sizedUp(t)
+	w.update(func(p *corev1.Pod) { asksFor(p, "8") })
+	w.shadowAsks(8)
 	w.observes("before the refusal", 1)
 	w.says(string(corev1.PodResizePending), corev1.PodReasonDeferred, "the grant of cpu is used up")
 	w.eventually("the new size is pending", func() bool { return w.shown(corev1.PodResizePending) != "" })
