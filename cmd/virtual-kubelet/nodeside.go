@@ -59,7 +59,7 @@ func newNodeSide(k *kubelet) *nodeSide {
 
 // prepare keeps the node's certificates until the context ends, and closes ready once they are there. That the serving certificate
 // is signed is up to the cluster: it is not waited for for ever. The endpoint answers from then on, so that it does already when the
-// Node gets this replica's address.
+// Node gets this replica's address, and metrics are served, which tell something of a replica that stands by, too.
 func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 	if n == nil {
 		close(ready)
@@ -77,6 +77,9 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 			return err == nil, nil
 		})
 		close(ready)
+		if n.k.flags.metricsEnabled {
+			return serveMetrics(ctx, n.k.flags.metricsAddress, n.identity)
+		}
 		return nil
 	})
 	group.Go(func() error {
@@ -91,7 +94,7 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 
 // run runs everything that needs the node's identity, once there is one.
 func (n *nodeSide) run(ctx context.Context) error {
-	f, store := n.k.flags, n.identity
+	store := n.identity
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		local, err := store.Client(ctx)
@@ -109,9 +112,6 @@ func (n *nodeSide) run(ctx context.Context) error {
 		group.Go(func() error { return n.pods.Run(ctx) })
 		if n.tokens != nil {
 			group.Go(func() error { return n.tokens.Run(ctx) })
-		}
-		if f.metricsEnabled {
-			group.Go(func() error { return serveMetrics(ctx, f.metricsAddress, store) })
 		}
 		return nil
 	})

@@ -85,7 +85,7 @@ func (r *runner) start(ctx context.Context) {
 	defer r.mu.Unlock()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackOff, maxBackOff)
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: r.engine.options.Clock})
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: r.kind.GVR.Resource, Clock: r.engine.options.Clock})
 	r.ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("kind", r.kind.Name))
 }
 

@@ -65,7 +65,8 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 	}
 	f := &reflector{
 		target: to, home: r, peer: connection, kinds: kinds(), nudge: make(chan struct{}, 1),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBackOff, reconcile.RefusedRetry)),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBackOff, reconcile.RefusedRetry),
+			workqueue.TypedRateLimitingQueueConfig[item]{Name: "replication-" + to.clusterID}),
 	}
 	f.gone.Store(gone)
 	return f, nil

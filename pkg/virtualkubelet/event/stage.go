@@ -65,7 +65,7 @@ func newStage(c *Carrier) *stage {
 	}
 	return &stage{
 		carrier: c,
-		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Clock: clock}),
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "events", Clock: clock}),
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			LRUCacheSize: cacheSize, Clock: clock, KeyFunc: similar, SpamKeyFunc: sameObject, MessageFunc: combined,
 		}),

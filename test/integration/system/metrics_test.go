@@ -208,7 +208,9 @@ func TestMetrics(t *testing.T) {
 	shows(t, shown, "liqo_virtual_kubelet_requested_resources", 1, with("resource", "pods"))
 	shows(t, shown, "liqo_virtual_kubelet_granted_resources", 500, with("resource", "pods"))
 	shows(t, shown, "liqo_virtual_kubelet_pod_ready_duration_seconds", 1, node)
-	shows(t, shown, "workqueue_depth", 0, map[string]string{"name": "pods"})
+	for _, queue := range []string{"pods", "events", "configmaps", "secrets", "services", "endpointslices"} {
+		shows(t, shown, "workqueue_depth", 0, map[string]string{"name": queue})
+	}
 	for _, use := range []string{"peer", "node-client", "kubelet-serving"} {
 		shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), with("certificate", use))
 	}
@@ -218,6 +220,31 @@ func TestMetrics(t *testing.T) {
 	documented(t, monitoring.ControllerManager, shown)
 	shows(t, shown, "liqo_peer_up", 1, milan)
 	shows(t, shown, "liqo_virtual_node_ready", 1, node)
+	shows(t, shown, "workqueue_depth", 0, map[string]string{"name": "replication-milan"})
 	shows(t, shown, "liqo_offloaded_namespaces", 1, map[string]string{"ready": "true"})
 	shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), map[string]string{"certificate": "webhook"})
+}
+
+// Of several virtual kubelets of one node each serves metrics, also one that stands by, which counts neither pods nor peers. It answers the
+// same callers, and says that another one works.
+func TestMetricsOfAVirtualKubeletThatStandsBy(t *testing.T) {
+	w := peered(t)
+	_, active, restore := withMetrics(t, w)
+	defer restore()
+	port := fixture.FreePort(t)
+	second := w.secondKubelet(t, fmt.Sprintf("--metrics-address=127.0.0.1:%d", port))
+	defer w.scaleKubelet(t, 1)
+	defer func() { fixture.Must(t, "stopping the second virtual kubelet", second.Stop()) }()
+	waits := fmt.Sprintf("https://127.0.0.1:%d/metrics", port)
+	token := readerOf(t, true)
+	for url, want := range map[string]float64{active: 1, waits: 0} {
+		shown := served(t, "virtual kubelet", url, token, "leader_election_master_status")
+		if got, known := valueOf(shown["leader_election_master_status"], map[string]string{"name": w.node}); !known || got != want {
+			t.Errorf("leader_election_master_status at %s is %v (shown: %v), want %v", url, got, known, want)
+		}
+		if _, counts := shown["liqo_virtual_kubelet_pods"]; counts != (want == 1) {
+			t.Errorf("pods are counted at %s: %v", url, counts)
+		}
+	}
+	refusals(t, "a virtual kubelet that stands by", waits)
 }
