@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -102,7 +104,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, names []string) error
 		ns := s.twins[local]
 		message := blockers(ns)
 		if ns.DeletionTimestamp.IsZero() {
-			if err := r.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil {
+			if err := r.delete(ctx, ns); err != nil {
 				problems = append(problems, fmt.Errorf("deleting Namespace %s: %w", ns.Name, err))
 				message = err.Error()
 			}
@@ -111,4 +113,26 @@ func (r *reconciler) remove(ctx context.Context, s *scope, names []string) error
 			Reason: offloadingv1beta1.ReasonTwinTerminating, Message: message}
 	}
 	return worst(problems)
+}
+
+// delete deletes a twin. Its pods are released before: how they end is of no use any more, and before Kubernetes 1.33 our right to change
+// them may go before them, with which the twin would stay for ever.
+func (r *reconciler) delete(ctx context.Context, twin *corev1.Namespace) error {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(twin.Name), client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
+		return fmt.Errorf("listing the pods in it: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		changed := pod.DeepCopy()
+		if !controllerutil.RemoveFinalizer(changed, offloadingv1beta1.ShadowPodRecordFinalizer) {
+			continue
+		}
+		err := r.Patch(ctx, changed, client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{}))
+		// Without the right nothing is gained by waiting.
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("removing the finalizer of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return client.IgnoreNotFound(r.Delete(ctx, twin, client.Preconditions{UID: &twin.UID}))
 }

@@ -149,3 +149,48 @@ func TestAnEarlierMapTakesNothingWithIt(t *testing.T) {
 		t.Errorf("once the cache has caught up: %s", diff)
 	}
 }
+
+// Before Kubernetes 1.33 a namespace's RoleBindings may go before its pods. None of those that are left when a twin is deleted waits for a
+// right of ours; what others hold up, they hold up.
+func TestATwinThatIsDeletedHasNoPodThatWaitsForUs(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"not wanted any more": func(w *world) { w.desire(nil) },
+		"the map is deleted":  func(w *world) { _ = w.Client.Delete(context.Background(), w.nm()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := func(namespace, name string, finalizers ...string) *corev1.Pod {
+				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers,
+					Labels: map[string]string{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}}}
+			}
+			var w *world
+			var seen []string
+			w = newWorldWith(t, func(o *fakeapi.Options) {
+				o.Deleting = func(o client.Object) error {
+					if _, is := o.(*corev1.Namespace); !is {
+						return nil
+					}
+					pods := &corev1.PodList{}
+					if err := w.Client.List(context.Background(), pods, client.InNamespace(o.GetName())); err != nil {
+						return err
+					}
+					for i := range pods.Items {
+						seen = append(seen, strings.Join(append([]string{pods.Items[i].Name}, pods.Items[i].Finalizers...), " "))
+					}
+					return nil
+				}
+			}, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"),
+				pod("shop-rome", "job", offloadingv1beta1.ShadowPodRecordFinalizer), pod("shop-rome", "held", offloadingv1beta1.ShadowPodRecordFinalizer, "test/held"),
+				pod("shop-rome", "web"), pod("elsewhere", "job", offloadingv1beta1.ShadowPodRecordFinalizer))
+			w.pass()
+			end(w)
+			w.pass()
+			if diff := cmp.Diff([]string{"held test/held", "job", "web"}, seen); diff != "" || w.namespace("shop-rome") != nil {
+				t.Errorf("when the twin was deleted its pods were (-want +got):\n%s", diff)
+			}
+			other := pod("elsewhere", "job")
+			if err := w.Get(context.Background(), client.ObjectKeyFromObject(other), other); err != nil || len(other.Finalizers) != 1 {
+				t.Errorf("a pod elsewhere has finalizers %v, error %v", other.Finalizers, err)
+			}
+		})
+	}
+}
