@@ -68,6 +68,9 @@ func TestWhatAPodShowsWhoseProviderTookTheRightsBack(t *testing.T) {
 				p := w.pod("p")
 				return p.Status.Phase == tc.phase && why(p) == offloadingv1beta1.ReasonRightsRevoked
 			})
+			w.eventually("it is told", func() bool {
+				return strings.Count(strings.Join(w.events.all(), "\n"), offloadingv1beta1.ReasonRightsRevoked+":") == 1
+			})
 			before := w.count()
 			w.calm()
 			if p := w.pod("p"); p.Status.Phase != tc.phase || w.count() != before {

@@ -58,7 +58,8 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 	r.mu.Unlock()
 	switch {
 	case is != "" && told != is:
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, readiness(wanted).Message+"; this is told of one pod of the namespace")
+		_, message := verdict(wanted)
+		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, message+"; this is told of one pod of the namespace")
 	case is == "" && known && !reflection.Terminal(wanted.Phase):
 		r.options.Recorder.Event(local, corev1.EventTypeNormal, offloadingv1beta1.ReasonRemotePodExists,
 			fmt.Sprintf("cluster %q answers again; this is told of one pod of the namespace", r.options.Remote))
@@ -67,11 +68,20 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 
 // outage is why nothing is known of a pod, by what it shows; empty if something is.
 func outage(status *corev1.PodStatus) string {
-	reason := readiness(status).Reason
+	reason, _ := verdict(status)
 	if reason == offloadingv1beta1.ReasonRemoteUnavailable || reason == offloadingv1beta1.ReasonRightsRevoked {
 		return reason
 	}
 	return ""
+}
+
+// verdict is why a pod failed, or else why it is not ready: one that was not ready before keeps the reason of that.
+func verdict(status *corev1.PodStatus) (reason, message string) {
+	if status.Phase == corev1.PodFailed {
+		return status.Reason, status.Message
+	}
+	ready := readiness(status)
+	return ready.Reason, ready.Message
 }
 
 // readiness is the condition of the pod's readiness; empty if there is none.

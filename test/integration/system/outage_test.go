@@ -3,8 +3,10 @@ package system
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,7 +95,9 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 	w.kubelet.Start(t)
 	// The API server does not reach the simulated pod's address: what kubectl logs and exec are told is asked for as the API server does.
 	endpoint, token := w.kubelet.Endpoint(), tokenOf(t, "system:kubelet-api-admin")
-	for name, o := range outages() {
+	all := outages()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		o := all[name]
 		t.Run(name, func(t *testing.T) {
 			namespace := offloaded(t)
 			for _, pod := range []*corev1.Pod{pod(namespace, "one"), pod(namespace, "two")} {
@@ -124,7 +128,7 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 					now[place] = news(before[place], seen)
 					ok = ok && now[place] > 0
 				}
-				return ok, fmt.Sprintf("%s; %s; news %v", p.says(), causes(p), now)
+				return ok, fmt.Sprintf("%s; %s; news %v; pods %s", p.says(), causes(p), now, podsSay(ctx, namespace))
 			})
 			for _, place := range []string{"Node", "VirtualNode", "ForeignCluster", "Pod"} {
 				if now[place] != 1 {
@@ -153,4 +157,17 @@ func causes(p *peering) string {
 		text += "; " + c.Message
 	}
 	return text
+}
+
+// podsSay is what the pods of a namespace of rome show.
+func podsSay(ctx context.Context, namespace string) string {
+	pods, all := &corev1.PodList{}, []string(nil)
+	if err := env.Rome.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return err.Error()
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		all = append(all, fmt.Sprintf("%s is %s: %s %s %v", p.Name, p.Status.Phase, p.Status.Reason, p.Status.Message, p.Status.Conditions))
+	}
+	return strings.Join(all, "; ")
 }
