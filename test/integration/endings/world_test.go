@@ -33,6 +33,8 @@ const (
 	virtualClass = "liqo"
 	// forceTimeout is what leaving a provider that is lost may take: until that is known, and then all of it.
 	forceTimeout = 90 * time.Second
+	// interrupted is how long a command runs that is interrupted: past its first steps.
+	interrupted = 8 * time.Second
 	// refusalTimeout is what a command may take to refuse.
 	refusalTimeout = 20 * time.Second
 )
@@ -51,8 +53,8 @@ type world struct {
 	kept map[string][]client.Object
 }
 
-// newWorld peers rome with milan and offloads the namespaces.
-func newWorld(t *testing.T) *world {
+// begin peers rome with milan.
+func begin(t *testing.T) *world {
 	t.Helper()
 	env.Explain(t)
 	once.Do(func() {
@@ -68,6 +70,13 @@ func newWorld(t *testing.T) *world {
 		return err == nil && slices.ContainsFunc(vn.Spec.StorageClasses, func(c authv1beta1.StorageType) bool { return c.StorageClassName == fixture.SimulatedClass }),
 			fmt.Sprint(vn.Spec.StorageClasses, err)
 	})
+	return w
+}
+
+// newWorld peers rome with milan and offloads the namespaces.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := begin(t)
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	for _, content := range contents {
@@ -111,15 +120,10 @@ func (w *world) fill(t *testing.T) {
 	// The scheduler would not place it.
 	refused.Spec.NodeName = w.kubelet.Node
 	refused.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2000")}
-	finished, user := pod(w.namespaces["finished pod"]), pod(w.namespaces["volume"])
+	finished := pod(w.namespaces["finished pod"])
 	finished.Spec.RestartPolicy = corev1.RestartPolicyNever
-	class := virtualClass
-	data := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: user.Namespace, Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	data, user := volume(w.namespaces["volume"])
 	w.keep(t, data)
-	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
-	user.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	for _, p := range []*corev1.Pod{refused, running, finished, user} {
 		fixture.Must(t, "creating a pod in "+p.Namespace, env.Rome.Client.Create(t.Context(), p))
 	}
@@ -130,9 +134,9 @@ func (w *world) fill(t *testing.T) {
 	finish(t, finished)
 	awaitPod(t, env.Rome, finished, "to be done", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 	fixture.Must(t, "reading the claim", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(data), data))
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: data.Spec.VolumeName}}
-	fixture.Must(t, "reading the volume", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(volume), volume))
-	w.kept[data.Namespace] = append(w.kept[data.Namespace], volume)
+	bound := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: data.Spec.VolumeName}}
+	fixture.Must(t, "reading the volume", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(bound), bound))
+	w.kept[data.Namespace] = append(w.kept[data.Namespace], bound)
 }
 
 // keep makes an object of a user that has to stay.
@@ -140,6 +144,18 @@ func (w *world) keep(t *testing.T, object client.Object) {
 	t.Helper()
 	fixture.Must(t, "creating "+object.GetName(), env.Rome.Client.Create(t.Context(), object))
 	w.kept[object.GetNamespace()] = append(w.kept[object.GetNamespace()], object)
+}
+
+// volume is a claim for a volume at milan, and a pod that uses it.
+func volume(namespace string) (data *corev1.PersistentVolumeClaim, user *corev1.Pod) {
+	user = pod(namespace)
+	class := virtualClass
+	data = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	user.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	return data, user
 }
 
 func pod(namespace string) *corev1.Pod {
