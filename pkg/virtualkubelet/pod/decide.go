@@ -120,8 +120,10 @@ func (d decision) withoutShadow() *corev1.PodStatus {
 func (d decision) withShadow(in reflection.StatusInput) (*corev1.PodStatus, []reflection.Refused) {
 	_, remote := d.theirs()
 	in.NoAPIServer = reflection.LacksAPIServer(d.local, d.shadow)
+	// The provider records what its pod shows: if we see that pod run, our view of it is behind, and how it ended is an event.
+	behind := remote != nil && !reflection.Terminal(remote.Status.Phase)
 	switch {
-	case reflection.Terminal(d.shadow.Status.Phase):
+	case reflection.Terminal(d.shadow.Status.Phase) && !behind:
 		status, doubts := reflection.FinishedStatus(d.local, remote, &d.shadow.Status, in)
 		return &status, doubts
 	case remote != nil:

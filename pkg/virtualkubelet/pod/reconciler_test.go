@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -370,6 +371,27 @@ func TestFinishedPods(t *testing.T) {
 	w.calm()
 	if w.shadow("p") != nil || w.pod("p").Status.Phase != corev1.PodSucceeded {
 		t.Error("a finished pod runs again")
+	}
+}
+
+// The provider's record of how a pod ended may be seen before the pod's own end, which tells more: that is waited for.
+func TestARecordedEndWaitsForThatOfTheRemotePod(t *testing.T) {
+	w := up(t)
+	w.meddle(func(shadow *unstructured.Unstructured) {
+		shadow.Object["status"] = map[string]any{"phase": string(corev1.PodFailed)}
+	})
+	w.calm()
+	if got := w.pod("p").Status; got.Phase != corev1.PodRunning {
+		t.Errorf("while the remote pod is seen to run it is %s, reason %q", got.Phase, got.Reason)
+	}
+	w.updateRemote(func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Now()}}
+	})
+	w.eventually("the pod failed", func() bool { return w.pod("p").Status.Phase == corev1.PodFailed })
+	got := w.pod("p").Status
+	if end := got.ContainerStatuses[0].State.Terminated; got.Reason != "Evicted" || end == nil || end.ExitCode != 137 {
+		t.Errorf("reason %q, the container ended as %+v", got.Reason, end)
 	}
 }
 
