@@ -5,8 +5,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // V14: reading logs is asked for by one write in a pod's life, which later changes of the pod leave alone.
@@ -45,5 +50,37 @@ func TestLogsAreRequestedOnce(t *testing.T) {
 	want := []string{"remote patch shadowpods/", "remote patch shadowpods/", "remote patch shadowpods/"}
 	if diff := cmp.Diff(want, w.writes[before:]); diff != "" {
 		t.Errorf("writes: %s", diff)
+	}
+}
+
+// Who has just taken over a node reads logs before the twin is known.
+func TestLogsAreRequestedBeforeTheTwinIsRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		origin    string
+		requested bool
+	}{
+		"the pod's ShadowPod":          {"uid-1", true},
+		"the ShadowPod of another pod": {"uid-0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.addShadow(tc.origin)
+			fakeapi.React(&w.dyn.Fake, "list", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewServiceUnavailable("not yet")
+			})
+			w.add(newPod("p", "uid-1"))
+			w.start()
+			w.offload()
+			var target api.Target
+			w.eventually("the pod's namespace at the provider is known", func() (ok bool) {
+				var err error
+				target, err = w.r.Twin(t.Context(), "shop", "p", "uid-1")
+				return err == nil
+			})
+			err := target.RequestLogs(t.Context())
+			if asked := w.shadow("p").Annotations[offloadingv1beta1.LogsRequestedAnnotation] == "true"; asked != tc.requested || (err == nil) != tc.requested {
+				t.Errorf("requested %v, error %v", asked, err)
+			}
+		})
 	}
 }

@@ -33,8 +33,11 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	target := api.Target{Config: config, Namespace: v.namespace, Pod: name}
-	if v.shadow != nil && standsFor(v.shadow, local) {
+	switch {
+	case v.shadow != nil && standsFor(v.shadow, local):
 		target.RequestLogs = func(ctx context.Context) error { return requestLogs(ctx, v.clients, v.shadow) }
+	case v.shadow == nil && !v.ready: // who has just taken over a node does not know the twin yet
+		target.RequestLogs = func(ctx context.Context) error { return r.requestLogsUnseen(ctx, v.namespace, local) }
 	}
 	for i := range local.Spec.InitContainers {
 		target.Containers = append(target.Containers, local.Spec.InitContainers[i].Name)
@@ -63,6 +66,25 @@ func whyNoTwin(local *corev1.Pod, v view, state peer.State) error {
 	default:
 		return nil
 	}
+}
+
+// requestLogsUnseen requests the logs of a ShadowPod that is not known yet, but may well be there.
+func (r *Reconciler) requestLogsUnseen(ctx context.Context, twin string, local *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	defer cancel()
+	clients, err := r.options.Peer.Clients()
+	if err != nil {
+		return fmt.Errorf("asking for the ShadowPod of pod %s/%s: %w", local.Namespace, local.Name, err)
+	}
+	object, err := clients.Dynamic.Resource(shadowPods).Namespace(twin).Get(ctx, local.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading ShadowPod %s/%s: %w", twin, local.Name, err)
+	}
+	shadow := typedShadow(object)
+	if !standsFor(shadow, local) {
+		return fmt.Errorf("pod %s/%s: its ShadowPod is that of an earlier pod: %w", local.Namespace, local.Name, api.ErrNotFound)
+	}
+	return requestLogs(ctx, clients, shadow)
 }
 
 // requestLogs marks the ShadowPod as one whose pod's logs are wanted. It is written once in a ShadowPod's life.
