@@ -152,8 +152,9 @@ func TestTheEndOfADeletedPodIsShown(t *testing.T) {
 			if diff := cmp.Diff(tc.want, seen.all()); diff != "" {
 				t.Errorf("what was shown: %s", diff)
 			}
-			// The ShadowPod's deletion, one for each state that is shown beside the first, and the last deletion.
-			if writes := w.count() - before; writes != len(tc.want)+1 {
+			// The ShadowPod's deletion, one for each state that is shown beside the first, and the last deletion. Both queues work at a
+			// time: on a busy machine one may come when the other has removed the pod already, and is told so.
+			if writes := w.count() - before - w.late; writes != len(tc.want)+1 {
 				t.Errorf("%d writes for %d states: %v", writes, len(tc.want), w.writes[before:])
 			}
 		})

@@ -58,6 +58,8 @@ type world struct {
 	// fail is asked before and after each write of the virtual kubelet.
 	fail func(n int, before bool) bool
 	uids int
+	// late counts the writes to what was gone by then.
+	late int
 	// ran counts the remote pods that there ever were.
 	ran int
 
@@ -152,10 +154,16 @@ func (w *world) intercept(name string, f *clienttesting.Fake, tracker clienttest
 		if verb != "create" && verb != "delete" && verb != "patch" && verb != "update" {
 			return false, nil, nil
 		}
-		if err := w.before(name, action, tracker); err != nil {
-			return true, nil, err
+		err := w.before(name, action, tracker)
+		var object runtime.Object
+		if err == nil {
+			object, err = w.write(action, tracker)
 		}
-		object, err := w.write(action, tracker)
+		if apierrors.IsNotFound(err) {
+			w.mu.Lock()
+			w.late++
+			w.mu.Unlock()
+		}
 		if err == nil && w.fails(false) {
 			return true, nil, errors.New("connection reset by peer")
 		}
