@@ -119,7 +119,7 @@ func (w *world) fill(t *testing.T) {
 	refused, running := pod(w.namespaces["refused pod"]), pod(w.namespaces["running pod"])
 	// The scheduler would not place it.
 	refused.Spec.NodeName = w.kubelet.Node
-	refused.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2000")}
+	refused.Spec.Volumes = []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv"}}}}
 	finished := pod(w.namespaces["finished pod"])
 	finished.Spec.RestartPolicy = corev1.RestartPolicyNever
 	data, user := volume(w.namespaces["volume"])
@@ -127,7 +127,7 @@ func (w *world) fill(t *testing.T) {
 	for _, p := range []*corev1.Pod{refused, running, finished, user} {
 		fixture.Must(t, "creating a pod in "+p.Namespace, env.Rome.Client.Create(t.Context(), p))
 	}
-	awaitPod(t, env.Rome, refused, "to be refused", func(p *corev1.Pod) bool { return p.Status.Reason == offloadingv1beta1.ReasonQuotaExceeded })
+	awaitPod(t, env.Rome, refused, "to be refused", func(p *corev1.Pod) bool { return p.Status.Reason == offloadingv1beta1.ReasonPodRefused })
 	for _, p := range []*corev1.Pod{running, finished, user} {
 		awaitPod(t, env.Rome, p, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 	}

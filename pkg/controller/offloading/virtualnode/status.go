@@ -47,7 +47,8 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("writing the status of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
+		// Nobody else can tell of it: it is not quiet even if rules forbid it.
+		return reconcile.Retry(fmt.Errorf("writing the status of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err))
 	}
 	r.tell(ctx, before, s.vn)
 	s.before = s.vn.DeepCopy()
