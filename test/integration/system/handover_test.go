@@ -76,8 +76,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// secondKubelet stands by for the node as a second pod of its Deployment, with some more arguments.
-func (w *world) secondKubelet(t *testing.T, more ...string) *kubelet {
+// secondKubelet stands by for the node as a second pod of its Deployment.
+func (w *world) secondKubelet(t *testing.T) *kubelet {
 	t.Helper()
 	w.scaleKubelet(t, 2)
 	first := w.kubelet.Environment["POD_NAME"]
@@ -100,7 +100,6 @@ func (w *world) secondKubelet(t *testing.T, more ...string) *kubelet {
 	// Later ones win.
 	k.Args = append(append(k.Args, w.kubelet.Args...), fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)),
 		"--certificate-dir="+k.PKI, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
-	k.Args = append(k.Args, more...)
 	k.standBy(t)
 	return k
 }

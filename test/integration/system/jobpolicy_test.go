@@ -9,10 +9,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -110,8 +112,16 @@ func TestAJobsPolicyJudgesOffloadedPods(t *testing.T) {
 				t.Errorf("the pod failed with %+v", local.Status.ContainerStatuses[0].State)
 			}
 			let()
-			fixture.Must(t, "letting the pod go", env.Rome.Client.Patch(t.Context(), local.DeepCopy(), client.RawPatch(types.MergePatchType,
-				[]byte(`{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]}}`))))
+			fixture.Await(t, fixture.Patience, "the pod to be let go", func(ctx context.Context) (bool, string) {
+				live := &corev1.Pod{}
+				if err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(local), live); err != nil {
+					return apierrors.IsNotFound(err), err.Error()
+				}
+				// The Job's controller takes its own at the same time.
+				controllerutil.RemoveFinalizer(live, holds)
+				err := env.Rome.Client.Update(ctx, live)
+				return err == nil || apierrors.IsNotFound(err), fmt.Sprint(err)
+			})
 			if tc.ignored {
 				awaitGone(t, env.Rome, local)
 				another, _ := onlyPod(t, job.Namespace)

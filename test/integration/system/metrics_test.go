@@ -224,27 +224,3 @@ func TestMetrics(t *testing.T) {
 	shows(t, shown, "liqo_offloaded_namespaces", 1, map[string]string{"ready": "true"})
 	shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), map[string]string{"certificate": "webhook"})
 }
-
-// Of several virtual kubelets of one node each serves metrics, also one that stands by, which counts neither pods nor peers. It answers the
-// same callers, and says that another one works.
-func TestMetricsOfAVirtualKubeletThatStandsBy(t *testing.T) {
-	w := peered(t)
-	_, active, restore := withMetrics(t, w)
-	defer restore()
-	port := fixture.FreePort(t)
-	second := w.secondKubelet(t, fmt.Sprintf("--metrics-address=127.0.0.1:%d", port))
-	defer w.scaleKubelet(t, 1)
-	defer func() { fixture.Must(t, "stopping the second virtual kubelet", second.Stop()) }()
-	waits := fmt.Sprintf("https://127.0.0.1:%d/metrics", port)
-	token := readerOf(t, true)
-	for url, want := range map[string]float64{active: 1, waits: 0} {
-		shown := served(t, "virtual kubelet", url, token, "leader_election_master_status")
-		if got, known := valueOf(shown["leader_election_master_status"], map[string]string{"name": w.node}); !known || got != want {
-			t.Errorf("leader_election_master_status at %s is %v (shown: %v), want %v", url, got, known, want)
-		}
-		if _, counts := shown["liqo_virtual_kubelet_pods"]; counts != (want == 1) {
-			t.Errorf("pods are counted at %s: %v", url, counts)
-		}
-	}
-	refusals(t, "a virtual kubelet that stands by", waits)
-}
