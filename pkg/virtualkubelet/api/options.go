@@ -19,10 +19,10 @@ var (
 	// ErrNotFound is returned by a Remote for a pod that is not on this node, or whose namespace is not offloaded;
 	// the caller gets 404.
 	ErrNotFound = errors.New("pod not found on this node")
-	// ErrNotConnected is returned by a Remote while the provider cannot be reached; the caller gets 503.
+	// ErrNotConnected is returned by a Remote while the provider cannot be reached; the caller gets 502.
 	ErrNotConnected = errors.New("the provider cluster is not connected")
 	// ErrStandsBy says that nothing is known of the node's pods: another process works for the node, or this one has just begun to. The
-	// caller gets 503.
+	// caller gets 502.
 	ErrStandsBy = errors.New("this virtual kubelet stands by for another one, or has just taken over the node; try again in a moment")
 )
 

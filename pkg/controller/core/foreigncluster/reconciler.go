@@ -137,7 +137,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: again}, nil
 	case err != nil:
-		return reconcile.Result(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err))
+		// Nobody else can tell of it: it is not quiet even if rules forbid it.
+		return reconcile.Result(reconcile.Retry(fmt.Errorf("writing the status of ForeignCluster %s: %w", fc.Name, err)))
 	}
 	r.tell(ctx, &fc, changed)
 	return ctrl.Result{RequeueAfter: again}, nil
