@@ -87,7 +87,7 @@ var badOffloading = map[string]bad{
 	"no kubeconfig any more in a VirtualNode":      {live: `{kind: VirtualNode, spec: {clusterID: milan, kubeconfigSecretRef: {name: a}}}`, manifest: `{kind: VirtualNode, spec: {clusterID: milan}}`, want: "kubeconfigSecretRef cannot be removed"},
 	"a VirtualNode with a taint without effect":    {manifest: `{kind: VirtualNode, spec: {clusterID: milan, taints: [{key: a}]}}`, want: "spec.taints[0].effect: Required value"},
 	"a VirtualNode with a quantity in words":       {manifest: `{kind: VirtualNode, spec: {clusterID: milan, resourceQuota: {hard: {cpu: lots}}}}`, want: "spec.resourceQuota.hard.cpu in body should match"},
-	"a VirtualNode in an unknown state":            {live: `{kind: VirtualNode, spec: {clusterID: milan}}`, manifest: `{kind: VirtualNode, status: {conditions: [{type: Node, status: Up}]}}`, status: true, want: "VirtualKubelet and Node one of None, Creating, Running, Draining, Deleting"},
+	"a VirtualNode in an unknown state":            {live: `{kind: VirtualNode, spec: {clusterID: milan}}`, manifest: `{kind: VirtualNode, status: {conditions: [{type: Node, status: Up}]}}`, status: true, want: "VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"},
 	"a VirtualNode with an unknown patch":          {manifest: `{kind: VirtualNode, spec: {clusterID: milan, offloadingPatch: {image: x}}}`, want: `unknown field "spec.offloadingPatch.image"`},
 	"a Quota without user":                         {manifest: `{kind: Quota, spec: {resources: {}}}`, want: "spec.user: Required value"},
 	"a Quota without resources":                    {manifest: `{kind: Quota, spec: {user: a}}`, want: "spec.resources: Required value"},
