@@ -76,10 +76,11 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// secondKubelet stands by for the node as a second pod of its Deployment.
-func (w *world) secondKubelet(t *testing.T) *kubelet {
+// secondKubelet stands by for the node as a second pod of its Deployment, with some more arguments.
+func (w *world) secondKubelet(t *testing.T, more ...string) *kubelet {
 	t.Helper()
 	w.scaleKubelet(t, 2)
+	w.rolledOut(t, 2)
 	first := w.kubelet.Environment["POD_NAME"]
 	var other *corev1.Pod
 	fixture.Await(t, fixture.Patience, "a second pod of the virtual kubelet", func(ctx context.Context) (bool, string) {
@@ -100,6 +101,7 @@ func (w *world) secondKubelet(t *testing.T) *kubelet {
 	// Later ones win.
 	k.Args = append(append(k.Args, w.kubelet.Args...), fmt.Sprintf("--listen-port=%d", fixture.FreePort(t)),
 		"--certificate-dir="+k.PKI, "--heartbeat-file="+filepath.Join(folder, "heartbeat"))
+	k.Args = append(k.Args, more...)
 	k.standBy(t)
 	return k
 }
@@ -136,6 +138,20 @@ func (w *world) scaleKubelet(t *testing.T, replicas int) {
 	deployment.Namespace, deployment.Name = consumerNamespace, w.node
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	fixture.Must(t, "scaling the virtual kubelet", env.Rome.Client.Patch(context.WithoutCancel(t.Context()), deployment, patch))
+}
+
+// rolledOut returns when the Deployment has so many pods, and none that an update of its template is about to replace: the address of a pod that
+// goes is given no certificate any more.
+func (w *world) rolledOut(t *testing.T, pods int32) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, "the pods of the virtual kubelet to be the last ones", func(ctx context.Context) (bool, string) {
+		d := &appsv1.Deployment{}
+		if err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: w.node}, d); err != nil {
+			return false, err.Error()
+		}
+		s := d.Status
+		return s.ObservedGeneration == d.Generation && s.Replicas == pods && s.UpdatedReplicas == pods && s.AvailableReplicas == pods, fmt.Sprintf("%+v", s)
+	})
 }
 
 // standBy starts the process and returns when it says that it is ready to take over.

@@ -15,10 +15,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/test/integration/fixture"
 	"liqo.io/liqo/test/monitoring"
@@ -168,6 +170,7 @@ func withMetrics(t *testing.T, w *world) (controller, kubelet string, restore fu
 	controllerPort, kubeletPort := fixture.FreePort(t), fixture.FreePort(t)
 	w.rome.Arguments = []string{fmt.Sprintf("--metrics-port=%d", controllerPort)}
 	w.rome.Reconfigure(t, nil, on)
+	w.serves(t, true)
 	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
 	before := w.kubelet.Args
 	w.kubelet.Args = append(slices.Clone(before), "--metrics-enabled", fmt.Sprintf("--metrics-address=127.0.0.1:%d", kubeletPort))
@@ -175,11 +178,25 @@ func withMetrics(t *testing.T, w *world) (controller, kubelet string, restore fu
 	restore = func() {
 		w.rome.Arguments = nil
 		w.rome.Reconfigure(t, on, nil)
+		w.serves(t, false)
 		fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
 		w.kubelet.Args = before
 		w.kubelet.Start(t)
 	}
 	return fmt.Sprintf("https://127.0.0.1:%d/metrics", controllerPort), fmt.Sprintf("https://127.0.0.1:%d/metrics", kubeletPort), restore
+}
+
+// serves returns when the Deployment of the virtual kubelet says whether metrics are served, as the controller manager's settings do.
+func (w *world) serves(t *testing.T, want bool) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, "the Deployment of the virtual kubelet to follow the settings", func(ctx context.Context) (bool, string) {
+		d := &appsv1.Deployment{}
+		if err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: w.node}, d); err != nil {
+			return false, err.Error()
+		}
+		arguments := d.Spec.Template.Spec.Containers[0].Args
+		return slices.Contains(arguments, "--metrics-enabled=true") == want, fmt.Sprint(arguments)
+	})
 }
 
 // Both processes answer who may read metrics, refuse all others, and show nothing that docs/metrics.md does not explain.
@@ -223,4 +240,28 @@ func TestMetrics(t *testing.T) {
 	shows(t, shown, "workqueue_depth", 0, map[string]string{"name": "replication-milan"})
 	shows(t, shown, "liqo_offloaded_namespaces", 1, map[string]string{"ready": "true"})
 	shows(t, shown, "liqo_certificate_expiration_timestamp_seconds", float64(time.Now().Unix()), map[string]string{"certificate": "webhook"})
+}
+
+// Of several virtual kubelets of one node each serves metrics, also one that stands by, which counts neither pods nor peers. It answers the
+// same callers, and says that another one works.
+func TestMetricsOfAVirtualKubeletThatStandsBy(t *testing.T) {
+	w := peered(t)
+	_, active, restore := withMetrics(t, w)
+	defer restore()
+	port := fixture.FreePort(t)
+	second := w.secondKubelet(t, fmt.Sprintf("--metrics-address=127.0.0.1:%d", port))
+	defer w.scaleKubelet(t, 1)
+	defer func() { fixture.Must(t, "stopping the second virtual kubelet", second.Stop()) }()
+	waits := fmt.Sprintf("https://127.0.0.1:%d/metrics", port)
+	token := readerOf(t, true)
+	for url, want := range map[string]float64{active: 1, waits: 0} {
+		shown := served(t, "virtual kubelet", url, token, "leader_election_master_status")
+		if got, known := valueOf(shown["leader_election_master_status"], map[string]string{"name": w.node}); !known || got != want {
+			t.Errorf("leader_election_master_status at %s is %v (shown: %v), want %v", url, got, known, want)
+		}
+		if _, counts := shown["liqo_virtual_kubelet_pods"]; counts != (want == 1) {
+			t.Errorf("pods are counted at %s: %v", url, counts)
+		}
+	}
+	refusals(t, "a virtual kubelet that stands by", waits)
 }

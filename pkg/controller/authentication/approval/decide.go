@@ -57,13 +57,17 @@ func Judge(csr *certificatesv1.CertificateSigningRequest, name string, facts Fac
 // judgeServing accepts only the address of a pod of the virtual kubelet.
 func judgeServing(csr *certificatesv1.CertificateSigningRequest, name string, pods []corev1.Pod) error {
 	err := errors.New("the virtual kubelet has no pod with an address")
-	for _, address := range addresses(pods, name) {
+	known := addresses(pods, name)
+	for _, address := range known {
 		err = identity.CheckRequest(csr, identity.RequestExpectation{
 			Expectation: identity.NodeServingExpectation(name, address), SignerName: certificatesv1.KubeletServingSignerName, Username: identity.NodeUser(name),
 		})
 		if err == nil {
 			return nil
 		}
+	}
+	if len(known) > 1 {
+		return fmt.Errorf("%w; the pods of the virtual kubelet have %v", err, known)
 	}
 	return err
 }
