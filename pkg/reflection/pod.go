@@ -73,6 +73,11 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	return shadow, nil
 }
 
+// homeNodeTaints tell of the state of the node that a pod is on, which is this cluster's virtual node. DaemonSets tolerate them all; at
+// the provider they would be tolerations of a cordon.
+var homeNodeTaints = []string{corev1.TaintNodeUnschedulable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeOutOfService}
+
 // copiedSpec keeps what the table of fields calls copied, and the mapped fields that others take over from here.
 func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
@@ -85,7 +90,7 @@ func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 		SetHostnameAsFQDN: s.SetHostnameAsFQDN, HostUsers: s.HostUsers, Resources: s.Resources,
 		HostnameOverride: s.HostnameOverride,
 		Tolerations: slices.DeleteFunc(s.Tolerations, func(t corev1.Toleration) bool {
-			return t.Key == offloadingv1beta1.VirtualNodeTaint
+			return t.Key == offloadingv1beta1.VirtualNodeTaint || slices.Contains(homeNodeTaints, t.Key)
 		}),
 	}
 }

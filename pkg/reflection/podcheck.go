@@ -1,11 +1,14 @@
 package reflection
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,7 +35,17 @@ type Rules struct {
 	HostPorts bool
 	// ControlPlane lets pods tolerate the taints of control plane nodes.
 	ControlPlane bool
+	// Tolerations are the keys of taints that pods may tolerate ("*" for any but those of control plane nodes), besides those by
+	// which Kubernetes tells for how long a pod stays on a node that fails.
+	Tolerations []string
+	// CSIDrivers that pods may have inline volumes of ("*" for any).
+	CSIDrivers []string
+	// MaxGracePeriod is how long a pod may take to end; zero means DefaultMaxGracePeriod.
+	MaxGracePeriod time.Duration
 }
+
+// DefaultMaxGracePeriod is how long a pod of another cluster takes to end at most, where the provider does not say otherwise.
+const DefaultMaxGracePeriod = time.Hour
 
 // The lists of Pod Security's baseline level.
 var (
@@ -45,7 +58,12 @@ var (
 	baselineSELinuxTypes = []string{"container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
 	controlPlaneTaints   = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
 		"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane"}
+	// failingNodeTaints only tell for how long a pod stays where it runs already: API servers add tolerations of them to every pod.
+	failingNodeTaints = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
 )
+
+// maxNameShown bounds what a refusal quotes of a pod.
+const maxNameShown = 128
 
 // Messages of refusals; tools and tests rely on them.
 const (
@@ -61,6 +79,11 @@ const (
 	msgProbeHost      = "must be empty: a probe of another cluster's pod may only reach the pod itself"
 	msgControlPlane   = "the provider does not let pods from other clusters tolerate the taints of its control plane"
 	msgUnconfined     = "the provider does not run unconfined containers of other clusters"
+	msgToleration     = "the provider does not let pods from other clusters tolerate the taint %q; its administrator can, with the value offloading.consumers.tolerations"
+	msgCSIDriver      = "the provider does not let pods from other clusters use inline volumes of driver %q; its administrator can, with the value offloading.consumers.csiDrivers"
+	msgGracePeriod    = "is longer than the provider lets pods from other clusters take to end; its administrator can raise the value offloading.consumers.maxTerminationGracePeriod"
+	msgNoClass        = "must not be empty: a volume without class would be one of the provider's own"
+	msgNodeName       = "must not name nodes: on which one a pod from another cluster runs is the provider's to choose"
 )
 
 // CheckShadowPod tells what of a pod the provider refuses; an empty list means that it may run. At most 16 errors are
@@ -92,6 +115,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 	if !rules.mayMountToken(spec) && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
 		errs = append(errs, field.Forbidden(root.Child("automountServiceAccountToken"), msgAutomount))
 	}
+	errs = append(errs, checkNodes(root, spec)...)
 	return append(errs, rules.checkTokens(root, spec)...)
 }
 
@@ -107,20 +131,25 @@ var podRules = map[string]func(Rules, reflect.Value) string{
 	"PodSpec.runtimeClassName": func(r Rules, v reflect.Value) string {
 		return unless(listed(r.RuntimeClasses, v.Elem().String()), msgRuntimeClass)
 	},
-	"PodSpec.tolerations": func(r Rules, v reflect.Value) string {
-		return unless(r.ControlPlane || !slices.ContainsFunc(v.Interface().([]corev1.Toleration), toleratesControlPlane), msgControlPlane)
-	},
-	"ContainerPort.hostPort": func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
-	"ContainerPort.hostIP":   func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
-	"HTTPGetAction.host":     func(Rules, reflect.Value) string { return msgProbeHost },
-	"TCPSocketAction.host":   func(Rules, reflect.Value) string { return msgProbeHost },
+	"PodSpec.tolerations":                   func(r Rules, v reflect.Value) string { return r.checkTolerations(v.Interface().([]corev1.Toleration)) },
+	"PodSpec.terminationGracePeriodSeconds": Rules.checkGracePeriod,
+	"Probe.terminationGracePeriodSeconds":   Rules.checkGracePeriod,
+	"ContainerPort.hostPort":                func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
+	"ContainerPort.hostIP":                  func(r Rules, _ reflect.Value) string { return unless(r.HostPorts, msgHostPort) },
+	"HTTPGetAction.host":                    func(Rules, reflect.Value) string { return msgProbeHost },
+	"TCPSocketAction.host":                  func(Rules, reflect.Value) string { return msgProbeHost },
 	"VolumeSource.hostPath": func(r Rules, _ reflect.Value) string {
 		return unless(slices.Contains(r.VolumeSources, "hostPath"), msgVolume)
 	},
 	"VolumeSource.nfs": func(r Rules, _ reflect.Value) string {
 		return unless(slices.Contains(r.VolumeSources, "nfs"), msgVolume)
 	},
-	"SecurityContext.privileged": func(r Rules, v reflect.Value) string { return unless(r.Privileged || !v.Elem().Bool(), msgPrivileged) },
+	"VolumeSource.csi": func(r Rules, v reflect.Value) string {
+		driver := v.Elem().FieldByName("Driver").String()
+		return unless(listed(r.CSIDrivers, driver), fmt.Sprintf(msgCSIDriver, cutOff(driver, maxNameShown)))
+	},
+	"PersistentVolumeClaimSpec.storageClassName": func(_ Rules, v reflect.Value) string { return unless(v.Elem().String() != "", msgNoClass) },
+	"SecurityContext.privileged":                 func(r Rules, v reflect.Value) string { return unless(r.Privileged || !v.Elem().Bool(), msgPrivileged) },
 	"SecurityContext.procMount": func(r Rules, v reflect.Value) string {
 		return unless(r.Privileged || v.Elem().String() == string(corev1.DefaultProcMount), msgUnconfined)
 	},
@@ -165,6 +194,44 @@ func (r Rules) checkCapabilities(added []corev1.Capability) string {
 		}
 	}
 	return ""
+}
+
+func (r Rules) checkTolerations(list []corev1.Toleration) string {
+	for _, t := range list {
+		switch soft := t.Effect == corev1.TaintEffectPreferNoSchedule; {
+		case toleratesControlPlane(t) && !r.ControlPlane:
+			return msgControlPlane
+		case !toleratesControlPlane(t) && !soft && !slices.Contains(failingNodeTaints, t.Key) && !listed(r.Tolerations, t.Key):
+			return fmt.Sprintf(msgToleration, cutOff(t.Key, maxNameShown))
+		}
+	}
+	return ""
+}
+
+func (r Rules) checkGracePeriod(seconds reflect.Value) string {
+	return unless(seconds.Elem().Int() <= int64(cmp.Or(r.MaxGracePeriod, DefaultMaxGracePeriod)/time.Second), msgGracePeriod)
+}
+
+// checkNodes refuses what names nodes of the provider. That a local pod names nodes does not matter: it does not cross.
+func checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	if _, named := spec.NodeSelector[corev1.LabelHostname]; named {
+		errs = append(errs, field.Forbidden(root.Child("nodeSelector").Key(corev1.LabelHostname), msgNodeName))
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return errs
+	}
+	nodes, path := spec.Affinity.NodeAffinity, root.Child("affinity", "nodeAffinity")
+	named := func(term corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname })
+	}
+	if required := nodes.RequiredDuringSchedulingIgnoredDuringExecution; required != nil && slices.ContainsFunc(required.NodeSelectorTerms, named) {
+		errs = append(errs, field.Forbidden(path.Child("requiredDuringSchedulingIgnoredDuringExecution"), msgNodeName))
+	}
+	if slices.ContainsFunc(nodes.PreferredDuringSchedulingIgnoredDuringExecution, func(t corev1.PreferredSchedulingTerm) bool { return named(t.Preference) }) {
+		errs = append(errs, field.Forbidden(path.Child("preferredDuringSchedulingIgnoredDuringExecution"), msgNodeName))
+	}
+	return errs
 }
 
 // toleratesControlPlane also holds for the toleration of everything.
@@ -222,7 +289,8 @@ func whyNotOffloadable(spec *corev1.PodSpec) []string {
 }
 
 // mostOpen is the provider that offers all that a configuration can offer.
-var mostOpen = Rules{ServiceAccounts: []string{"*"}, RuntimeClasses: []string{"*"}, Capabilities: []string{"*"}}
+var mostOpen = Rules{ServiceAccounts: []string{"*"}, RuntimeClasses: []string{"*"}, Capabilities: []string{"*"}, Tolerations: []string{"*"},
+	CSIDrivers: []string{"*"}, MaxGracePeriod: math.MaxInt64}
 
 // anyNumber stands in the path of an entry of a list.
 var anyNumber = regexp.MustCompile(`\[\d+\]`)

@@ -1,7 +1,10 @@
 package reflection
 
 import (
+	"fmt"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +29,10 @@ func ordinary() *corev1.PodSpec {
 			},
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}}},
 		}},
-		Tolerations:  []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
-		NodeSelector: map[string]string{"zone": "a"},
+		Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](300)},
+			{Key: "slow", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}},
+		TerminationGracePeriodSeconds: ptr.To[int64](3600),
+		NodeSelector:                  map[string]string{"zone": "a"},
 		Volumes: []corev1.Volume{
 			{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}},
@@ -103,6 +108,20 @@ func TestCheckShadowPod(t *testing.T) {
 		}, refused("spec.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
 		"a toleration of everything": {func(s *corev1.PodSpec) { s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
 			refused("spec.tolerations", msgControlPlane), Rules{ControlPlane: true}, false},
+		"a toleration of a taint of the provider's own": {tolerating("dedicated"), refused("spec.tolerations", fmt.Sprintf(msgToleration, "dedicated")), Rules{Tolerations: []string{"dedicated"}}, false},
+		"a toleration of a cordon":                      {tolerating(corev1.TaintNodeUnschedulable), refused("spec.tolerations", fmt.Sprintf(msgToleration, corev1.TaintNodeUnschedulable)), Rules{Tolerations: []string{"*"}}, false},
+		"any toleration, but not the control plane":     {tolerating("node-role.kubernetes.io/master"), refused("spec.tolerations", msgControlPlane), Rules{Tolerations: []string{"*"}, ControlPlane: true}, false},
+		"a node by its label":                           {func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelHostname: "n"} }, refused("spec.nodeSelector[kubernetes.io/hostname]", msgNodeName), Rules{}, true},
+		"a node by its name":                            {onNode(false, corev1.NodeSelectorTerm{MatchFields: isNode("metadata.name")}), refused("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields", msgNotListed), Rules{}, true},
+		"rather a node by its name":                     {onNode(true, corev1.NodeSelectorTerm{MatchFields: isNode("metadata.name")}), refused("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields", msgNotListed), Rules{}, true},
+		"a node by an expression of its label":          {onNode(false, corev1.NodeSelectorTerm{MatchExpressions: isNode(corev1.LabelHostname)}), refused("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", msgNodeName), Rules{}, true},
+		"rather a node by an expression of its label": {onNode(true, corev1.NodeSelectorTerm{MatchExpressions: isNode(corev1.LabelHostname)}),
+			refused("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", msgNodeName), Rules{}, true},
+		"nodes of a kind":    {set: onNode(false, corev1.NodeSelectorTerm{MatchExpressions: isNode("disk")})},
+		"an end without end": {func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr.To[int64](3601) }, refused("spec.terminationGracePeriodSeconds", msgGracePeriod), Rules{MaxGracePeriod: 2 * time.Hour}, false},
+		"an end without end, of a container that fails its probe": {func(s *corev1.PodSpec) {
+			s.Containers[0].LivenessProbe = &corev1.Probe{TerminationGracePeriodSeconds: ptr.To[int64](1 << 31)}
+		}, refused(container+".livenessProbe.terminationGracePeriodSeconds", msgGracePeriod), Rules{MaxGracePeriod: math.MaxInt64}, false},
 		"a host port": {func(s *corev1.PodSpec) { s.Containers[0].Ports[0].HostPort = 80 }, refused(container+".ports[0].hostPort", msgHostPort), Rules{HostPorts: true}, false},
 		"a host IP":   {func(s *corev1.PodSpec) { s.Containers[0].Ports[0].HostIP = "127.0.0.1" }, refused(container+".ports[0].hostIP", msgHostPort), Rules{HostPorts: true}, false},
 		"a probe of another host": {func(s *corev1.PodSpec) { s.Containers[0].ReadinessProbe.HTTPGet.Host = "169.254.169.254" },
@@ -152,13 +171,31 @@ func TestCheckShadowPod(t *testing.T) {
 			open := texts(spec, tc.rules)
 			if tc.never {
 				open = texts(spec, Rules{ServiceAccounts: []string{"*"}, RuntimeClasses: []string{"*"}, VolumeSources: []string{"hostPath", "nfs"},
-					Privileged: true, HostPorts: true, ControlPlane: true})
+					Privileged: true, HostPorts: true, ControlPlane: true, Tolerations: []string{"*"}, CSIDrivers: []string{"*"}, MaxGracePeriod: math.MaxInt64})
 			}
 			if passes := len(open) == 0; passes == tc.never {
 				t.Errorf("with the rules relaxed: %v", open)
 			}
 		})
 	}
+}
+
+func tolerating(key string) func(*corev1.PodSpec) {
+	return func(s *corev1.PodSpec) {
+		s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+}
+
+func isNode(key string) []corev1.NodeSelectorRequirement {
+	return []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}
+}
+
+func onNode(rather bool, term corev1.NodeSelectorTerm) func(*corev1.PodSpec) {
+	nodes := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
+	if rather {
+		nodes = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: term}}}
+	}
+	return func(s *corev1.PodSpec) { s.Affinity = &corev1.Affinity{NodeAffinity: nodes} }
 }
 
 func texts(spec *corev1.PodSpec, rules Rules) []string {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // PodClaim is a claim that a pod uses.
@@ -53,6 +54,8 @@ func renameClaims(spec *corev1.PodSpec, local *corev1.Pod, names map[string]stri
 		if volume.Ephemeral != nil {
 			if name := names[ephemeralClaim(local, volume)]; name != "" {
 				volume.VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+			} else if template := volume.Ephemeral.VolumeClaimTemplate; template != nil {
+				template.ObjectMeta = metav1.ObjectMeta{} // providers take none: see podFields
 			}
 			continue
 		}

@@ -31,10 +31,11 @@ type fields struct{ copied, mapped, local, refused string }
 // refused field are not listed.
 var podFields = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.PodSpec](): {
-		copied: "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds " +
+		copied: "volumes initContainers containers ephemeralContainers restartPolicy activeDeadlineSeconds " +
 			"dnsPolicy dnsConfig shareProcessNamespace securityContext imagePullSecrets hostname subdomain " +
 			"hostAliases enableServiceLinks topologySpreadConstraints setHostnameAsFQDN hostUsers resources hostnameOverride",
-		mapped: "nodeSelector affinity tolerations serviceAccountName serviceAccount automountServiceAccountToken runtimeClassName readinessGates",
+		mapped: "nodeSelector affinity tolerations serviceAccountName serviceAccount automountServiceAccountToken runtimeClassName readinessGates " +
+			"terminationGracePeriodSeconds",
 		local: "nodeName schedulerName priorityClassName priority preemptionPolicy overhead os schedulingGates " +
 			"schedulingGroup evictionResponders hostNetwork hostPID hostIPC",
 		refused: "resourceClaims",
@@ -74,7 +75,7 @@ var podFields = index(map[reflect.Type]fields{
 
 	// Probes and hooks.
 	reflect.TypeFor[corev1.Probe](): {copied: "ProbeHandler initialDelaySeconds timeoutSeconds periodSeconds " +
-		"successThreshold failureThreshold terminationGracePeriodSeconds"},
+		"successThreshold failureThreshold", mapped: "terminationGracePeriodSeconds"},
 	reflect.TypeFor[corev1.ProbeHandler]():     {copied: "exec httpGet tcpSocket grpc"},
 	reflect.TypeFor[corev1.Lifecycle]():        {copied: "postStart preStop stopSignal"},
 	reflect.TypeFor[corev1.LifecycleHandler](): {copied: "exec httpGet tcpSocket sleep"},
@@ -106,8 +107,8 @@ var podFields = index(map[reflect.Type]fields{
 	// storage of the provider, so they are accepted only where the provider lists them.
 	reflect.TypeFor[corev1.Volume](): {copied: "name VolumeSource"},
 	reflect.TypeFor[corev1.VolumeSource](): {
-		copied: "emptyDir secret downwardAPI csi image configMap persistentVolumeClaim",
-		mapped: "hostPath nfs projected ephemeral",
+		copied: "emptyDir secret downwardAPI image configMap persistentVolumeClaim",
+		mapped: "hostPath nfs csi projected ephemeral",
 		refused: "gcePersistentDisk awsElasticBlockStore gitRepo iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile " +
 			"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos",
 	},
@@ -129,13 +130,13 @@ var podFields = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.ServiceAccountTokenProjection](): {copied: "audience expirationSeconds path user"},
 	reflect.TypeFor[corev1.CSIVolumeSource]():               {copied: "driver readOnly fsType volumeAttributes nodePublishSecretRef"},
 	reflect.TypeFor[corev1.EphemeralVolumeSource]():         {copied: "volumeClaimTemplate"},
-	reflect.TypeFor[corev1.PersistentVolumeClaimTemplate](): {copied: "metadata spec"},
+	// Kubernetes makes the claim of an ephemeral volume on the consumer's behalf, so that no admission policy sees it: it may say no
+	// more than a claim that the consumer makes itself. Labels and annotations would be a claim's marks of binding and ownership.
+	reflect.TypeFor[corev1.PersistentVolumeClaimTemplate](): {copied: "spec", local: "metadata"},
 	reflect.TypeFor[corev1.PersistentVolumeClaimSpec](): {
-		copied:  "accessModes selector resources storageClassName volumeMode dataSource dataSourceRef volumeAttributesClassName",
-		refused: "volumeName"},
+		copied: "accessModes resources volumeMode", mapped: "storageClassName",
+		refused: "volumeName selector dataSource dataSourceRef volumeAttributesClassName"},
 	reflect.TypeFor[corev1.VolumeResourceRequirements](): {copied: "limits requests"},
-	reflect.TypeFor[corev1.TypedLocalObjectReference]():  {copied: "apiGroup kind name"},
-	reflect.TypeFor[corev1.TypedObjectReference]():       {copied: "apiGroup kind name", refused: "namespace"},
 	reflect.TypeFor[corev1.ImageVolumeSource]():          {copied: "reference pullPolicy"},
 
 	// Names and scheduling.
@@ -148,11 +149,12 @@ var podFields = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.Affinity]():                 {copied: "nodeAffinity podAntiAffinity", local: "podAffinity"},
 	reflect.TypeFor[corev1.NodeAffinity]():             {copied: "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"},
 	reflect.TypeFor[corev1.NodeSelector]():             {copied: "nodeSelectorTerms"},
-	reflect.TypeFor[corev1.NodeSelectorTerm]():         {copied: "matchExpressions matchFields"},
-	reflect.TypeFor[corev1.NodeSelectorRequirement]():  {copied: "key operator values"},
-	reflect.TypeFor[corev1.PreferredSchedulingTerm]():  {copied: "weight preference"},
-	reflect.TypeFor[corev1.PodAntiAffinity]():          {copied: "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"},
-	reflect.TypeFor[corev1.WeightedPodAffinityTerm]():  {copied: "weight podAffinityTerm"},
+	// The only field of a node that can be matched is its name.
+	reflect.TypeFor[corev1.NodeSelectorTerm]():        {copied: "matchExpressions", local: "matchFields"},
+	reflect.TypeFor[corev1.NodeSelectorRequirement](): {copied: "key operator values"},
+	reflect.TypeFor[corev1.PreferredSchedulingTerm](): {copied: "weight preference"},
+	reflect.TypeFor[corev1.PodAntiAffinity]():         {copied: "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"},
+	reflect.TypeFor[corev1.WeightedPodAffinityTerm](): {copied: "weight podAffinityTerm"},
 	// Terms that look into other namespaces would name namespaces of the provider.
 	reflect.TypeFor[corev1.PodAffinityTerm](): {copied: "labelSelector topologyKey matchLabelKeys mismatchLabelKeys", local: "namespaces namespaceSelector"},
 })

@@ -92,7 +92,7 @@ func TestCopiedSpecCopiesWhatTheTableSays(t *testing.T) {
 	for i, f := range podFields[reflect.TypeFor[corev1.PodSpec]()] {
 		kept := !got.Field(i).IsZero()
 		// The node selector is the patch's; tolerations lose only ours.
-		want := f.treatment == Copied || f.name == "tolerations"
+		want := f.treatment == Copied || f.name == "tolerations" || f.name == "terminationGracePeriodSeconds"
 		if kept != want {
 			t.Errorf("field %s (%s): copied = %v, want %v", f.name, f.treatment, kept, want)
 		}
