@@ -160,7 +160,8 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 				PodCIDRs: texts(config.IPAM.Prefixes()), NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
 		"shadowpod": func() error {
-			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens})
+			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),
+				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens})
 		},
 		"nodefailure": func() error {
 			if !config.ControllerManager.EnableNodeFailureController {
@@ -208,7 +209,13 @@ func registerAll(parts map[string]func() error) error {
 
 // podRules are what this cluster lets pods of consumers do.
 func podRules(consumers v1alpha1.Consumers) reflection.Rules {
-	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts, Capabilities: consumers.Capabilities}
+	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts, Capabilities: consumers.Capabilities,
+		Tolerations: consumers.Tolerations, CSIDrivers: consumers.CSIDrivers, MaxGracePeriod: consumers.MaxTerminationGracePeriod.Duration}
+}
+
+// podKeys are the labels and annotations that this cluster lets pods of consumers have.
+func podKeys(consumers v1alpha1.Consumers) reflection.Keys {
+	return reflection.Keys{Labels: consumers.PodLabelPrefixes, Annotations: consumers.PodAnnotationPrefixes}
 }
 
 // twinHard bounds how many objects of each kind a twin holds.

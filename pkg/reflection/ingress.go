@@ -44,9 +44,9 @@ func ingressKind() Kind {
 func ingressSecrets(object Object) []Reference {
 	var found references
 	for _, tls := range object.(*networkingv1.Ingress).Spec.TLS {
-		found.secret(tls.SecretName)
+		found.secret(tls.SecretName, nil)
 	}
-	return found.list
+	return found.reflected()
 }
 
 func translateIngress(in Input) Result {

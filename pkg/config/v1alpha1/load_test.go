@@ -47,6 +47,11 @@ func TestParseRefuses(t *testing.T) {
 		"a ServiceAccount of no such name":              {"offloading: {", "offloading: {consumers: {serviceAccounts: ['']}, ", "offloading.consumers.serviceAccounts[0]: Invalid value"},
 		"all capabilities":                              {"offloading: {", "offloading: {consumers: {capabilities: [SYS_PTRACE, ALL]}, ", "offloading.consumers.capabilities[1]: Invalid value"},
 		"a capability with its prefix":                  {"offloading: {", "offloading: {consumers: {capabilities: [CAP_NET_RAW]}, ", "offloading.consumers.capabilities[0]: Invalid value"},
+		"a toleration of no such key":                   {"offloading: {", "offloading: {consumers: {tolerations: ['*', 'a b']}, ", "offloading.consumers.tolerations[1]: Invalid value"},
+		"a CSI driver of no such name":                  {"offloading: {", "offloading: {consumers: {csiDrivers: ['*', 'N F S']}, ", "offloading.consumers.csiDrivers[1]: Invalid value"},
+		"a grace period that is over before it begins":  {"offloading: {", "offloading: {consumers: {maxTerminationGracePeriod: -1s}, ", "offloading.consumers.maxTerminationGracePeriod: Invalid value: \"-1s\": must not be negative"},
+		"a prefix of all labels":                        {"offloading: {", "offloading: {consumers: {podLabelPrefixes: ['']}, ", "offloading.consumers.podLabelPrefixes[0]: Invalid value"},
+		"a prefix of all annotations":                   {"offloading: {", "offloading: {consumers: {podAnnotationPrefixes: [a/, '']}, ", "offloading.consumers.podAnnotationPrefixes[1]: Invalid value"},
 		"a token that lives too long":                   {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 2h}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value: \"2h0m0s\": must be between 10m and 1h"},
 		"a token that no API server issues":             {"offloading: {", "offloading: {serviceAccountTokens: {maxLifetime: 5m}, ", "offloading.serviceAccountTokens.maxLifetime: Invalid value"},
 	} {

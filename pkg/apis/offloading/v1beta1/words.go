@@ -194,6 +194,8 @@ const (
 	// ChangeRefusedCondition ("True") tells which change of a running pod, such as a container of kubectl debug, the provider does not
 	// take; the pod runs on without it. A provider's controller puts it on ShadowPods for what admission took and the pod did not get.
 	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
+	// KeysRefusedCondition ("True") on a ShadowPod tells which of its labels and annotations the provider does not give to the pod.
+	KeysRefusedCondition = "offloading.liqo.io/KeysRefused"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
 	// HostNamespacesCondition ("False") tells which of its host's namespaces a pod asks for and does not get at the provider.
@@ -268,6 +270,12 @@ const (
 	ReasonPodConflict = "PodConflict"
 	// ReasonPodRefused: the pod has a field that is not on the allow-list.
 	ReasonPodRefused = "PodRefused"
+	// ReasonForeignReference: the pod names an object of the twin namespace that did not come from its consumer.
+	ReasonForeignReference = "ForeignReference"
+	// ReasonReferencesPending: the pod is made once the objects that it names are at the provider; the message names them.
+	ReasonReferencesPending = "ReferencesPending"
+	// ReasonKeysRefused: the pod is without labels or annotations that the provider does not let pods of other clusters have.
+	ReasonKeysRefused = "KeysRefused"
 	// ReasonQuotaExceeded: the grant is used up.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonCordoned: the slice or its tenant is cordoned.

@@ -37,6 +37,12 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 		if len(refused) == debugRefusals {
 			break
 		}
+		if refusal, err := r.whyNotNamed(ctx, s, &wanted); err != nil {
+			return err
+		} else if refusal != nil {
+			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, refusal))
+			continue
+		}
 		changed := s.pod.DeepCopy()
 		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
 		err := r.SubResource("ephemeralcontainers").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))

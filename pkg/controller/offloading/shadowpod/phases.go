@@ -36,17 +36,19 @@ const fresh = 10 * time.Second
 var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation,
 	offloadingv1beta1.AskedAnnotation, offloadingv1beta1.ReflectedKeysAnnotation}
 
-// privileged are prefixes of annotations by which a pod gets rights or networks from the node that it runs on: they are the
-// provider's to give and are not taken from a consumer.
-var privileged = []string{
+// substitutes are prefixes of annotations that stand for fields of a specification, and of those of static pods: what they say is
+// said by the fields, which are checked.
+var substitutes = []string{
 	"container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
-	"seccomp.security.alpha.kubernetes.io/", "kubernetes.io/config.", "k8s.v1.cni.cncf.io/", "cni.projectcalico.org/",
+	"seccomp.security.alpha.kubernetes.io/", "kubernetes.io/config.",
 }
 
 // scope is what one pass learns.
 type scope struct {
-	// shadow as it is in the API server, changed by report.
+	// shadow as it is in the API server, changed by report, but for the labels and annotations that its Pod may not have.
 	shadow *offloadingv1beta1.ShadowPod
+	// lacks says which these are; empty if there are none.
+	lacks string
 	// pod of the same name, nil if there is none.
 	pod *corev1.Pod
 	// decision taken over the two.
@@ -95,6 +97,10 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
 		return reconcile.Terminate(offloadingv1beta1.ReasonPodRefused, problems.ToAggregate())
+	}
+	if wait, why := r.awaitReferences(ctx, s.shadow); wait > 0 || why != nil {
+		s.decision = Decision{Action: Nothing, After: wait}
+		return why
 	}
 	if wait, why := r.awaitTokens(s.shadow); wait > 0 {
 		s.decision = Decision{Action: Nothing, After: wait}
@@ -245,11 +251,16 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 func podAnnotations(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range shadow.Annotations {
-		if !hasPrefix(key, privileged) && !slices.Contains(reserved, key) {
+		if !hasPrefix(key, substitutes) && !slices.Contains(reserved, key) {
 			annotations[key] = value
 		}
 	}
 	return annotations
+}
+
+// podKeys are the labels and annotations that a ShadowPod asks for.
+func podKeys(shadow *offloadingv1beta1.ShadowPod) (labels, annotations map[string]string) {
+	return shadow.Labels, podAnnotations(shadow)
 }
 
 func hasPrefix(key string, prefixes []string) bool {

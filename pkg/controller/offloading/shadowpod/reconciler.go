@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/provenance"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods,verbs=get;list;watch
@@ -33,6 +35,8 @@ import (
 type Options struct {
 	// Check returns what a PodSpec has that is not on the allow-list; required.
 	Check func(*corev1.PodSpec) field.ErrorList
+	// Keys are the labels and annotations that Pods may have.
+	Keys reflection.Keys
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
 	Enforce bool
 	// Tokens knows the Secrets that pods need from the start; nil waits for none.
@@ -50,7 +54,8 @@ type Options struct {
 type reconciler struct {
 	client.Client
 	Options
-	claims *claims
+	claims     *claims
+	provenance *provenance.Checker
 	// finished remembers the UIDs of ShadowPods whose end this process recorded: the cache may show them unfinished for a while.
 	finished sync.Map
 	// seen remembers the UIDs of ShadowPods that had a Pod while this process looked.
@@ -76,7 +81,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 10
 	}
-	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims()}
+	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims(), provenance: provenance.New(o.Live, mgr.GetClient())}
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(telling())).
@@ -119,6 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(err)
 	}
 	s := &scope{shadow: &shadow, pod: pod}
+	shadow.Labels, shadow.Annotations, s.lacks = r.Keys.Allowed(podKeys(&shadow))
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
 		// The cache lags behind our own write; its event brings us back.
 		return ctrl.Result{}, nil

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/provenance"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
 )
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		},
 		Resizing: func() error { return w.refuse },
 	})
-	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
 		Check: func(spec *corev1.PodSpec) field.ErrorList {
 			if spec.HostNetwork {
 				return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "hostNetwork"), "not here")}
@@ -120,7 +121,7 @@ func job() *offloadingv1beta1.ShadowPod {
 	return &offloadingv1beta1.ShadowPod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid-1",
 			Labels: map[string]string{"app": "web", offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.CreatorUserLabel: "user-1"},
-			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "k8s.v1.cni.cncf.io/networks": "host", offloadingv1beta1.LogsRequestedAnnotation: "true",
+			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", offloadingv1beta1.LogsRequestedAnnotation: "true",
 				"offloading.liqo.io/resources-asked":               "forged",
 				"container.apparmor.security.beta.kubernetes.io/c": "unconfined", offloadingv1beta1.CreatorUserAnnotation: "somebody-else"}},
 		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, NodeName: "chosen", AutomountServiceAccountToken: ptr.To(true),
@@ -191,7 +192,7 @@ func TestFinishedPodNeverRunsAgain(t *testing.T) {
 
 // newWorldFrom is the same provider after a restart of the controller.
 func newWorldFrom(w *world) *world {
-	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), Options: w.reconciler.Options}
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client), Options: w.reconciler.Options}
 	return w
 }
 

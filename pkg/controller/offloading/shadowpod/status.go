@@ -3,6 +3,7 @@ package shadowpod
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 		return nil
 	}
 	before := s.shadow.Status.DeepCopy()
+	s.keysVerdict()
 	news := s.judge()
 	switch {
 	case problem != nil:
@@ -52,7 +54,8 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 // observe copies the phase of a living Pod into a ShadowPod that said otherwise before. One that never had a problem stays
 // without status until its end: the Pod itself, which its consumer sees, says all that there is to say.
 func (r *reconciler) observe(s *scope) {
-	if phase := s.shadow.Status.Phase; (phase == "" || phase == corev1.PodUnknown) && len(s.shadow.Status.Conditions) == 0 {
+	problem := func(c metav1.Condition) bool { return c.Type != offloadingv1beta1.KeysRefusedCondition }
+	if phase := s.shadow.Status.Phase; (phase == "" || phase == corev1.PodUnknown) && !slices.ContainsFunc(s.shadow.Status.Conditions, problem) {
 		return
 	}
 	if s.pod.Status.Phase != "" {

@@ -70,3 +70,9 @@ func (r *reconciler) tell(s *scope, news []verdict) {
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, v.event, v.action, "%s", conditions.Bound(v.message))
 	}
 }
+
+// keysVerdict is the verdict on labels and annotations that the Pod may not have.
+func (s *scope) keysVerdict() {
+	s.verdicts = append(s.verdicts, verdict{condition: offloadingv1beta1.KeysRefusedCondition, reason: offloadingv1beta1.ReasonKeysRefused,
+		message: s.lacks, event: offloadingv1beta1.ReasonKeysRefused, action: "ChangePod"})
+}

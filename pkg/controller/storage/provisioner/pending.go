@@ -23,9 +23,6 @@ const (
 	maxPoll = 5 * time.Minute
 )
 
-// defaultClassAnnotations mark the class of claims that name none.
-var defaultClassAnnotations = []string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"}
-
 // notItself refuses to put a class of this provisioner behind another one: its claims would wait for themselves.
 func (r *claims) notItself(ctx context.Context, class *storagev1.StorageClass) error {
 	real, err := r.realClass(ctx)
@@ -57,7 +54,7 @@ func (r *claims) realClass(ctx context.Context) (*storagev1.StorageClass, error)
 	var found *storagev1.StorageClass
 	for i := range list.Items {
 		class := &list.Items[i]
-		if !isDefault(class) {
+		if !reflection.IsDefaultClass(class) {
 			continue
 		}
 		// Of several, Kubernetes takes the newest, and of those the first by name.
@@ -67,15 +64,6 @@ func (r *claims) realClass(ctx context.Context) (*storagev1.StorageClass, error)
 		}
 	}
 	return found, nil
-}
-
-func isDefault(class *storagev1.StorageClass) bool {
-	for _, annotation := range defaultClassAnnotations {
-		if class.Annotations[annotation] == "true" {
-			return true
-		}
-	}
-	return false
 }
 
 // place keeps the claim behind on the node that was selected for the one in front, as long as it has no volume. Its provisioner takes

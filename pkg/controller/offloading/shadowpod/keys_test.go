@@ -1,0 +1,141 @@
+package shadowpod
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/marks"
+	"liqo.io/liqo/pkg/reflection"
+)
+
+// usual is what a chart lists by default, as far as it matters here; test/chart looks at all of it.
+var usual = reflection.Keys{Labels: []string{"app.kubernetes.io/"}, Annotations: []string{"prometheus.io/"}}
+
+// privilegedAnnotations are some by which a pod gets rights, networks or devices of the provider's node.
+var privilegedAnnotations = map[string]string{
+	"iam.amazonaws.com/role":                           "arn:aws:iam::1:role/admin", // kube2iam, kiam
+	"v1.multus-cni.io/default-network":                 "kube-system/hostnet",       // Multus: replaces the pod's own network
+	"io.kubernetes.cri-o.Devices":                      "/dev/sda:/dev/sda:rwm",     // CRI-O allowed_annotations
+	"io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw":   "true",
+	"io.katacontainers.config.hypervisor.path":         "/bin/sh",
+	"k8s.ovn.org/pod-networks":                         "{}",
+	"vault.hashicorp.com/agent-inject":                 "true",
+	"cluster-autoscaler.kubernetes.io/safe-to-evict":   "false",
+	"ovn.kubernetes.io/logical_switch":                 "host",
+	"cni.cilium.io/mac-address":                        "00:00:00:00:00:01",
+	"kubernetes.io/config.seen":                        "control: is dropped",
+	"k8s.v1.cni.cncf.io/networks":                      "control: is dropped",
+	"cni.projectcalico.org/ipAddrs":                    "10.0.0.1",
+	"sidecar.istio.io/userVolume":                      "[]",
+	"linkerd.io/inject":                                "enabled",
+	"kubernetes.io/egress-bandwidth":                   "1P",
+	"prometheus.io.evil.example.org/scrape":            "a domain that begins like one that is listed",
+	"evil-liqo.io/role":                                "a domain that ends like ours",
+	"container.apparmor.security.beta.kubernetes.io/c": "unconfined",
+}
+
+var privilegedLabels = map[string]string{"aadpodidbinding": "admin", "azure.workload.identity/use": "true", "sidecar.istio.io/inject": "true",
+	"admission.datadoghq.com/enabled": "true"}
+
+func lackingAll(t *testing.T, when string, pod *corev1.Pod) {
+	t.Helper()
+	for key := range privilegedAnnotations {
+		if _, there := pod.Annotations[key]; there {
+			t.Errorf("%s: annotation %s reaches the provider's Pod", when, key)
+		}
+	}
+	for key := range privilegedLabels {
+		if _, there := pod.Labels[key]; there {
+			t.Errorf("%s: label %s reaches the provider's Pod", when, key)
+		}
+	}
+}
+
+// S3: annotations and labels by which a pod gets rights, networks or devices of the provider's node do not reach the Pod: neither
+// when it is made, nor by a later change, nor do they stay on one that an earlier version made. It is told once, also over a restart.
+func TestPrivilegedKeysDoNotReachThePod(t *testing.T) {
+	ask := func(shadow *offloadingv1beta1.ShadowPod) {
+		for key, value := range privilegedAnnotations {
+			shadow.Annotations[key] = value
+		}
+		for key, value := range privilegedLabels {
+			shadow.Labels[key] = value
+		}
+	}
+	asking := job()
+	ask(asking)
+	for _, annotation := range []string{"note", "checksum/config", "prometheus.io/scrape"} {
+		asking.Annotations[annotation] = "harmless"
+	}
+	asking.Labels["app.kubernetes.io/name"] = "web"
+	earlier := build(asking)
+	for key, value := range privilegedAnnotations {
+		if !hasPrefix(key, substitutes) { // which no version let pass
+			earlier.Annotations[key] = value
+		}
+	}
+	marks.Write(earlier.Annotations, marksOf(asking))
+	earlier.UID, earlier.ResourceVersion = "pod-uid", ""
+	for name, begin := range map[string]func(t *testing.T) *world{
+		"asked for at once": func(t *testing.T) *world { return newWorld(t, asking.DeepCopy()) },
+		"asked for later": func(t *testing.T) *world {
+			innocent := asking.DeepCopy()
+			for key := range privilegedAnnotations {
+				delete(innocent.Annotations, key)
+			}
+			for key := range privilegedLabels {
+				delete(innocent.Labels, key)
+			}
+			w := newWorld(t, innocent)
+			w.reconciler.Keys = usual
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			live := w.shadow()
+			ask(live)
+			if err := w.Update(t.Context(), live); err != nil {
+				t.Fatal(err)
+			}
+			return w
+		},
+		"made by an earlier version": func(t *testing.T) *world { return newWorld(t, asking.DeepCopy(), earlier.DeepCopy()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			told := events.NewFakeRecorder(10)
+			w.reconciler.Keys, w.reconciler.Events = usual, told
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			lackingAll(t, name, w.pod())
+			if pod := w.pod(); pod.Labels["app"] != "web" || pod.Labels["app.kubernetes.io/name"] != "web" || pod.Annotations["note"] != "harmless" ||
+				pod.Annotations["checksum/config"] != "harmless" || pod.Annotations["prometheus.io/scrape"] != "harmless" || pod.Annotations["liqo.io/origin-uid"] != "local-uid" {
+				t.Errorf("what is harmless is missing: %v %v", pod.Labels, pod.Annotations)
+			}
+			said := meta.FindStatusCondition(w.shadow().Status.Conditions, offloadingv1beta1.KeysRefusedCondition)
+			if said == nil || !strings.Contains(said.Message, "aadpodidbinding") {
+				t.Errorf("the condition says %v", said)
+			}
+			if len(told.Events) != 1 || !strings.Contains(<-told.Events, "KeysRefused") {
+				t.Error("it was not told once")
+			}
+			if w.shadow().Labels["aadpodidbinding"] != "admin" {
+				t.Error("the ShadowPod itself was changed")
+			}
+			before := w.Writes
+			w.reconciler = newWorldFrom(w).reconciler
+			w.reconciler.Keys, w.reconciler.Events = usual, told
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if w.Writes != before || len(told.Events) > 0 {
+				t.Errorf("a restart writes %d times and tells %d Events", w.Writes-before, len(told.Events))
+			}
+		})
+	}
+}
