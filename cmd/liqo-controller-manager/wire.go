@@ -31,6 +31,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
+	claimwebhook "liqo.io/liqo/pkg/webhook/claim"
 	daemonsetwebhook "liqo.io/liqo/pkg/webhook/daemonset"
 	foreignclusterwebhook "liqo.io/liqo/pkg/webhook/foreigncluster"
 	namespaceoffloadingwebhook "liqo.io/liqo/pkg/webhook/namespaceoffloading"
@@ -183,6 +184,10 @@ func registerOffloadingWebhooks(mgr ctrl.Manager, config *v1alpha1.ControllerMan
 		"pod webhook": func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
 		"daemonset webhook": func() error {
 			daemonsetwebhook.Register(mgr)
+			return nil
+		},
+		"claim webhook": func() error {
+			claimwebhook.Register(mgr)
 			return nil
 		},
 		"shadowpod webhook": func() error {

@@ -17,7 +17,7 @@ type refusal struct{ fingerprint, words string }
 // relax gives up what the provider refused, if the kind works without it. It tells the user, once: the remote object carries a note
 // of that, which outlives this process.
 func (t *task) relax(err error, live reflection.Object) bool {
-	if err == nil || t.kind().Relax == nil || t.wanted == nil || !apierrors.IsInvalid(err) {
+	if err == nil || t.kind().Relax == nil || t.wanted == nil || !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
 	relaxed, given := t.kind().Relax(t.wanted, err.Error())

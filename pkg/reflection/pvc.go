@@ -75,7 +75,7 @@ func RemoteClaim(in ClaimInput) Result {
 		Local: local, Home: in.Home, Remote: in.Remote, RemoteNamespace: in.Namespace,
 		NotReflected: NotReflected{
 			Labels:      append(slices.Clone(in.NotReflected.Labels), keysWith(local.Labels, claimPrefixes)...),
-			Annotations: append(slices.Clone(in.NotReflected.Annotations), keysWith(local.Annotations, claimPrefixes)...),
+			Annotations: slices.Concat(in.NotReflected.Annotations, keysWith(local.Annotations, claimPrefixes), ofProvisioners(local.Annotations)),
 		},
 	}, in.Name)
 	meta.Annotations[offloadingv1beta1.VirtualClaimAnnotation] = local.Namespace + "/" + local.Name
@@ -191,6 +191,15 @@ func BoundedLabel(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	digest := hex.EncodeToString(sum[:])[:10]
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(digest)-1], "-_.") + "-" + digest
+}
+
+// toolPrefixes begin the annotations of other domains that no provisioner reads.
+var toolPrefixes = []string{"app.kubernetes.io/", "helm.sh/", "meta.helm.sh/", "kubectl.kubernetes.io/"}
+
+// ofProvisioners are the annotations of a claim by which somebody may provide its volume; providers refuse them.
+func ofProvisioners(annotations map[string]string) (keys []string) {
+	_, keys = allowed(annotations, toolPrefixes)
+	return keys
 }
 
 func keysWith(all map[string]string, prefixes []string) []string {

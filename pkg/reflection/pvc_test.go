@@ -28,6 +28,7 @@ func claimOf(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolum
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u1", Labels: map[string]string{"app": "db"}, Annotations: map[string]string{
 			"team": "db", StorageProvisionerAnnotation: offloadingv1beta1.StorageProvisioner, SelectedNodeAnnotation: "milan",
 			"pv.kubernetes.io/bind-completed": "yes", "volume.beta.kubernetes.io/storage-provisioner": "x", "volume.beta.kubernetes.io/storage-class": "y",
+			"cdi.kubevirt.io/storage.clone.source": "payroll/books", "k8s.io/CloneRequest": "payroll/books", "meta.helm.sh/release-name": "db",
 		}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("liqo"), VolumeName: "pvc-u1",
@@ -63,7 +64,7 @@ func TestRemoteClaim(t *testing.T) {
 			Namespace: "shop-rome", Name: "data",
 			Labels: map[string]string{"app": "db", offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.DestinationLabel: "milan"},
 			Annotations: map[string]string{
-				"team": "db", corev1beta1.OriginUIDAnnotation: "u1", offloadingv1beta1.VirtualClaimAnnotation: "shop/data",
+				"team": "db", "meta.helm.sh/release-name": "db", corev1beta1.OriginUIDAnnotation: "u1", offloadingv1beta1.VirtualClaimAnnotation: "shop/data",
 				offloadingv1beta1.VolumeAnnotation: "pvc-u1", offloadingv1beta1.ReclaimPolicyAnnotation: "Delete",
 			},
 		},

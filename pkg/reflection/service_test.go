@@ -368,6 +368,43 @@ func TestServiceRelax(t *testing.T) {
 	}
 }
 
+// S8: a Service does without the annotations that a provider refuses; a load balancer is not made without them. A provider takes nothing
+// else away by such words.
+func TestServiceRelaxesAnnotations(t *testing.T) {
+	annotated := func(kind corev1.ServiceType) *corev1.Service {
+		s := serviceOf(corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{port(80, 0)}})
+		s.Annotations = map[string]string{"a.example.org/b": "c", "metallb.io/loadBalancerIPs": "192.0.2.1", "note": "d", "liqo.io/origin-uid": "u"}
+		return s
+	}
+	const words = `services "a" is forbidden: ValidatingAdmissionPolicy 'liqo-consumer-exposure' with binding 'liqo-consumer-exposure' denied request: ` +
+		"ServiceAnnotationNotAllowed: consumers' Services may not have these annotations here: "
+	for name, tc := range map[string]struct {
+		kind    corev1.ServiceType
+		refusal string
+		given   string
+	}{
+		"both":                      {corev1.ServiceTypeClusterIP, words + "metallb.io/loadBalancerIPs a.example.org/b", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
+		"one after the other":       {corev1.ServiceTypeNodePort, words + "a.example.org/b\n" + words + "metallb.io/loadBalancerIPs", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
+		"a load balancer":           {corev1.ServiceTypeLoadBalancer, words + "a.example.org/b", ""},
+		"our own, and the user's":   {corev1.ServiceTypeClusterIP, words + "liqo.io/origin-uid note", ""},
+		"words that are no refusal": {corev1.ServiceTypeClusterIP, "a.example.org/b", ""},
+		"what the Service has not":  {corev1.ServiceTypeClusterIP, words + "b.example.org/c", ""},
+		"without saying which":      {corev1.ServiceTypeClusterIP, "ServiceAnnotationNotAllowed: consumers' Services may not have all of these annotations here", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			relaxed, given := serviceRelax(annotated(tc.kind), tc.refusal)
+			if given != tc.given || (relaxed != nil) != (tc.given != "") {
+				t.Fatalf("relaxed to %v, %q", relaxed, given)
+			}
+			if relaxed != nil {
+				if diff := cmp.Diff(map[string]string{"note": "d", "liqo.io/origin-uid": "u"}, relaxed.GetAnnotations()); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
 // IP families cross where their Service has IPv6 alone, and are given up where the provider has none.
 func TestServiceFamilies(t *testing.T) {
 	type families = []corev1.IPFamily

@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,34 @@ func remoteFamilies(spec corev1.ServiceSpec) []corev1.IPFamily {
 	return []corev1.IPFamily{corev1.IPv6Protocol}
 }
 
+// annotationsNot is the reason, in the words of admission policy liqo-consumer-exposure, that a Service may not have the annotations
+// that follow it.
+const annotationsNot = "ServiceAnnotationNotAllowed: "
+
+// withoutRefusedAnnotations takes the annotations away that the provider names in a refusal, and returns their keys. A load balancer
+// keeps all: without one that keeps it internal it could be open to the world.
+func withoutRefusedAnnotations(wanted *corev1.Service, refusal string) (refused []string) {
+	if serviceType(wanted.Spec) == corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	for line := range strings.Lines(refusal) {
+		_, words, found := strings.Cut(line, annotationsNot)
+		for word := range strings.FieldsSeq(words) {
+			if _, there := wanted.Annotations[word]; found && there && !keyAllowed(word, nil) {
+				refused = append(refused, word)
+			}
+		}
+	}
+	slices.Sort(refused)
+	refused = slices.Compact(refused)
+	for _, key := range refused {
+		delete(wanted.Annotations, key)
+	}
+	return refused
+}
+
 // serviceRelax leaves to the provider what it cannot give: node ports that were forced upon it and that are taken there, or outside of
-// its range, an IP family that it does not have, and a second one.
+// its range, an IP family that it does not have, and a second one; and annotations that it does not let Services of others have.
 func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
 	without := wantedObject.DeepCopyObject().(*corev1.Service)
 	var parts []string
@@ -37,6 +64,9 @@ func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given st
 	if policy := without.Spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack && strings.Contains(refusal, ".ipFamilyPolicy: ") {
 		parts = append(parts, "it has addresses of one IP family alone")
 		without.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+	}
+	if refused := withoutRefusedAnnotations(without, refusal); len(refused) > 0 {
+		parts = append(parts, "it does not allow the annotations "+enumerated(refused))
 	}
 	if len(parts) == 0 {
 		return nil, ""

@@ -179,18 +179,7 @@ func TestCRDsAreKept(t *testing.T) {
 func TestConfigurationFileIsUnderstood(t *testing.T) {
 	for name, values := range valueSets {
 		t.Run(name, func(t *testing.T) {
-			rendered, err := render(t, values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var configMap corev1.ConfigMap
-			if err := yaml.Unmarshal([]byte(rendered["liqo/templates/config.yaml"]), &configMap); err != nil {
-				t.Fatal(err)
-			}
-			c, err := v1alpha1.Parse([]byte(configMap.Data["config.yaml"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := configuration(t, values)
 			wantLevel := ""
 			if name == "hardened" {
 				wantLevel = "baseline"
@@ -200,6 +189,24 @@ func TestConfigurationFileIsUnderstood(t *testing.T) {
 			}
 		})
 	}
+}
+
+// configuration is what the controller manager reads.
+func configuration(t *testing.T, values string) *v1alpha1.ControllerManager {
+	t.Helper()
+	rendered, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var configMap corev1.ConfigMap
+	if err := yaml.Unmarshal([]byte(rendered["liqo/templates/config.yaml"]), &configMap); err != nil {
+		t.Fatal(err)
+	}
+	c, err := v1alpha1.Parse([]byte(configMap.Data["config.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func TestPodsAreHardened(t *testing.T) {
