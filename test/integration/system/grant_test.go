@@ -24,6 +24,7 @@ const grantedSlice = "slice"
 // twin has the provider make a namespace for the tenant, and waits until the slice with that grant can use it.
 func (c *tenant) twin(t *testing.T) string {
 	t.Helper()
+	simulateStorage(t)
 	name := fixture.Unique("twin")
 	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.marks(c.id), Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": name}}}
 	fixture.Must(t, "creating a NamespaceMap", c.user.Create(t.Context(), m))

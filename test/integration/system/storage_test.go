@@ -32,14 +32,20 @@ const (
 
 var simulation sync.Once
 
-// stored gives both clusters a default class whose volumes are simulated, and waits until milan offers it.
-func stored(t *testing.T, w *world) {
+// simulateStorage gives both clusters a default class whose volumes are simulated.
+func simulateStorage(t *testing.T) {
 	t.Helper()
 	simulation.Do(func() {
 		for _, c := range []*fixture.Cluster{env.Rome, env.Milan} {
 			c.SimulateStorage(t)
 		}
 	})
+}
+
+// stored gives both clusters a default class whose volumes are simulated, and waits until milan offers it.
+func stored(t *testing.T, w *world) {
+	t.Helper()
+	simulateStorage(t)
 	fixture.Await(t, 2*fixture.Patience, "the VirtualNode to show the provider's storage class", func(ctx context.Context) (bool, string) {
 		vn := &offloadingv1beta1.VirtualNode{}
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: w.node}, vn)
