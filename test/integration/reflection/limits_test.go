@@ -21,9 +21,9 @@ const (
 	maxAnnotations = 256 << 10
 )
 
-// annotated fills an object's annotations up to a size.
+// annotated fills an object's annotations up to a size, with a key that providers let Services have.
 func annotated(size int) func(reflection.Object) {
-	const key = "example.org/fill"
+	const key = "fill"
 	return func(o reflection.Object) {
 		o.SetAnnotations(map[string]string{key: strings.Repeat("a", size-len(key))})
 	}
