@@ -42,6 +42,8 @@ type candidate struct {
 	replica string
 	// owner of the Lease, with which it goes.
 	owner func(context.Context) (metav1.OwnerReference, error)
+	// fence is open as long as the replica is surely the active one.
+	fence *fence
 }
 
 // lead does the work while this replica is the active one. Once it no longer is, the process ends: nothing that was known
@@ -50,13 +52,20 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 	// The Lease outlives the context of the work.
 	holding, let := context.WithCancel(context.WithoutCancel(ctx))
 	defer let()
-	lock := &turn{candidate: c, LeaseLock: resourcelock.LeaseLock{
+	var started, lost atomic.Bool
+	// Kubernetes' elector goes on trying for its whole deadline; whoever sees that the Lease is another's has nothing to wait for.
+	deposed := func() {
+		if started.Load() {
+			lost.Store(true)
+			let()
+		}
+	}
+	lock := &turn{candidate: c, another: deposed, LeaseLock: resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Name: leaderLease(c.flags.node), Namespace: c.flags.tenantNamespace},
 		Client:     c.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: c.replica},
 	}}
 	ended := make(chan error, 1)
-	var started atomic.Bool
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: c.flags.node,
 		LeaseDuration: c.flags.leaseDuration, RenewDeadline: c.flags.leaseRenew - c.flags.leaseRetry, RetryPeriod: lookEvery,
@@ -91,7 +100,7 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 	if !started.Load() {
 		return nil // the end came first
 	}
-	deposed := holding.Err() == nil
+	over := lost.Load() || holding.Err() == nil
 	err = wound(ended)
 	if errors.Is(err, errNotWound) {
 		return err
@@ -99,7 +108,7 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 	if release := lock.release(context.WithoutCancel(ctx)); release != nil {
 		klog.FromContext(ctx).Error(release, "The Lease could not be given back; another replica has to wait until it has run out")
 	}
-	if deposed {
+	if over {
 		return errors.Join(errDeposed, err)
 	}
 	return err
@@ -122,6 +131,8 @@ func leaderLease(node string) string { return node + "-leader" }
 type turn struct {
 	resourcelock.LeaseLock
 	candidate candidate
+	// another is called when the Lease is seen to be another replica's.
+	another func()
 	// written is when the Lease was last written as this replica's.
 	written time.Time
 }
@@ -141,8 +152,23 @@ func (t *turn) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	if _, _, err := t.Get(ctx); err != nil { // what Update starts from
 		return err
 	}
-	t.written = begin
+	t.renewed(begin)
 	return nil
+}
+
+// Get reads the Lease.
+func (t *turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := t.LeaseLock.Get(ctx)
+	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != t.Identity() {
+		t.another()
+	}
+	return record, raw, err
+}
+
+// renewed takes note of a write of the Lease as this replica's, which may have become effective at any time since it began.
+func (t *turn) renewed(begin time.Time) {
+	t.written = begin
+	t.candidate.fence.open(begin.Add(t.candidate.flags.leaseRenew))
 }
 
 // Update takes, renews or gives back the Lease.
@@ -158,7 +184,7 @@ func (t *turn) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	}
 	t.written = time.Time{}
 	if mine {
-		t.written = begin
+		t.renewed(begin)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *stage) begin(ctx context.Context, tracker clienttesting.ObjectTracker, 
 	}
 	go func() {
 		defer close(sh.done)
-		sh.err = candidate{client: c, flags: f, replica: name, owner: owner}.lead(ctx, func(ctx context.Context) error {
+		sh.err = candidate{client: c, flags: f, replica: name, owner: owner, fence: &fence{}}.lead(ctx, func(ctx context.Context) error {
 			err := (&actor{stage: s, name: name}).work(ctx, winds)
 			return err
 		})

@@ -38,10 +38,12 @@ const component = "liqo-virtual-kubelet"
 
 // kubelet is everything that runs, put together.
 type kubelet struct {
-	flags    flags
-	around   surroundings
-	own      []netip.Prefix
-	home     *rest.Config
+	flags  flags
+	around surroundings
+	own    []netip.Prefix
+	home   *rest.Config
+	// leases writes who is the active replica, whatever the fence says.
+	leases   kubernetes.Interface
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
@@ -52,6 +54,7 @@ type kubelet struct {
 	uses     references
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
+	fence    fence
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
@@ -70,7 +73,7 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 	group.Go(func() error { return k.node.prepare(ctx, ready) })
 	group.Go(func() error {
 		if f.leaseEnabled {
-			return candidate{client: k.account, flags: f, replica: around.pod, owner: k.ownerOfLease}.lead(ctx, k.work)
+			return candidate{client: k.leases, flags: f, replica: around.pod, owner: k.ownerOfLease, fence: &k.fence}.lead(ctx, k.work)
 		}
 		return k.work(ctx)
 	})
@@ -84,6 +87,10 @@ func (k *kubelet) connect(ctx context.Context) error {
 		return err
 	}
 	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
+	if k.leases, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
+		return fmt.Errorf("making the client of this cluster: %w", err)
+	}
+	k.home.Wrap(k.fence.wrap)
 	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
@@ -100,6 +107,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
 		Scheme:        scheme,
 		Rights:        k.rights.wanted,
+		Wrap:          k.fence.wrap,
 		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
 		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
 		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +45,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Endpoints says where the peer may be. The zero value refuses loopback and link-local addresses.
 	Endpoints identity.EndpointPolicy
+	// Wrap is around the transport of all requests to the peer; nil adds nothing.
+	Wrap transport.WrapperFunc
 	// ProbeInterval between two probes (default 10 s).
 	ProbeInterval time.Duration
 	// ProbeTimeout of one probe (default 5 s).
@@ -285,6 +288,7 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	config.Wrap(p.wrap)
+	config.Wrap(p.options.Wrap)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		// The words may quote the credentials.

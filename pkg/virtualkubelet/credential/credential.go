@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
@@ -47,6 +48,8 @@ type Options struct {
 	// Bootstrap connects to the cluster as the account that may ask for the client certificate. Its server and CA are those
 	// of the node's own client, too.
 	Bootstrap *rest.Config
+	// Wrap is around the transport of all requests as the node; nil adds nothing.
+	Wrap transport.WrapperFunc
 	// Clock times the checks; nil means the real one.
 	Clock clock.WithTicker
 }
@@ -157,6 +160,7 @@ func (s *Store) Config() *rest.Config {
 	config.Dial = s.dialer.DialContext
 	config.QPS = -1 // the server's priority and fairness protects it
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	config.Wrap(s.options.Wrap)
 	return config
 }
 
