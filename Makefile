@@ -30,6 +30,8 @@ FUZZ_TIME ?= 2s
 BENCH_FLAGS ?=
 # Arguments of `make conformance`, such as CONFORMANCE_FLAGS='--focus Probing --only virtual'; `make conformance CONFORMANCE_FLAGS=-h` lists them.
 CONFORMANCE_FLAGS ?=
+# The database of known vulnerabilities.
+VULNDB ?= https://vuln.go.dev
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
 UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|chaos|bench)(/|$$)')
 # Folders with Go code of this module.
@@ -66,6 +68,20 @@ generate: ## Write what is made from the code: deepcopy functions, CRDs, RBAC ru
 	@go run ./hack/values
 	@go run ./hack/clidocs
 
+.PHONY: release-files
+release-files: ## Make what a release holds beside liqoctl, in bin/release: images, chart, and a bill of materials (SBOM) of each.
+	@rm -rf bin/release && mkdir -p bin/release
+	@go run ./deployments/images --out bin/release --format docker-archive --arch amd64,arm64 --tag $(VERSION) $(IMAGES_FLAGS)
+	@"$$(go run ./hack/tools helm)" package charts/liqo --version $(VERSION:v%=%) --app-version $(VERSION) --destination bin/release
+	@sbom="$$(go run ./hack/tools cyclonedx-gomod)"; \
+	for binary in bin/release/.bin/*/*; do \
+		"$$sbom" bin -json -version $(VERSION) -output "bin/release/$$(basename "$$binary")-$$(basename "$$(dirname "$$binary")").cdx.json" "$$binary"; \
+	done
+
+.PHONY: snapshot
+snapshot: ## Make a whole release in dist/ without publishing it.
+	@"$$(go run ./hack/tools goreleaser)" release --snapshot --clean
+
 .PHONY: fmt
 fmt: ## Format all Go code.
 	@gofmt -s -w $(SOURCES)
@@ -98,6 +114,10 @@ lint: ## Run golangci-lint at the pinned version, built once into the cache.
 check-generated: ## Fail when a generated file is missing, different or left over.
 	@go run ./hack/generate --check
 	@go run ./hack/values --check
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in the code that is called (VULNDB=file:///copy without a network).
+	@"$$(go run ./hack/tools govulncheck)" -db $(VULNDB) ./...
 
 .PHONY: check-release
 check-release: ## Check the release configuration with goreleaser, built once into the cache.

@@ -65,7 +65,7 @@ func check(file string, now time.Time, ready bool) error {
 
 // beat touches the file while alive says so, and notes in it when ready is closed.
 func beat(ctx context.Context, file string, alive func(since time.Time) bool, ready <-chan struct{}) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("making the folder of the heartbeat file: %w", err)
 	}
 	ticker := time.NewTicker(beatEvery)
@@ -97,7 +97,7 @@ func beat(ctx context.Context, file string, alive func(since time.Time) bool, re
 
 // touch replaces the file at once: a probe never reads half of it.
 func touch(file, content string) error {
-	if err := os.WriteFile(file+".new", []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(file+".new", []byte(content), 0o600); err != nil {
 		return fmt.Errorf("writing the heartbeat file: %w", err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,9 +42,11 @@ type release struct {
 		Files           []archiveFile `json:"files"`
 		BuildsInfo      fileInfo      `json:"builds_info"`
 	} `json:"archives"`
+	SBOMs    []sbom `json:"sboms"`
 	Checksum struct {
-		NameTemplate string `json:"name_template"`
-		Algorithm    string `json:"algorithm"`
+		NameTemplate string      `json:"name_template"`
+		Algorithm    string      `json:"algorithm"`
+		ExtraFiles   []extraFile `json:"extra_files"`
 	} `json:"checksum"`
 	Snapshot struct {
 		VersionTemplate string `json:"version_template"`
@@ -60,8 +63,22 @@ type release struct {
 			Owner string `json:"owner"`
 			Name  string `json:"name"`
 		} `json:"github"`
-		Prerelease string `json:"prerelease"`
+		Prerelease string      `json:"prerelease"`
+		ExtraFiles []extraFile `json:"extra_files"`
 	} `json:"release"`
+}
+
+type sbom struct {
+	ID        string   `json:"id"`
+	Artifacts string   `json:"artifacts"`
+	IDs       []string `json:"ids"`
+	Cmd       string   `json:"cmd"`
+	Args      []string `json:"args"`
+	Documents []string `json:"documents"`
+}
+
+type extraFile struct {
+	Glob string `json:"glob"`
 }
 
 type override struct {
@@ -140,6 +157,18 @@ func TestTheReleaseIsMadeFromWhatIsThere(t *testing.T) {
 			if found, err := filepath.Glob(filepath.Join(root, file.Src)); err != nil || len(found) == 0 {
 				complain("archive "+archive.ID, "there is no "+file.Src)
 			}
+		}
+	}
+	// Whatever is published has its checksum, and each kind of thing its bill of materials.
+	if diff := cmp.Diff(config.Release.ExtraFiles, config.Checksum.ExtraFiles); diff != "" || len(config.Release.ExtraFiles) == 0 || config.Checksum.Algorithm != "sha256" {
+		complain("checksums", "they have to be sha256 sums of all that is published (-published +summed):\n"+diff)
+	}
+	if !strings.Contains(hooks, "make release-files ") || !slices.Contains(config.Release.ExtraFiles, extraFile{"./bin/release/*.cdx.json"}) {
+		complain("bills of materials", "those of images and chart have to be made by make release-files and published")
+	}
+	for _, id := range builds {
+		if !slices.ContainsFunc(config.SBOMs, func(s sbom) bool { return s.Artifacts == "binary" && slices.Contains(s.IDs, id) }) {
+			complain("build "+id, "it has no bill of materials")
 		}
 	}
 	report(t, "the release's configuration (.goreleaser.yaml) has to fit what is there", offenders)

@@ -166,7 +166,7 @@ func refusal(response *http.Response) error {
 		return fmt.Errorf("unable to upgrade connection: %s", response.Status)
 	}
 	status := metav1.Status{}
-	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Code == int32(response.StatusCode) {
+	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && int(status.Code) == response.StatusCode {
 		return &apierrors.StatusError{ErrStatus: status}
 	}
 	return fmt.Errorf("unable to upgrade connection: %s: %s", response.Status, body)

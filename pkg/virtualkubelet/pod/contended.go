@@ -69,7 +69,7 @@ func digest(wanted *offloadingv1beta1.ShadowPod) (uint64, error) {
 		return 0, err
 	}
 	sum := fnv.New64a()
-	sum.Write(held.data)
+	_, _ = sum.Write(held.data) // it cannot fail
 	return sum.Sum64(), nil
 }
 
