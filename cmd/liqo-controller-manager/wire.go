@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
+	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
@@ -42,9 +44,11 @@ import (
 	virtualnodewebhook "liqo.io/liqo/pkg/webhook/virtualnode"
 )
 
-// twinObjects bounds what one consumer's namespace may hold: far above what workloads need, far below what hurts. Pods are
-// bounded by the grant: a second count of them, for the namespace, would cost one more write for each pod that comes or goes.
-var twinObjects = resource.MustParse("5000")
+// shadowPodCount is what a ResourceQuota calls the number of ShadowPods.
+const shadowPodCount corev1.ResourceName = "count/shadowpods.offloading.liqo.io"
+
+// twinPods bounds how many pods one consumer's namespace holds where no grant does.
+var twinPods = resource.MustParse("5000")
 
 // podCheck tells what this cluster does not let a consumer's pod do.
 type podCheck = func(*corev1.PodSpec) field.ErrorList
@@ -97,11 +101,14 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		TrustedCA:           config.APIServer.TrustedCA,
 		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
 		Endpoints:           endpoints,
-		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
-		DefaultResources:    config.Offloading.DefaultNodeResources,
+		Grants: slicegrant.Policy{
+			DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
+			DefaultResources:    config.Offloading.DefaultNodeResources,
+			LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
+			TenantLimits:        config.Offloading.Consumers.Limits,
+		},
 		IngressClasses:      config.Offloading.Reflection.Ingress.Offered(),
 		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
-		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
 		HideAddresses:       !*config.Networking.ReflectIPs,
@@ -122,7 +129,9 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		return err
 	}
 	return registerAll(map[string]func() error{
-		"tenant webhook":        func() error { return tenantwebhook.Register(mgr, tenantwebhook.Options{}) },
+		"tenant webhook": func() error {
+			return tenantwebhook.Register(mgr, tenantwebhook.Options{RequireSuffix: *config.Offloading.TwinNamespaces.RequireSuffix})
+		},
 		"resourceslice webhook": func() error { return resourceslicewebhook.Register(mgr, resourceslicewebhook.Options{}) },
 	})
 }
@@ -149,11 +158,12 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		"namespacemap": func() error {
 			return namespacemap.Register(mgr, namespacemap.Options{
 				Rules: placement.TwinRules{
-					SystemNamespaces: []string{env.namespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
+					SystemNamespaces: []string{env.namespace, config.Storage.StorageNamespace}, MaxNamespaces: twins.MaxPerTenant, RequireTenantSuffix: *twins.RequireSuffix,
 				},
-				Labels:        podSecurityLabels(twins.PodSecurity),
-				ResourceQuota: &corev1.ResourceQuotaSpec{Hard: twinHard()},
-				Manager:       rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
+				Labels:  podSecurityLabels(twins.PodSecurity),
+				Hard:    twinHard(config),
+				Network: namespacemap.Network{Isolate: *twins.Network.Isolate, BlockMetadata: twins.Network.BlockMetadata, Peers: twins.Network.Peers},
+				Manager: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: serviceAccount, Namespace: env.namespace},
 			})
 		},
 		"virtualnode": func() error {
@@ -223,12 +233,18 @@ func podKeys(consumers v1alpha1.Consumers) reflection.Keys {
 	return reflection.Keys{Labels: consumers.PodLabelPrefixes, Annotations: consumers.PodAnnotationPrefixes}
 }
 
-// twinHard bounds how many objects of each kind a twin holds.
-func twinHard() corev1.ResourceList {
-	return corev1.ResourceList{
-		"count/configmaps": twinObjects, "count/secrets": twinObjects, "count/persistentvolumeclaims": twinObjects,
-		"count/shadowendpointslices.offloading.liqo.io": twinObjects,
+// twinHard bounds what a twin holds. Pods are bounded by the grant: a second count of them, for the namespace, would cost one more
+// write for each pod that comes or goes. So they are counted here only where the grant is not enforced.
+func twinHard(config *v1alpha1.ControllerManager) corev1.ResourceList {
+	hard := maps.Clone(config.Offloading.TwinNamespaces.Quota)
+	if _, set := hard[shadowPodCount]; set || config.ControllerManager.EnableResourceEnforcement {
+		return hard
 	}
+	if hard == nil {
+		hard = corev1.ResourceList{}
+	}
+	hard[shadowPodCount] = twinPods
+	return hard
 }
 
 // podSecurityLabels are those by which Kubernetes enforces a Pod Security level in a namespace.

@@ -24,3 +24,8 @@ func Reserved(address netip.Addr) bool {
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
 	return slices.ContainsFunc(special, holds) || slices.ContainsFunc(metadata, holds)
 }
+
+// Metadata are the ranges in which clouds have their metadata services, those of links included: no pod of a peer has business there.
+func Metadata() []netip.Prefix {
+	return append([]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}, metadata...)
+}

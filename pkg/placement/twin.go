@@ -14,13 +14,32 @@ import (
 
 // TwinRules are a provider's rules for the namespaces that its consumers may have.
 type TwinRules struct {
-	// SystemNamespaces can never be twins, whoever asks: Liqo's own namespace belongs here.
+	// SystemNamespaces can never be twins, whoever asks: Liqo's own namespace and that of volumes belong here, if they are not
+	// named as by default, which is reserved anyway.
 	SystemNamespaces []string
 	// MaxNamespaces per tenant; 0 means no limit.
 	MaxNamespaces int
 	// RequireTenantSuffix allows only names that end in -<tenant's cluster ID>, as those of strategy DefaultName do, so that
 	// no tenant can take a name that somebody else may need.
 	RequireTenantSuffix bool
+	// Tenants are all that the provider has. With RequireTenantSuffix a name is that of the tenant with the longest ID that it ends
+	// in: shop-eu-prod is not for tenant prod where there is a tenant eu-prod.
+	Tenants []corev1beta1.ClusterID
+}
+
+// ownNamespaces are reserved before they exist, too: who has one first has what is put into it later.
+var ownNamespaces = []string{corev1beta1.DefaultNamespace, offloadingv1beta1.DefaultStorageNamespace}
+
+// SuffixOf tells whether the names of one tenant's namespaces may be taken for another's: the other's ID ends in the tenant's own.
+func SuffixOf(tenant, other corev1beta1.ClusterID) bool {
+	return strings.HasSuffix(string(other), "-"+string(tenant))
+}
+
+// ofAnother tells whether a name is that of another tenant by its suffix, although it ends in the tenant's own as well.
+func (r TwinRules) ofAnother(tenant corev1beta1.ClusterID, name string) bool {
+	return slices.ContainsFunc(r.Tenants, func(other corev1beta1.ClusterID) bool {
+		return SuffixOf(tenant, other) && strings.HasSuffix(name, "-"+string(other))
+	})
 }
 
 // Refusal is why a twin is not made.
@@ -47,18 +66,21 @@ func (r TwinRules) RefuseName(tenant corev1beta1.ClusterID, name string) *Refusa
 		return refuse("it cannot name a namespace; use lower-case letters, digits and '-'")
 	case name == "default" || strings.HasPrefix(name, "kube-"):
 		return refuse("it is reserved for Kubernetes; choose another name with strategy SelectedName, or use strategy DefaultName")
-	case strings.HasPrefix(name, corev1beta1.TenantNamespacePrefix), slices.Contains(r.SystemNamespaces, name):
+	case strings.HasPrefix(name, corev1beta1.TenantNamespacePrefix), slices.Contains(ownNamespaces, name), slices.Contains(r.SystemNamespaces, name):
 		return refuse("it is reserved for the provider's own components; choose another name with strategy SelectedName, or use strategy DefaultName")
 	case r.RequireTenantSuffix && !strings.HasSuffix(name, "-"+string(tenant)):
 		return refuse(fmt.Sprintf("it must end in -%s; use strategy DefaultName", tenant))
+	case r.RequireTenantSuffix && r.ofAnother(tenant, name):
+		return refuse("it ends like the names of another consumer's namespaces; choose another name with strategy SelectedName")
 	}
 	return nil
 }
 
 // Admit decides about everything that a tenant's NamespaceMap asks for: which local namespaces of the consumer get their twin,
 // and why the others do not. existing are the twins that the tenant has, by local namespace; they come before new ones, so
-// that a growing wish never takes away what is there. Two local namespaces cannot share a twin.
-func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[string]string) (admitted map[string]string, refused map[string]*Refusal) {
+// that a growing wish never takes away what is there. others is how many namespaces the tenant has besides: those of other maps, and
+// those that it does not want any more and that are not gone yet. Two local namespaces cannot share a twin.
+func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[string]string, others int) (admitted map[string]string, refused map[string]*Refusal) {
 	admitted, refused = map[string]string{}, map[string]*Refusal{}
 	takenBy := map[string]string{}
 	for _, local := range inOrder(desired, existing) {
@@ -79,7 +101,7 @@ func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[str
 				Message: fmt.Sprintf("namespace %q is already the twin of your namespace %q; choose another name", twin, other)}
 			continue
 		}
-		if !old && r.MaxNamespaces > 0 && len(admitted) >= r.MaxNamespaces {
+		if !old && r.MaxNamespaces > 0 && len(admitted)+others >= r.MaxNamespaces {
 			refused[local] = &Refusal{Reason: offloadingv1beta1.ReasonNamespaceLimit,
 				Message: fmt.Sprintf("the provider lets you have %d namespaces and you have them all; unoffload one, or ask its administrator for more", r.MaxNamespaces)}
 			continue

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
 func TestRefuseName(t *testing.T) {
@@ -48,19 +50,22 @@ func TestAdmit(t *testing.T) {
 		desired, existing map[string]string
 		admitted          map[string]string
 		refused           map[string]string
+		others            int
 	}{
-		"all that is allowed":                         {TwinRules{}, map[string]string{"a": "x", "b": "y"}, nil, map[string]string{"a": "x", "b": "y"}, map[string]string{}},
-		"two namespaces cannot share a twin":          {TwinRules{}, map[string]string{"a": "x", "b": "x"}, nil, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceConflict"}},
-		"who has the twin keeps it":                   {TwinRules{}, map[string]string{"a": "x", "b": "x"}, map[string]string{"b": "x"}, map[string]string{"b": "x"}, map[string]string{"a": "NamespaceConflict"}},
-		"no more than the limit, existing ones first": {TwinRules{MaxNamespaces: 2}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}},
-		"a lowered limit takes nothing away":          {TwinRules{MaxNamespaces: 1}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{}},
+		"all that is allowed":                           {TwinRules{}, map[string]string{"a": "x", "b": "y"}, nil, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
+		"two namespaces cannot share a twin":            {TwinRules{}, map[string]string{"a": "x", "b": "x"}, nil, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceConflict"}, 0},
+		"who has the twin keeps it":                     {TwinRules{}, map[string]string{"a": "x", "b": "x"}, map[string]string{"b": "x"}, map[string]string{"b": "x"}, map[string]string{"a": "NamespaceConflict"}, 0},
+		"no more than the limit, existing ones first":   {TwinRules{MaxNamespaces: 2}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 0},
+		"S1: those of other maps, and those that leave": {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 1},
+		"S1: others alone reach the limit":              {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x"}, nil, map[string]string{}, map[string]string{"a": "NamespaceLimitReached"}, 3},
+		"a lowered limit takes nothing away":            {TwinRules{MaxNamespaces: 1}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
 		"namespaces that never leave their cluster": {TwinRules{}, map[string]string{"a": "x", "kube-system": "y", "liqo-tenant-milan": "z", "liqo-storage": "s"}, nil,
-			map[string]string{"a": "x"}, map[string]string{"kube-system": "NamespaceNeverOffloaded", "liqo-tenant-milan": "NamespaceNeverOffloaded", "liqo-storage": "NamespaceNeverOffloaded"}},
-		"one of those that has its twin from before": {TwinRules{}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{}},
-		"a stricter rule takes nothing away":         {TwinRules{RequireTenantSuffix: true}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x"}, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceNotAllowed"}},
+			map[string]string{"a": "x"}, map[string]string{"kube-system": "NamespaceNeverOffloaded", "liqo-tenant-milan": "NamespaceNeverOffloaded", "liqo-storage": "NamespaceNeverOffloaded"}, 0},
+		"one of those that has its twin from before": {TwinRules{}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{}, 0},
+		"a stricter rule takes nothing away":         {TwinRules{RequireTenantSuffix: true}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x"}, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceNotAllowed"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			admitted, refusals := tc.rules.Admit("rome", tc.desired, tc.existing)
+			admitted, refusals := tc.rules.Admit("rome", tc.desired, tc.existing, tc.others)
 			refused := map[string]string{}
 			for local, refusal := range refusals {
 				refused[local] = refusal.Reason
@@ -85,7 +90,7 @@ func TestAdmitIsFair(t *testing.T) {
 				existing[local], taken[twin] = twin, true
 			}
 		}
-		admitted, refused := rules.Admit("rome", desired, existing)
+		admitted, refused := rules.Admit("rome", desired, existing, 0)
 		seen := map[string]bool{}
 		for local, twin := range desired {
 			got, in := admitted[local]
@@ -103,4 +108,43 @@ func TestAdmitIsFair(t *testing.T) {
 			t.Fatalf("%d namespaces of %d", len(admitted), rules.MaxNamespaces)
 		}
 	})
+}
+
+// S17 (V11): with required suffixes a tenant still took the default names of one whose ID ends like its own.
+func TestSuffixesOverlap(t *testing.T) {
+	rules := TwinRules{RequireTenantSuffix: true, Tenants: []corev1beta1.ClusterID{"prod", "eu-prod", "west-eu-prod", "rome"}}
+	long := strings.Repeat("x", 60)
+	for name, tc := range map[string]struct {
+		namespace string
+		of, taker corev1beta1.ClusterID
+	}{
+		"the default name of another":              {"shop", "eu-prod", "prod"},
+		"one that was shortened":                   {long, "eu-prod", "prod"},
+		"of one whose ID is longer still":          {"shop", "west-eu-prod", "prod"},
+		"taken by the one in between":              {"shop", "west-eu-prod", "eu-prod"},
+		"a namespace whose own name looks like it": {"shop-west", "eu-prod", "prod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twin, err := RemoteNamespaceName("DefaultName", tc.namespace, string(tc.of), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refusal := rules.RefuseName(tc.taker, twin); refusal == nil {
+				t.Errorf("tenant %s may take %q, the default name of namespace %s of tenant %s", tc.taker, twin, tc.namespace, tc.of)
+			}
+			if _, refused := rules.Admit(tc.taker, map[string]string{"mine": twin}, nil, 0); refused["mine"] == nil {
+				t.Errorf("tenant %s gets %q by its NamespaceMap", tc.taker, twin)
+			}
+		})
+	}
+	for name, tenant := range map[string]corev1beta1.ClusterID{"shop-eu-prod": "eu-prod", "shop-prod": "prod", "shop-us-prod": "prod", "my-shop-rome": "rome"} {
+		if refusal := rules.RefuseName(tenant, name); refusal != nil {
+			t.Errorf("tenant %s may not take its own %q: %s", tenant, name, refusal)
+		}
+	}
+	for _, name := range []string{"liqo-storage", "liqo"} {
+		if refusal := (TwinRules{}).RefuseName("prod", name); refusal == nil {
+			t.Errorf("tenant prod may take %q, a namespace of the provider's own, where it does not exist yet", name)
+		}
+	}
 }

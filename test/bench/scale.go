@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,6 +98,7 @@ const spareMegabytes = 1500
 func (b *bench) virtualNodes(counts []int) {
 	b.size(nodesName, 1, 0)
 	made := 1
+	b.raise(slices.Max(append(counts, made)))
 	for _, count := range counts {
 		start := time.Now()
 		for ; made < count; made++ {

@@ -202,6 +202,23 @@ func resources() corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse("1000"), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("20000")}
 }
 
+// raise has the provider grant rome what all virtual nodes ask for together.
+func (b *bench) raise(nodes int) {
+	list := &authv1beta1.TenantList{}
+	fixture.Must(b.w, "listing Tenants", b.env.Milan.Client.List(b.w.ctx, list))
+	for i := range list.Items {
+		tenant := &list.Items[i]
+		limits := authv1beta1.TenantLimits{Resources: corev1.ResourceList{}, ResourceSlices: ptr.To(int32(nodes + 1))} //nolint:gosec // a number of processes
+		for name, quantity := range resources() {
+			quantity.Mul(int64(nodes + 1))
+			limits.Resources[name] = quantity
+		}
+		changed := tenant.DeepCopy()
+		changed.Spec.Limits = &limits
+		fixture.Must(b.w, "raising the limits of a Tenant", b.env.Milan.Client.Patch(b.w.ctx, changed, client.MergeFrom(tenant)))
+	}
+}
+
 // addNode makes one more virtual node of the same provider.
 func (b *bench) addNode(name string) {
 	slice := &authv1beta1.ResourceSlice{

@@ -133,6 +133,8 @@ func (w *world) peer(ctx context.Context) error {
 		if err := w.run(ctx, "install", "--kubeconfig", w.lab.Kubeconfig(c.Name), "--cluster-id", c.Name, "--timeout", patience,
 			"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+w.tag,
 			"--set", "offloading.twinNamespaces.maxPerTenant=1000",
+			"--set", "offloading.consumers.limits.resources.cpu=64,offloading.consumers.limits.resources.memory=128Gi",
+			"--set", "offloading.consumers.limits.resources.pods=1000,offloading.consumers.limits.resources.ephemeral-storage=1Ti",
 			"--set", fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port())); err != nil {
 			return err
 		}

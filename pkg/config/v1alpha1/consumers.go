@@ -4,9 +4,12 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 )
 
 // Any in a list of names stands for all of them.
@@ -20,6 +23,8 @@ type Consumers struct {
 	ServiceAccounts []string `json:"serviceAccounts"`
 	// Capabilities that their containers may add, besides those of Pod Security's baseline; nil means what the profile says.
 	Capabilities []string `json:"capabilities"`
+	// Limits of what each of them gets, unless its Tenant says otherwise. The limit of namespaces is that of TwinNamespaces.
+	Limits authv1beta1.TenantLimits `json:"limits"`
 	// Tolerations are keys of taints that they may tolerate, besides those of nodes that fail.
 	Tolerations []string `json:"tolerations"`
 	// CSIDrivers that they may have inline volumes of.
@@ -55,6 +60,27 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 			if prefix == "" {
 				errs = append(errs, field.Invalid(path.Child(name).Index(i), prefix, "must not be empty: * stands for all keys"))
 			}
+		}
+	}
+	return append(errs, validateLimits(path.Child("limits"), c.Limits)...)
+}
+
+func validateLimits(path *field.Path, limits authv1beta1.TenantLimits) field.ErrorList {
+	errs := validateQuantities(path.Child("resources"), limits.Resources)
+	if n := limits.ResourceSlices; n != nil && *n < 1 {
+		errs = append(errs, field.Invalid(path.Child("resourceSlices"), *n, "must be at least 1"))
+	}
+	if limits.Namespaces != nil {
+		errs = append(errs, field.Forbidden(path.Child("namespaces"), "set offloading.twinNamespaces.maxPerTenant"))
+	}
+	return errs
+}
+
+func validateQuantities(path *field.Path, list corev1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for name, quantity := range list {
+		if quantity.Sign() < 0 {
+			errs = append(errs, field.Invalid(path.Child(string(name)), quantity.String(), "must not be negative"))
 		}
 	}
 	return errs

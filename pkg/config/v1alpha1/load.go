@@ -61,6 +61,9 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.TwinNamespaces.RequireSuffix == nil {
 		c.Offloading.TwinNamespaces.RequireSuffix = &hardened
 	}
+	if c.Offloading.TwinNamespaces.Network.Isolate == nil {
+		c.Offloading.TwinNamespaces.Network.Isolate = &hardened
+	}
 	if c.Offloading.Consumers.Capabilities == nil && !hardened {
 		c.Offloading.Consumers.Capabilities = []string{debugCapability}
 	}
@@ -189,10 +192,6 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	if d := o.ServiceAccountTokens.MaxLifetime; d != nil && (d.Duration < minTokenLifetime || d.Duration > maxTokenLifetime) {
 		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
 	}
-	for name, quantity := range o.DefaultNodeResources {
-		if quantity.Sign() < 0 {
-			errs = append(errs, field.Invalid(path.Child("defaultNodeResources", string(name)), quantity.String(), "must not be negative"))
-		}
-	}
-	return errs
+	errs = append(errs, validateQuantities(path.Child("twinNamespaces", "quota"), o.TwinNamespaces.Quota)...)
+	return append(errs, validateQuantities(path.Child("defaultNodeResources"), o.DefaultNodeResources)...)
 }

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -187,6 +188,20 @@ type TwinNamespaces struct {
 	MaxPerTenant int `json:"maxPerTenant"`
 	// RequireSuffix says whether their names must end with the consumer's ID; nil means what the profile says.
 	RequireSuffix *bool `json:"requireSuffix"`
+	// Quota are the limits of the ResourceQuota of each of them.
+	Quota corev1.ResourceList `json:"quota"`
+	// Network says whom pods in them may talk with.
+	Network TwinNetwork `json:"network"`
+}
+
+// TwinNetwork says whom consumers' pods may talk with.
+type TwinNetwork struct {
+	// Isolate keeps them to pods of the same consumer, to DNS and to Peers; nil means what the profile says.
+	Isolate *bool `json:"isolate"`
+	// BlockMetadata keeps them from clouds' metadata services, isolated or not.
+	BlockMetadata bool `json:"blockMetadata"`
+	// Peers that isolated pods may talk with besides, in both directions.
+	Peers []networkingv1.NetworkPolicyPeer `json:"peers"`
 }
 
 // Storage configures the storage fabric.

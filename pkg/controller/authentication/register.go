@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/advertise"
 	"liqo.io/liqo/pkg/controller/authentication/approval"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
@@ -46,12 +44,8 @@ type Options struct {
 	CertificateLifetime time.Duration
 	// Endpoints says where a provider's API server may be: Deny holds this cluster's pod and service ranges.
 	Endpoints identity.EndpointPolicy
-	// DefaultClassEnabled says whether slices of the default class are answered.
-	DefaultClassEnabled bool
-	// DefaultResources are granted where a slice does not ask; nil means 4 cpu, 8Gi memory, 110 pods, 20Gi ephemeral storage.
-	DefaultResources corev1.ResourceList
-	// LimitsEnforcement of new Quotas; empty means None.
-	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
+	// Grants says what consumers get.
+	Grants slicegrant.Policy
 	// StorageClass offered as the default; empty means the cluster's own.
 	StorageClass string
 	// IngressClasses and LoadBalancerClasses offered to consumers.
@@ -123,7 +117,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 func grantOptions(o Options, issuer *certificate.Issuer, advertiser advertise.Advertiser, watch *secrets.Watch) slicegrant.Options {
 	return slicegrant.Options{
 		ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Watch: watch, Clock: o.Clock,
-		DefaultClassEnabled: o.DefaultClassEnabled, DefaultResources: o.DefaultResources, LimitsEnforcement: o.LimitsEnforcement,
+		Policy:       o.Grants,
 		StorageClass: o.StorageClass, IngressClasses: o.IngressClasses, LoadBalancerClasses: o.LoadBalancerClasses,
 		ClusterLabels: o.ClusterLabels, PodCIDRs: o.PodCIDRs,
 	}

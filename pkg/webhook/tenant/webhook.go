@@ -15,6 +15,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -29,13 +30,16 @@ const (
 )
 
 // Options of the webhook.
-type Options struct{}
+type Options struct {
+	// RequireSuffix says that tenants' namespaces are told apart by the ID that their names end in.
+	RequireSuffix bool
+}
 
 // Register serves the webhook.
-func Register(mgr ctrl.Manager, _ Options) error {
+func Register(mgr ctrl.Manager, o Options) error {
 	server, scheme := mgr.GetWebhookServer(), mgr.GetScheme()
 	server.Register(MutatePath, admission.WithDefaulter(scheme, defaulter{}))
-	server.Register(ValidatePath, admission.WithValidator(scheme, validator{reader: mgr.GetClient()}))
+	server.Register(ValidatePath, admission.WithValidator(scheme, validator{reader: mgr.GetClient(), options: o}))
 	return nil
 }
 
@@ -47,11 +51,14 @@ func (defaulter) Default(_ context.Context, tenant *authv1beta1.Tenant) error {
 	return nil
 }
 
-type validator struct{ reader client.Reader }
+type validator struct {
+	reader  client.Reader
+	options Options
+}
 
 // ValidateCreate implements admission.Validator.
 func (v validator) ValidateCreate(ctx context.Context, tenant *authv1beta1.Tenant) (admission.Warnings, error) {
-	return nil, v.validate(ctx, tenant)
+	return nil, v.validate(ctx, tenant, v.options.RequireSuffix)
 }
 
 // ValidateUpdate implements admission.Validator. A Tenant that is being deleted may always let its finalizers go.
@@ -59,7 +66,8 @@ func (v validator) ValidateUpdate(ctx context.Context, _, tenant *authv1beta1.Te
 	if !tenant.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	return nil, v.validate(ctx, tenant)
+	// A tenant that was accepted before stays one: its namespaces are told from those of others by the longest ID.
+	return nil, v.validate(ctx, tenant, false)
 }
 
 // ValidateDelete implements admission.Validator.
@@ -67,7 +75,7 @@ func (validator) ValidateDelete(context.Context, *authv1beta1.Tenant) (admission
 	return nil, nil
 }
 
-func (v validator) validate(ctx context.Context, tenant *authv1beta1.Tenant) error {
+func (v validator) validate(ctx context.Context, tenant *authv1beta1.Tenant, requireSuffix bool) error {
 	namespace := &corev1.Namespace{}
 	if err := v.reader.Get(ctx, types.NamespacedName{Name: tenant.Namespace}, namespace); err != nil {
 		return fmt.Errorf("reading Namespace %s: %w", tenant.Namespace, err)
@@ -76,7 +84,11 @@ func (v validator) validate(ctx context.Context, tenant *authv1beta1.Tenant) err
 	if err := v.reader.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Tenants: %w", err)
 	}
-	if why := WhyRefused(tenant, namespace, list.Items); why != "" {
+	why := WhyRefused(tenant, namespace, list.Items)
+	if why == "" && requireSuffix {
+		why = WhyMistaken(tenant, list.Items)
+	}
+	if why != "" {
 		return apierrors.NewForbidden(authv1beta1.GroupVersion.WithResource("tenants").GroupResource(), tenant.Name, fmt.Errorf("%s", why))
 	}
 	return nil
@@ -108,6 +120,19 @@ func WhyRefused(tenant *authv1beta1.Tenant, namespace *corev1.Namespace, all []a
 			return fmt.Sprintf("the namespace %s has the Tenant %s already: there can be only one", tenant.Namespace, other.Name)
 		case other.Name == tenant.Name:
 			return fmt.Sprintf("there is a Tenant named %s in namespace %s already: choose another name", other.Name, other.Namespace)
+		}
+	}
+	return ""
+}
+
+// WhyMistaken returns why a Tenant is not admitted where namespaces are told apart by the ID that their names end in, empty if it is: the
+// one's ID ends in the other's, so that whoever came first may have names that the other's namespaces get by default.
+func WhyMistaken(tenant *authv1beta1.Tenant, all []authv1beta1.Tenant) string {
+	for i := range all {
+		id, other := tenant.Spec.ClusterID, all[i].Spec.ClusterID
+		if placement.SuffixOf(id, other) || placement.SuffixOf(other, id) {
+			return fmt.Sprintf("the cluster IDs %s and %s of two tenants cannot be told apart at the end of a namespace's name: unpeer the other one, "+
+				"or install this cluster with offloading.twinNamespaces.requireSuffix=false", id, other)
 		}
 	}
 	return ""

@@ -88,3 +88,30 @@ func TestWebhook(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// S17: where namespaces are told apart by the ID that their names end in, no two tenants may be mistaken for each other.
+func TestWhyMistaken(t *testing.T) {
+	of := func(id corev1beta1.ClusterID) authv1beta1.Tenant {
+		return authv1beta1.Tenant{Spec: authv1beta1.TenantSpec{ClusterID: id}}
+	}
+	for name, tc := range map[string]struct {
+		id, other corev1beta1.ClusterID
+		mistaken  bool
+	}{
+		"an ID that another ends in":      {"prod", "eu-prod", true},
+		"an ID that ends in another":      {"eu-prod", "prod", true},
+		"the end of a UID":                {"446655440000", "550e8400-e29b-41d4-a716-446655440000", true},
+		"the same, changed":               {"prod", "prod", false},
+		"an end that is no word":          {"prod", "reprod", false},
+		"a beginning":                     {"eu", "eu-prod", false},
+		"two that end in the same":        {"us-prod", "eu-prod", false},
+		"two that have nothing in common": {"rome", "naples", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := of(tc.id)
+			if got := WhyMistaken(&tenant, []authv1beta1.Tenant{of("milan"), of(tc.other)}); (got != "") != tc.mistaken {
+				t.Errorf("got %q, want a refusal: %t", got, tc.mistaken)
+			}
+		})
+	}
+}

@@ -127,7 +127,7 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 
 	// Less than the node has, but more than what another pod leaves of the grant.
 	filler := pod(offloaded(t), "filler")
-	filler.Spec.Containers[0].Resources.Requests = quantities("cpu", "600")
+	filler.Spec.Containers[0].Resources.Requests = quantities("cpu", "150")
 	fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), filler))
 	t.Cleanup(func() {
 		fixture.Must(t, "deleting the other pod", env.Rome.Client.Delete(context.WithoutCancel(t.Context()), filler))
@@ -136,7 +136,7 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(filler), &corev1.Pod{})
 		return err == nil, fmt.Sprint(err)
 	})
-	ask(t, local, "500")
+	ask(t, local, "100")
 	awaitPod(t, local, "the resize to be refused by the grant", func(p *corev1.Pod) bool {
 		c := resizing(p, corev1.PodResizePending)
 		return c != nil && c.Reason == corev1.PodReasonDeferred && strings.Contains(c.Message, "the provider's grant of cpu is used up")

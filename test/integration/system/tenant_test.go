@@ -23,6 +23,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -62,6 +63,11 @@ func newTenant(t *testing.T) *tenant {
 	fixture.Await(t, fixture.Patience, "the rights of Tenant "+id, func(ctx context.Context) (bool, string) {
 		err := c.user.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(c.namespace))
 		return err == nil, fmt.Sprint(err)
+	})
+	fixture.Await(t, fixture.Patience, "the objects of Tenant "+id+" to be counted", func(ctx context.Context) (bool, string) {
+		quota := &corev1.ResourceQuota{}
+		err := env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: counting.QuotaName}, quota)
+		return err == nil && len(quota.Status.Used) == len(quota.Spec.Hard), fmt.Sprint(quota.Status, err)
 	})
 	return c
 }

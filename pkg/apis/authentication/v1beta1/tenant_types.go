@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -60,6 +61,30 @@ type TenantSpec struct {
 	// +kubebuilder:default=Active
 	// +optional
 	TenantCondition TenantCondition `json:"tenantCondition,omitempty"`
+	// limits of what the tenant gets in this cluster, whatever it asks for. What is left out is as the configuration of this
+	// cluster says. They are the provider's: the consumer can neither see nor write them.
+	// +optional
+	Limits *TenantLimits `json:"limits,omitempty"`
+}
+
+// TenantLimits are the most that a tenant gets. What it has already is not taken away when a limit becomes less, but for resources: those
+// are granted anew.
+type TenantLimits struct {
+	// resources that all ResourceSlices of the tenant are granted together. Of a resource that is not named they get what the
+	// configuration says, else what the nodes of this cluster have.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// resourceSlices that are answered.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	ResourceSlices *int32 `json:"resourceSlices,omitempty"`
+	// namespaces that are made for the tenant.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5000
+	Namespaces *int32 `json:"namespaces,omitempty"`
 }
 
 // TenantStatus is what a Tenant was given.

@@ -66,7 +66,7 @@ const (
 	CertificateKey = "certificate"
 	// NextPrivateKeyKey holds the private key that a running renewal introduces.
 	NextPrivateKeyKey = "nextPrivateKey"
-	// CertificateSecretPrefix and "tenant" or a slice's name make the name of the provider's record of an issued certificate.
+	// CertificateSecretPrefix and "tenant", slice-<name> or renew-<name> make the name of the provider's record of an issued certificate.
 	CertificateSecretPrefix = "liqo-remote-certificate-"
 	// ControlPlaneIdentityPrefix and a cluster ID make the name of a control plane Identity.
 	ControlPlaneIdentityPrefix = "controlplane-"
@@ -108,6 +108,8 @@ const (
 	ReasonInvalidTenant = "InvalidTenant"
 	// ReasonTenantMissing: no Tenant owns the namespace.
 	ReasonTenantMissing = "TenantMissing"
+	// ReasonTenantLimit: the tenant has as much as the provider lets it have.
+	ReasonTenantLimit = "TenantLimitReached"
 	// ReasonTenantCordoned: the tenant gets nothing new.
 	ReasonTenantCordoned = "TenantCordoned"
 	// ReasonTenantDrained: the tenant lost everything.

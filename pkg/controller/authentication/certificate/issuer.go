@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,6 @@ const (
 
 	pollInterval = 500 * time.Millisecond
 	patience     = time.Minute
-	maxName      = 253
 )
 
 // Issuer issues certificates. Its fields are set before use and not changed afterwards.
@@ -62,14 +62,15 @@ type Issuer struct {
 	// Username is who we are at the API server; empty means that it is asked.
 	Username string
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	budgets map[string]*rate.Limiter // by consumer
 }
 
 // Request is one certificate to issue.
 type Request struct {
 	// Namespace of the record.
 	Namespace string
-	// Record is the name of the Secret that records the certificate; see RecordName.
+	// Record is the name of the Secret that records the certificate; see TenantRecord, SliceRecord and RenewRecord.
 	Record string
 	// RemoteID is the consumer.
 	RemoteID string
@@ -92,16 +93,6 @@ type Certificate struct {
 	RenewAt time.Time
 	// Fresh says that it was issued by this call.
 	Fresh bool
-}
-
-// RecordName is the name of the record for something with the given name; long names are replaced with a digest.
-func RecordName(name string) string {
-	full := authv1beta1.CertificateSecretPrefix + name
-	if len(full) <= maxName {
-		return full
-	}
-	sum := sha256.Sum256([]byte(name))
-	return authv1beta1.CertificateSecretPrefix + hex.EncodeToString(sum[:16])
 }
 
 // Issue returns the certificate for a request. A CSR that is not exactly the expected one is a terminal error; while the
@@ -202,6 +193,10 @@ func (i *Issuer) sign(ctx context.Context, r Request, public crypto.PublicKey) (
 	csr := &certificatesv1.CertificateSigningRequest{}
 	err = i.Reader.Get(ctx, client.ObjectKey{Name: name}, csr)
 	if apierrors.IsNotFound(err) {
+		if wait := i.spend(r.RemoteID); wait > 0 {
+			return nil, "", reconcile.Wait(authv1beta1.ReasonCertificatePending,
+				"waiting because this consumer was issued many certificates in a short time", wait)
+		}
 		csr = i.render(name, r)
 		err = i.Client.Create(ctx, csr)
 	}

@@ -82,7 +82,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) request(key identity.KeyPair) Request {
 	return Request{
-		Namespace: "liqo-tenant-rome", Record: RecordName("tenant"), RemoteID: "rome",
+		Namespace: "liqo-tenant-rome", Record: TenantRecord(), RemoteID: "rome",
 		CSR: b.ca.CSR(key, identity.TenantSubject("rome")), Want: identity.TenantExpectation("rome"), Owner: b.tenant,
 	}
 }
@@ -278,7 +278,7 @@ func TestC2RecordOfAnEarlierOwner(t *testing.T) {
 
 func TestForeignRecordIsNotTouched(t *testing.T) {
 	b := newBench(t)
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: RecordName("tenant")}}
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: TenantRecord()}}
 	if err := b.client.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
@@ -287,10 +287,10 @@ func TestForeignRecordIsNotTouched(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if got := RecordName("tenant"); got != "liqo-remote-certificate-tenant" {
+	if got := TenantRecord(); got != "liqo-remote-certificate-tenant" {
 		t.Error(got)
 	}
-	if got := RecordName(strings.Repeat("x", 250)); len(got) > maxName {
+	if got := SliceRecord(strings.Repeat("x", 250)); len(got) > maxName {
 		t.Errorf("%d characters", len(got))
 	}
 	one, two := Request{Namespace: "a", Record: "b-c"}, Request{Namespace: "a-b", Record: "c"}

@@ -101,7 +101,7 @@ func (r *Reconciler) answer(ctx context.Context, renew *authv1beta1.Renew) error
 		return err
 	}
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
-		Namespace: renew.Namespace, Record: certificate.RecordName("renew-" + renew.Name), RemoteID: consumer,
+		Namespace: renew.Namespace, Record: certificate.RenewRecord(renew.Name), RemoteID: consumer,
 		CSR: renew.Spec.CSR, Want: want, Owner: renew, Late: true,
 	})
 	if err != nil {

@@ -53,6 +53,13 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) error {
 		return s.deny(authv1beta1.ReasonTenantDrained, "the tenant is drained: it gets nothing")
 	}
 	s.tenant = tenant
+	why, err := r.tooMany(ctx, s)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return s.deny(authv1beta1.ReasonTenantLimit, why)
+	}
 	quota := &offloadingv1beta1.Quota{}
 	err = r.client.Get(ctx, types.NamespacedName{Namespace: s.slice.Namespace, Name: QuotaName(consumer, s.slice.Name)}, quota)
 	switch {
@@ -101,7 +108,7 @@ func (r *Reconciler) authenticate(ctx context.Context, s *scope) error {
 	consumer, now := string(s.tenant.Spec.ClusterID), r.options.Clock.Now()
 	want := identity.SliceExpectation(consumer, s.slice.Name)
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
-		Namespace: s.slice.Namespace, Record: certificate.RecordName(s.slice.Name), RemoteID: consumer,
+		Namespace: s.slice.Namespace, Record: certificate.SliceRecord(s.slice.Name), RemoteID: consumer,
 		CSR: s.slice.Spec.CSR, Want: want, Owner: s.slice, Late: true,
 	})
 	present := s.slice.Status.AuthParams
@@ -131,19 +138,19 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	tenantCordoned := s.tenant.Spec.TenantCondition == authv1beta1.TenantCordoned
 	accepted := conditions.Is(slice.Status.Conditions, authv1beta1.ResourcesCondition, authv1beta1.Accepted)
 	var granted corev1.ResourceList
+	var message string
 	switch {
-	case isDefault && !r.options.DefaultClassEnabled:
+	case isDefault && !r.options.Policy.DefaultClassEnabled:
 		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonDefaultClassDisabled, "this cluster does not answer slices of the default class: ask for another class"}
 		return nil
 	case tenantCordoned && !accepted && s.quota == nil:
 		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonTenantCordoned, "the tenant is cordoned: it gets nothing new"}
 		return nil
 	case isDefault:
-		var present corev1.ResourceList
-		if s.quota != nil {
-			present = s.quota.Spec.Resources
+		var err error
+		if granted, message, err = r.bound(ctx, s, Grant(slice.Spec.Resources, r.options.Policy.DefaultResources, s.held(), tenantCordoned)); err != nil {
+			return err
 		}
-		granted = Grant(slice.Spec.Resources, r.options.DefaultResources, present, tenantCordoned)
 	case !accepted:
 		return nil // somebody else answers this class, and has not yet
 	default:
@@ -155,7 +162,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	want := renderQuota(slice, s.tenant, granted, r.options.LimitsEnforcement, sliceCordoned, tenantCordoned)
+	want := renderQuota(slice, s.tenant, granted, r.options.Policy.LimitsEnforcement, sliceCordoned, tenantCordoned)
 	if err := r.writeQuota(ctx, s, want); err != nil {
 		return err
 	}
@@ -163,7 +170,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 		return nil
 	}
 	slice.Status.Resources = want.Spec.Resources
-	s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, "the resources were granted"}
+	s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
 	return r.offer(ctx, &slice.Status)
 }
 

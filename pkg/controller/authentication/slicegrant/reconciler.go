@@ -9,7 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -35,6 +34,8 @@ import (
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices/status,verbs=update;patch
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=quotas,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods,verbs=list
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
@@ -50,12 +51,8 @@ type Options struct {
 	Watch *secrets.Watch
 	// Clock tells when certificates need renewal.
 	Clock clock.PassiveClock
-	// DefaultClassEnabled says whether slices of the default class are answered.
-	DefaultClassEnabled bool
-	// DefaultResources are granted where a slice does not ask; nil means DefaultResources().
-	DefaultResources corev1.ResourceList
-	// LimitsEnforcement of new Quotas; empty means None.
-	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
+	// Policy of what is granted.
+	Policy Policy
 	// StorageClass offered as the default; empty means the cluster's own.
 	StorageClass string
 	// IngressClasses offered.
@@ -67,6 +64,21 @@ type Options struct {
 	// PodCIDRs of this cluster, which consumers check pod addresses with.
 	PodCIDRs []string
 }
+
+// Policy is what consumers get.
+type Policy struct {
+	// DefaultClassEnabled says whether slices of the default class are answered.
+	DefaultClassEnabled bool
+	// DefaultResources are granted where a slice does not ask; nil means DefaultResources().
+	DefaultResources corev1.ResourceList
+	// LimitsEnforcement of new Quotas; empty means None.
+	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
+	// TenantLimits are those of tenants whose Tenant sets none.
+	TenantLimits authv1beta1.TenantLimits
+}
+
+// DefaultResourceSlices is how many slices of a tenant are answered, if neither its Tenant nor the policy says.
+const DefaultResourceSlices = 16
 
 // Reconciler answers slices.
 type Reconciler struct {
@@ -91,11 +103,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
 		return fmt.Errorf("registering the grant controller: %w", err)
 	}
-	if o.DefaultResources == nil {
-		o.DefaultResources = DefaultResources()
+	if o.Policy.DefaultResources == nil {
+		o.Policy.DefaultResources = DefaultResources()
 	}
-	if o.LimitsEnforcement == "" {
-		o.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
+	if o.Policy.LimitsEnforcement == "" {
+		o.Policy.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
 	}
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
 	return ctrl.NewControllerManagedBy(mgr).Named("slicegrant").
@@ -104,6 +116,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
 			return r.slicesOf(ctx, client.InNamespace(object.GetNamespace()))
 		})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
+			return r.slicesOf(ctx)
+		}), builder.WithPredicates(roomChanged())).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 			return r.slicesOf(ctx)
 		})).
@@ -165,33 +180,4 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(s.renewAt.Sub(r.options.Clock.Now()), certificate.Soon)}, nil
-}
-
-// forget removes the Quota of a slice that is gone, unless it keeps a cordon that a new slice of the name shall inherit; then
-// it goes with the Tenant. A cache of the past may not show the slice yet.
-func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) error {
-	err := r.live.Get(ctx, slice, &authv1beta1.ResourceSlice{})
-	if err == nil {
-		return reconcile.Wait(authv1beta1.ReasonNotReplicated, fmt.Sprintf("waiting for the cache to show ResourceSlice %s", slice), time.Second)
-	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading ResourceSlice %s: %w", slice, err)
-	}
-	list := &offloadingv1beta1.QuotaList{}
-	err = r.client.List(ctx, list, client.InNamespace(slice.Namespace), client.MatchingLabels{
-		corev1beta1.ManagedLabel: "true", authv1beta1.ResourceSliceNameLabel: slice.Name,
-	})
-	if err != nil {
-		return fmt.Errorf("listing the Quotas of ResourceSlice %s: %w", slice, err)
-	}
-	for i := range list.Items {
-		quota := &list.Items[i]
-		if IsSet(quota.Annotations, authv1beta1.CordonAnnotation) && metav1.GetControllerOf(quota) != nil {
-			continue
-		}
-		if err := r.client.Delete(ctx, quota, client.Preconditions{UID: &quota.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Quota %s/%s: %w", quota.Namespace, quota.Name, err)
-		}
-	}
-	return nil
 }

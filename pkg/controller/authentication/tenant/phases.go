@@ -22,6 +22,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/binding"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -75,18 +76,11 @@ func WhyInvalid(tenant *authv1beta1.Tenant, namespace *corev1.Namespace, all []a
 		return fmt.Sprintf("the namespace %s belongs to cluster %s", namespace.Name, label)
 	}
 	for i := range all {
-		if other := &all[i]; other.UID != tenant.UID && older(other, tenant) {
+		if other := &all[i]; other.UID != tenant.UID && counting.Older(other, tenant) {
 			return fmt.Sprintf("the namespace %s has the Tenant %s already", namespace.Name, other.Name)
 		}
 	}
 	return ""
-}
-
-func older(a, b *authv1beta1.Tenant) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name < b.Name
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 func contains(have, want map[string]string) bool {
@@ -181,7 +175,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 			errors.New("the Tenant has no csr, so no certificate can be issued: delete it and peer with 'liqoctl peer', which fills it in"))
 	}
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
-		Namespace: tenant.Namespace, Record: certificate.RecordName("tenant"), RemoteID: string(tenant.Spec.ClusterID),
+		Namespace: tenant.Namespace, Record: certificate.TenantRecord(), RemoteID: string(tenant.Spec.ClusterID),
 		CSR: tenant.Spec.CSR, Want: identity.TenantExpectation(string(tenant.Spec.ClusterID)), Owner: tenant,
 	})
 	if present := tenant.Status.AuthParams; present != nil && certificate.Covered(err, present.SignedCRT, tenant.Spec.CSR,
@@ -271,6 +265,9 @@ func (r *Reconciler) remove(ctx context.Context, tenant *authv1beta1.Tenant) err
 			return err
 		}
 		if err := r.forgetNonce(ctx, tenant); err != nil {
+			return err
+		}
+		if err := r.unfence(ctx, tenant); err != nil {
 			return err
 		}
 	}

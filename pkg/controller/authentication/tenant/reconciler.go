@@ -32,6 +32,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices;renews,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas,verbs=get;create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=liqo-remote-controlplane,verbs=bind
 
@@ -64,6 +65,7 @@ type scope struct {
 	tenant    *authv1beta1.Tenant
 	namespace *corev1.Namespace // set by findNamespace
 	renewAt   time.Time         // set by issue
+	again     time.Duration     // set by fence: when it is to be looked at again, 0 for not of its own
 }
 
 // Register adds the controller to the manager.
@@ -116,10 +118,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if phaseErr != nil {
 		return reconcile.Result(phaseErr)
 	}
-	if s.renewAt.IsZero() {
-		return ctrl.Result{}, nil
+	again := s.again
+	if !s.renewAt.IsZero() {
+		if due := max(s.renewAt.Sub(r.options.Clock.Now()), time.Second); again == 0 || due < again {
+			again = due
+		}
 	}
-	return ctrl.Result{RequeueAfter: max(s.renewAt.Sub(r.options.Clock.Now()), time.Second)}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // phases are the steps, each of which may be the last.
@@ -130,7 +135,7 @@ func (r *Reconciler) phases(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.TenantCondition == authv1beta1.TenantDrained {
 		return r.drain(ctx, s.tenant)
 	}
-	for _, phase := range []func(context.Context, *scope) error{r.verify, r.bind, r.issue} {
+	for _, phase := range []func(context.Context, *scope) error{r.verify, r.fence, r.bind, r.issue} {
 		if err := phase(ctx, s); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	if b.nonce, err = identity.NewNonce(rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tn}}, &corev1.Secret{
+	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tn}}, counted(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: authv1beta1.NonceSecret, Labels: map[string]string{authv1beta1.NonceLabel: "true"}},
 		Data:       map[string][]byte{authv1beta1.NonceKey: b.nonce},
 	})
@@ -101,7 +101,7 @@ func (b *bench) tenant(change func(*authv1beta1.Tenant)) *authv1beta1.Tenant {
 func (b *bench) record(csr []byte) {
 	b.t.Helper()
 	err := b.client.Create(b.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: certificate.RecordName("tenant"), Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: certificate.TenantRecord(), Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
 		Data:       map[string][]byte{authv1beta1.CSRKey: csr, authv1beta1.CertificateKey: b.ca.Sign(csr, b.clock.Now(), 24*time.Hour)},
 	})
 	if err != nil {

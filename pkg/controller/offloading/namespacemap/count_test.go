@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -30,9 +31,9 @@ func TestQuotaThatIsNotCounted(t *testing.T) {
 		want    []seen
 	}{
 		"young":           {2 * time.Second, false, []seen{{"10", 3 * time.Second}}},
-		"not counted":     {11 * time.Second, false, []seen{{"11", time.Second}, {"10", patience}, {"11", time.Second}}},
+		"not counted":     {11 * time.Second, false, []seen{{"11", time.Second}, {"10", 5 * time.Second}, {"11", time.Second}}},
 		"counted":         {11 * time.Second, true, []seen{{"10", 0}, {"10", 0}}},
-		"never countable": {uncounted + time.Second, false, []seen{{"10", 0}}},
+		"never countable": {10*time.Minute + time.Second, false, []seen{{"10", 0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"))
@@ -57,7 +58,7 @@ func TestQuotaThatIsNotCounted(t *testing.T) {
 func (w *world) limit() string {
 	w.Helper()
 	quota := &corev1.ResourceQuota{}
-	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: quotaName}, quota); err != nil {
+	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: counting.QuotaName}, quota); err != nil {
 		w.Fatal(err)
 	}
 	return quota.Spec.Hard.Pods().String()
@@ -67,7 +68,7 @@ func (w *world) limit() string {
 func (w *world) age(age time.Duration, counted bool) {
 	w.Helper()
 	quota := &corev1.ResourceQuota{}
-	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: quotaName}, quota); err != nil {
+	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "shop-rome", Name: counting.QuotaName}, quota); err != nil {
 		w.Fatal(err)
 	}
 	quota.CreationTimestamp = metav1.NewTime(w.r.Clock.Now().Add(-age))
@@ -95,7 +96,7 @@ func TestALimitIsRestoredBesideAnotherTwinsProblem(t *testing.T) {
 	for _, want := range []struct {
 		limit string
 		after time.Duration
-	}{{"11", time.Second}, {"10", patience}} {
+	}{{"11", time.Second}, {"10", 5 * time.Second}} {
 		result, err := w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +120,7 @@ func TestTheNextPass(t *testing.T) {
 		"a refusal":       {0, reconcile.Refuse("NamespaceConflict", errors.New("no")), reconcile.RefusedRetry, false},
 		"something before a refusal is tried again": {time.Second, reconcile.Refuse("NamespaceConflict", errors.New("no")), time.Second, false},
 		"something before what is waited for":       {time.Second, reconcile.Wait("TwinTerminating", "wait", poll), time.Second, false},
-		"something after what is waited for":        {patience, reconcile.Wait("TwinTerminating", "wait", time.Second), time.Second, false},
+		"something after what is waited for":        {5 * time.Second, reconcile.Wait("TwinTerminating", "wait", time.Second), time.Second, false},
 		"what cannot work":                          {0, wrong, 0, true},
 		"something beside what cannot work":         {time.Second, wrong, time.Second, false},
 		"a failure that passes":                     {0, passing, 0, true},

@@ -8,6 +8,7 @@
 //     and never touched.
 //   - A twin is deleted only when the map no longer wants it, is deleted, or the tenant is drained. A cordoned or unknown
 //     tenant keeps its twins and gets no new ones.
-//   - The consumer's rights in a twin come last, after its Pod Security labels and ResourceQuota.
+//   - A tenant has as many twins as it may have, over all its maps, those that are leaving included; only its oldest map gets new ones.
+//   - The consumer's rights in a twin come last, after its Pod Security labels, ResourceQuota and NetworkPolicy.
 //   - A twin that does not go names in status what keeps it.
 package namespacemap

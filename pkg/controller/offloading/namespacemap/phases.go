@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,9 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // poll is how long to wait for a namespace to go; its deletion event usually comes first.
@@ -31,8 +34,16 @@ type scope struct {
 	tenant corev1beta1.ClusterID
 	// condition of the tenant; empty if there is no Tenant.
 	condition authv1beta1.TenantCondition
+	// limit of the tenant's twins, if its Tenant sets one.
+	limit *int32
+	// tenants are all that this cluster has.
+	tenants []corev1beta1.ClusterID
+	// older is the map of the same tenant that gets new twins in place of this one; empty if it is this one.
+	older string
 	// twins of this map that exist, by the consumer's name.
 	twins map[string]*corev1.Namespace
+	// all are the names of the tenant's twins, whatever map they belong to, those that are leaving included.
+	all []string
 	// answers that the consumer gets, by its name of the namespace.
 	answers map[string]offloadingv1beta1.RemoteNamespaceStatus
 	// past says that the cache was found to show the past, or that it is not known whether it does; set by drop.
@@ -51,28 +62,56 @@ func gather(ctx context.Context, reader client.Reader, nm *offloadingv1beta1.Nam
 	if id := tn.Labels[corev1beta1.RemoteClusterIDLabel]; tn.Labels[corev1beta1.TenantNamespaceLabel] == "true" && id != "" && tn.Name == corev1beta1.TenantNamespacePrefix+id {
 		s.tenant = corev1beta1.ClusterID(id)
 	}
-	var tenants authv1beta1.TenantList
-	if err := reader.List(ctx, &tenants, client.InNamespace(nm.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing Tenants in %s: %w", nm.Namespace, err)
-	}
-	for i := range tenants.Items {
-		if t := &tenants.Items[i]; t.Spec.ClusterID == s.tenant && t.DeletionTimestamp.IsZero() {
-			s.condition = t.Spec.TenantCondition
-			if s.condition == "" {
-				s.condition = authv1beta1.TenantActive
-			}
-		}
+	if err := s.know(ctx, reader); err != nil {
+		return nil, err
 	}
 	var namespaces corev1.NamespaceList
 	if err := reader.List(ctx, &namespaces, client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
 		return nil, fmt.Errorf("listing twin Namespaces: %w", err)
 	}
 	for i := range namespaces.Items {
-		if ns := &namespaces.Items[i]; isTwinOf(ns, nm) {
+		ns := &namespaces.Items[i]
+		if isTwinOf(ns, nm) {
 			s.twins[ns.Annotations[offloadingv1beta1.OriginalNameAnnotation]] = ns
+		}
+		if strings.HasPrefix(ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation], nm.Namespace+"/") {
+			s.all = append(s.all, ns.Name)
 		}
 	}
 	return s, nil
+}
+
+// know reads what the tenant may do, and which other tenants and maps there are.
+func (s *scope) know(ctx context.Context, reader client.Reader) error {
+	var tenants authv1beta1.TenantList
+	if err := reader.List(ctx, &tenants); err != nil {
+		return fmt.Errorf("listing Tenants: %w", err)
+	}
+	for i := range tenants.Items {
+		t := &tenants.Items[i]
+		s.tenants = append(s.tenants, t.Spec.ClusterID)
+		if t.Namespace != s.nm.Namespace || t.Spec.ClusterID != s.tenant || !t.DeletionTimestamp.IsZero() {
+			continue
+		}
+		s.condition = t.Spec.TenantCondition
+		if s.condition == "" {
+			s.condition = authv1beta1.TenantActive
+		}
+		if t.Spec.Limits != nil {
+			s.limit = t.Spec.Limits.Namespaces
+		}
+	}
+	var maps offloadingv1beta1.NamespaceMapList
+	if err := reader.List(ctx, &maps, client.InNamespace(s.nm.Namespace), client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
+		return fmt.Errorf("listing NamespaceMaps in %s: %w", s.nm.Namespace, err)
+	}
+	oldest := s.nm
+	for i := range maps.Items {
+		if other := &maps.Items[i]; counting.Older(other, oldest) {
+			oldest, s.older = other, other.Name
+		}
+	}
+	return nil
 }
 
 // owned fails if nobody owns the namespace of the map. Then nothing is done, and nothing undone either.
@@ -93,13 +132,46 @@ func isTwinOf(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) bool {
 		ns.Annotations[offloadingv1beta1.OriginalNameAnnotation] != ""
 }
 
-// ensure makes the wanted twins. The problem of one does not keep the others from being made.
-func (r *reconciler) ensure(ctx context.Context, s *scope) error {
-	existing := map[string]string{}
+// admit decides about all that the map asks for. What is new is decided on live knowledge: the cache may not show yet what was made
+// a moment ago, for this map or another one of the tenant.
+func (r *reconciler) admit(ctx context.Context, s *scope) (admitted map[string]string, refused map[string]*placement.Refusal, err error) {
+	admitted, refused = s.admit(r.Rules)
+	for local, twin := range admitted {
+		if ns := s.twins[local]; ns != nil && ns.Name == twin {
+			continue
+		}
+		now, err := gather(ctx, r.Live, s.nm)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.limit, s.tenants, s.older, s.all = now.limit, now.tenants, now.older, now.all
+		admitted, refused = now.admit(r.Rules)
+		break
+	}
+	return admitted, refused, nil
+}
+
+func (s *scope) admit(rules placement.TwinRules) (admitted map[string]string, refused map[string]*placement.Refusal) {
+	existing, wanted := map[string]string{}, 0
 	for local, ns := range s.twins {
 		existing[local] = ns.Name
+		if s.nm.Spec.DesiredMapping[local] == ns.Name {
+			wanted++
+		}
 	}
-	admitted, refused := r.Rules.Admit(s.tenant, s.nm.Spec.DesiredMapping, existing)
+	rules.Tenants = s.tenants
+	if s.limit != nil {
+		rules.MaxNamespaces = int(*s.limit)
+	}
+	return rules.Admit(s.tenant, s.nm.Spec.DesiredMapping, existing, len(s.all)-wanted)
+}
+
+// ensure makes the wanted twins. The problem of one does not keep the others from being made.
+func (r *reconciler) ensure(ctx context.Context, s *scope) error {
+	admitted, refused, err := r.admit(ctx, s)
+	if err != nil {
+		return err
+	}
 	for local, refusal := range refused {
 		s.answer(local, refusal.Reason, refusal.Message)
 	}

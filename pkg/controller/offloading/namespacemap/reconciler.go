@@ -37,8 +37,10 @@ type Options struct {
 	Rules placement.TwinRules
 	// Labels that every twin gets, such as the Pod Security labels of the configured level.
 	Labels map[string]string
-	// ResourceQuota that every twin gets; none if nil.
-	ResourceQuota *corev1.ResourceQuotaSpec
+	// Hard are the limits of the ResourceQuota that every twin gets; none if empty.
+	Hard corev1.ResourceList
+	// Network says whom pods in twins may talk with.
+	Network Network
 	// Manager is this controller's own ServiceAccount, which gets its rights in each twin by a RoleBinding.
 	Manager rbacv1.Subject
 	// Live reads from the API server, past the cache; the manager's API reader if nil.

@@ -64,7 +64,7 @@ func newWorldWith(t *testing.T, adjust func(*fakeapi.Options), objects ...client
 	w.Server = fakeapi.New(t, options)
 	w.r = &reconciler{Client: w.Client, Options: Options{Live: w.Client, Clock: testclock.NewFakePassiveClock(time.Unix(0, 0)),
 		Rules: placement.TwinRules{SystemNamespaces: []string{"liqo"}, MaxNamespaces: 5}, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"},
-		ResourceQuota: &corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("10")}}, Manager: binding.ServiceAccount("liqo", "liqo-controller-manager")}}
+		Hard: corev1.ResourceList{"pods": resource.MustParse("10")}, Manager: binding.ServiceAccount("liqo", "liqo-controller-manager")}}
 	return w
 }
 

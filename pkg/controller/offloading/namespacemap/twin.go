@@ -17,14 +17,13 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 const (
 	// managerBinding gives this controller its rights in a twin.
 	managerBinding = "liqo-controller-manager"
-	// quotaName is the ResourceQuota of a twin.
-	quotaName = "liqo"
 	// propagation is how long the API server may take to see a new RoleBinding.
 	propagation = 30 * time.Second
 )
@@ -46,6 +45,10 @@ func (r *reconciler) create(ctx context.Context, s *scope, local, twin string) (
 		return nil, reconcile.Refuse(offloadingv1beta1.ReasonCordoned, fmt.Errorf("the provider gives this consumer nothing new: its tenant is %s", s.condition))
 	default:
 		return nil, reconcile.Refuse(authv1beta1.ReasonTenantMissing, fmt.Errorf("the provider has no Tenant for this consumer any more; peer again"))
+	}
+	if s.older != "" {
+		return nil, reconcile.Refuse(offloadingv1beta1.ReasonNamespaceLimit,
+			fmt.Errorf("the provider makes namespaces for one NamespaceMap of a consumer, and it has NamespaceMap %s; ask for them there", s.older))
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: r.labels(s.tenant), Annotations: map[string]string{
 		offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm),
@@ -85,7 +88,7 @@ func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace
 	return nil
 }
 
-// furnish puts into a twin what belongs there: our rights, the limits, and last the consumer's rights.
+// furnish puts into a twin what belongs there: our rights, the limits, the bounds of its network, and last the consumer's rights.
 func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace) error {
 	ours := binding.New(ns.Name, managerBinding, offloadingv1beta1.ManagerTwinClusterRole, r.Manager)
 	theirs := binding.New(ns.Name, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, binding.Group(identity.ConsumerGroup(string(s.tenant))))
@@ -97,36 +100,26 @@ func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace
 	if err := r.limit(ctx, s, ns); err != nil {
 		return err
 	}
+	if err := r.isolate(ctx, s, ns); err != nil {
+		return err
+	}
 	return binding.Ensure(ctx, r.Client, theirs)
 }
 
 // limit keeps the ResourceQuota of a twin.
 func (r *reconciler) limit(ctx context.Context, s *scope, ns *corev1.Namespace) error {
-	if r.ResourceQuota == nil {
+	if len(r.Hard) == 0 {
 		return nil
 	}
-	var live corev1.ResourceQuota
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: quotaName}, &live)
-	switch {
-	case apierrors.IsNotFound(err):
-		err = r.Create(ctx, &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: quotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
-			Spec:       *r.ResourceQuota,
-		})
-		s.lookAgain(patience)
-	case err == nil && !equality.Semantic.DeepEqual(live.Spec, *r.ResourceQuota):
-		changed := live.DeepCopy()
-		changed.Spec = *r.ResourceQuota
-		err = r.Patch(ctx, changed, client.MergeFrom(&live))
-		s.lookAgain(patience)
-	case err == nil:
-		return r.recount(ctx, s, &live)
-	}
+	again, err := counting.Quotas{Client: r.Client, Live: r.Live, Clock: r.Clock}.Ensure(ctx, ns.Name, r.Hard)
+	s.lookAgain(again)
+	return r.young(ns, err)
+}
+
+// young takes a refusal in a new twin for what it is: the rights there have not taken effect yet.
+func (r *reconciler) young(ns *corev1.Namespace, err error) error {
 	if apierrors.IsForbidden(err) && r.Clock.Since(ns.CreationTimestamp.Time) < propagation {
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the rights in the new namespace to take effect", time.Second)
 	}
-	if err != nil {
-		return fmt.Errorf("keeping ResourceQuota %s/%s: %w", ns.Name, quotaName, err)
-	}
-	return nil
+	return err
 }

@@ -1,0 +1,88 @@
+package capacity
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+)
+
+// Ceiling is the most that one tenant gets, of all its grants together.
+type Ceiling struct {
+	// Set by the provider's administrator, who means it: grants shrink to it.
+	Set corev1.ResourceList
+	// Nodes of the provider have this much. It is the ceiling of what is not set, and takes nothing away when a node goes: grants stay.
+	Nodes corev1.ResourceList
+}
+
+// Of returns the ceiling of a resource, and whether it was set. What no node has is not to be had.
+func (c Ceiling) Of(name corev1.ResourceName) (limit resource.Quantity, set bool) {
+	if limit, set = c.Set[name]; set {
+		return limit, true
+	}
+	return c.Nodes[name], false
+}
+
+// Bound returns what is granted of what is wanted, given what other grants of the same tenant hold and what this one held before. The
+// number of pods is always part of it, if there is a ceiling for it: a grant that does not name it would not bound it.
+func (c Ceiling) Bound(wanted, held, others corev1.ResourceList) corev1.ResourceList {
+	granted := maps.Clone(wanted)
+	if granted == nil {
+		granted = corev1.ResourceList{}
+	}
+	if limit, set := c.Of(corev1.ResourcePods); set || !limit.IsZero() {
+		if _, named := granted[corev1.ResourcePods]; !named {
+			granted[corev1.ResourcePods] = limit
+		}
+	}
+	for name, want := range granted {
+		room, set := c.Of(name)
+		room = room.DeepCopy()
+		room.Sub(others[name])
+		if had := held[name]; !set && had.Cmp(room) > 0 {
+			room = had
+		}
+		if room.Sign() < 0 {
+			room.Set(0)
+		}
+		if want.Cmp(room) > 0 {
+			granted[name] = room.DeepCopy()
+		}
+	}
+	return granted
+}
+
+// Less are the names of the resources of which less is granted than wanted, in order.
+func Less(granted, wanted corev1.ResourceList) []corev1.ResourceName {
+	var less []corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if has := granted[name]; has.Cmp(wanted[name]) < 0 {
+			less = append(less, name)
+		}
+	}
+	return less
+}
+
+// NodesHave returns what the nodes of a cluster have for pods: those that are ready, take pods, and are no other cluster.
+func NodesHave(nodes []corev1.Node) corev1.ResourceList {
+	have := corev1.ResourceList{}
+	for i := range nodes {
+		if TakesPods(&nodes[i]) {
+			add(have, nodes[i].Status.Allocatable)
+		}
+	}
+	return have
+}
+
+// TakesPods tells whether a node is ready, takes pods, and is no other cluster.
+func TakesPods(node *corev1.Node) bool {
+	if node.Spec.Unschedulable || node.Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
+		return false
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

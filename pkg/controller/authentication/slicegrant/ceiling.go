@@ -1,0 +1,147 @@
+package slicegrant
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/counting"
+)
+
+// Limits are those of a tenant: what its Tenant sets, else what the policy does. How many slices are answered is always set.
+func Limits(tenant *authv1beta1.Tenant, policy authv1beta1.TenantLimits) authv1beta1.TenantLimits {
+	limits := authv1beta1.TenantLimits{Resources: maps.Clone(policy.Resources), ResourceSlices: policy.ResourceSlices}
+	if limits.ResourceSlices == nil {
+		limits.ResourceSlices = new(int32)
+		*limits.ResourceSlices = DefaultResourceSlices
+	}
+	if own := tenant.Spec.Limits; own != nil {
+		if limits.Resources == nil {
+			limits.Resources = corev1.ResourceList{}
+		}
+		maps.Copy(limits.Resources, own.Resources)
+		if own.ResourceSlices != nil {
+			limits.ResourceSlices = own.ResourceSlices
+		}
+	}
+	return limits
+}
+
+// WhyTooMany returns why a slice is not answered although it could be, empty if it is: its tenant has as many as it may have that were
+// answered before, or are older. A slice that was answered stays so.
+func WhyTooMany(slice *authv1beta1.ResourceSlice, all []authv1beta1.ResourceSlice, limit int32) string {
+	if answered(slice) {
+		return ""
+	}
+	before := int32(0)
+	for i := range all {
+		other := &all[i]
+		if other.Name != slice.Name && IsReplicated(other) && (answered(other) || counting.Older(other, slice)) {
+			before++
+		}
+	}
+	if before < limit {
+		return ""
+	}
+	return fmt.Sprintf("the provider answers %d ResourceSlices of this consumer and has answered them: delete one, or ask its administrator for more", limit)
+}
+
+func answered(slice *authv1beta1.ResourceSlice) bool {
+	return conditions.Is(slice.Status.Conditions, authv1beta1.AuthenticationCondition, authv1beta1.Accepted)
+}
+
+// tooMany returns why a slice is not answered, by the slices that the API server has now.
+func (r *Reconciler) tooMany(ctx context.Context, s *scope) (string, error) {
+	if answered(s.slice) {
+		return "", nil
+	}
+	list := &authv1beta1.ResourceSliceList{}
+	if err := r.live.List(ctx, list, client.InNamespace(s.slice.Namespace), client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
+		return "", fmt.Errorf("listing ResourceSlices in Namespace %s: %w", s.slice.Namespace, err)
+	}
+	return WhyTooMany(s.slice, list.Items, *Limits(s.tenant, r.options.Policy.TenantLimits).ResourceSlices), nil
+}
+
+// bound returns what is granted of what is wanted, and what is said about it.
+func (r *Reconciler) bound(ctx context.Context, s *scope, wanted corev1.ResourceList) (granted corev1.ResourceList, message string, err error) {
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, "", fmt.Errorf("listing Nodes: %w", err)
+	}
+	ceiling := capacity.Ceiling{Set: Limits(s.tenant, r.options.Policy.TenantLimits).Resources, Nodes: capacity.NodesHave(nodes.Items)}
+	held := s.held()
+	others, err := granting(ctx, r.client, s)
+	if err != nil {
+		return nil, "", err
+	}
+	granted = ceiling.Bound(wanted, held, others)
+	if len(capacity.Less(held, granted)) > 0 {
+		// The cache may not show yet what another slice was granted a moment ago.
+		if others, err = granting(ctx, r.live, s); err != nil {
+			return nil, "", err
+		}
+		granted = ceiling.Bound(wanted, held, others)
+	}
+	message = "the resources were granted"
+	if less := capacity.Less(granted, wanted); len(less) > 0 {
+		names := make([]string, 0, len(less))
+		for _, name := range less {
+			names = append(names, string(name))
+		}
+		message = fmt.Sprintf("the resources were granted, but less %s than asked for: all slices of this consumer together get what the provider's nodes have, or what its administrator set", strings.Join(names, ", "))
+	}
+	return granted, message, nil
+}
+
+// held is what the slice was granted before.
+func (s *scope) held() corev1.ResourceList {
+	if s.quota == nil {
+		return nil
+	}
+	return s.quota.Spec.Resources
+}
+
+// granting returns what the other slices of the tenant are granted, those that are gone and whose pods are not included.
+func granting(ctx context.Context, reader client.Reader, s *scope) (corev1.ResourceList, error) {
+	list := &offloadingv1beta1.QuotaList{}
+	if err := reader.List(ctx, list, client.InNamespace(s.slice.Namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("listing Quotas in Namespace %s: %w", s.slice.Namespace, err)
+	}
+	own, sum := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name), corev1.ResourceList{}
+	for i := range list.Items {
+		if quota := &list.Items[i]; quota.Name != own {
+			sum = capacity.Sum(sum, quota.Spec.Resources)
+		}
+	}
+	return sum, nil
+}
+
+// roomChanged selects the changes of a Node that change how much this cluster has.
+func roomChanged() predicate.Predicate {
+	takes := func(o client.Object) bool {
+		node, ok := o.(*corev1.Node)
+		return ok && capacity.TakesPods(node)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return takes(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return takes(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, known := e.ObjectOld.(*corev1.Node)
+			after, still := e.ObjectNew.(*corev1.Node)
+			return known && still && (takes(before) != takes(after) || takes(after) && !equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

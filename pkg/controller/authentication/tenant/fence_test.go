@@ -1,0 +1,105 @@
+package tenant
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/counting"
+)
+
+// counted is the ResourceQuota of the tenant namespace as Kubernetes counted it.
+func counted() *corev1.ResourceQuota {
+	hard, used := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, kind := range []corev1.ResourceName{
+		"count/resourceslices.authentication.liqo.io", "count/renews.authentication.liqo.io", "count/namespacemaps.offloading.liqo.io",
+	} {
+		hard[kind], used[kind] = tenantObjects, resource.Quantity{}
+	}
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: counting.QuotaName},
+		Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Used: used}}
+}
+
+// V15, S12, Q5: before a tenant has rights, what it makes is counted and its requests wait in queues of their own.
+func TestATenantIsFenced(t *testing.T) {
+	b := newBench(t)
+	want := counted().Spec
+	if err := b.client.Delete(t.Context(), counted()); err != nil {
+		t.Fatal(err)
+	}
+	tenant := b.tenant(func(tenant *authv1beta1.Tenant) { tenant.Spec.AuthzPolicy = authv1beta1.TolerateNoHandshake })
+	s := &scope{tenant: tenant}
+	if err := b.r.findNamespace(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.r.fence(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: tn, Name: "liqo-remote-controlplane"}, &rbacv1.RoleBinding{}); err == nil {
+		t.Error("the tenant has its rights before the fence")
+	}
+	quota := &corev1.ResourceQuota{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: tn, Name: counting.QuotaName}, quota); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, quota.Spec); diff != "" {
+		t.Error(diff)
+	}
+	if s.again == 0 {
+		t.Error("a quota that is not counted yet is not looked at again")
+	}
+	flow := &flowcontrolv1.FlowSchema{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "liqo-consumer-rome"}, flow); err != nil {
+		t.Fatal(err)
+	}
+	var who []string
+	for _, subject := range flow.Spec.Rules[0].Subjects {
+		if subject.User != nil {
+			who = append(who, subject.User.Name)
+		}
+		if subject.Group != nil {
+			who = append(who, subject.Group.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{identity.TenantUser("rome"), identity.ConsumerGroup("rome")}, who); diff != "" {
+		t.Error(diff)
+	}
+	if flow.Spec.DistinguisherMethod != nil {
+		t.Error("each identity of the tenant has queues of its own, so that many take them all")
+	}
+	// What somebody changed is put back; what is in place is not written.
+	changed := flow.DeepCopy()
+	changed.Spec.PriorityLevelConfiguration.Name = "exempt"
+	if err := b.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.r.fence(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := &flowcontrolv1.FlowSchema{}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(flow), again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(flow.Spec, again.Spec); diff != "" {
+		t.Error(diff)
+	}
+	// It goes with the tenant.
+	if err := b.r.unfence(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []client.Object{quota, flow} {
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err == nil {
+			t.Errorf("%T %s is there still", object, object.GetName())
+		}
+	}
+}
