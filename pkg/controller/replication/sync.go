@@ -292,7 +292,7 @@ func (f *reflector) explain(ctx context.Context, p *pass, verb string, err error
 	switch {
 	case err == nil || errors.Is(err, errRights):
 		return err
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && reconcile.Classify(err) != reconcile.Transient: // it has not counted yet what we may have
 		allowed, reviewErr := f.allowed(ctx, p, verb)
 		if reviewErr != nil {
 			return reviewErr
