@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// ClockSkew is how far the clocks of two clusters may differ before a certificate counts as not valid.
+// ClockSkew is how far the clocks of two clusters may differ before a certificate counts as expired.
 const ClockSkew = 5 * time.Minute
 
 // CheckCertificate returns nil if the first certificate in pem, as a provider answered it, is for our key and exactly our
-// subject, and is valid now (within ClockSkew); else a *Refusal. Certificates after the first are its chain.
+// subject, and has not expired (within ClockSkew); else a *Refusal. From when it is valid is for the provider's API server to judge, which
+// signed it and sees it: by a clock that is behind it would be refused here and accepted there. Certificates after the first are its chain.
 func CheckCertificate(pem []byte, public crypto.PublicKey, subject Subject, now time.Time) error {
 	chain, err := decodeCertificates(pem)
 	if err != nil {
@@ -21,10 +22,6 @@ func CheckCertificate(pem []byte, public crypto.PublicKey, subject Subject, now 
 	}
 	if err := checkSubject(leaf.RawSubject, subject); err != nil {
 		return err
-	}
-	if now.Before(leaf.NotBefore.Add(-ClockSkew)) {
-		return refuse(ReasonValidity, "the certificate is valid only from %s and it is %s: check the clocks of both clusters",
-			leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if now.After(leaf.NotAfter.Add(ClockSkew)) {
 		return refuse(ReasonValidity, "the certificate expired at %s: ask for a new one", leaf.NotAfter.UTC().Format(time.RFC3339))

@@ -29,22 +29,22 @@ func TestCheckCertificate(t *testing.T) {
 		now    time.Time
 		reason Reason
 	}{
-		"valid":                           {good, noon, ""},
-		"valid with its chain":            {append(bytes.Clone(good), other...), noon, ""},
-		"valid with a clock slightly off": {good, epoch.Add(-4 * time.Minute), ""},
-		"expired within the skew":         {good, epoch.Add(3*time.Hour + 4*time.Minute), ""},
-		"not valid yet":                   {good, epoch.Add(-6 * time.Minute), ReasonValidity},
-		"expired":                         {good, epoch.Add(3*time.Hour + 6*time.Minute), ReasonValidity},
-		"for another key":                 {tenantCertificate(t, "Ed25519"), noon, ReasonPublicKeyMismatch},
-		"for another subject":             {other, noon, ReasonSubject},
-		"with more groups":                {groups, noon, ReasonOrganizations},
-		"our own in second place":         {append(bytes.Clone(other), good...), noon, ReasonSubject},
-		"nothing":                         {nil, noon, ReasonEncoding},
-		"a private key in the chain":      {append(bytes.Clone(good), pemBlock(blockPrivateKey, []byte{1})...), noon, ReasonEncoding},
-		"not a certificate":               {pemBlock(blockCertificate, []byte{1}), noon, ReasonEncoding},
-		"a broken block after it":         {append(bytes.Clone(good), "-----BEGIN CERTIFICATE-----\n!"...), noon, ReasonEncoding},
-		"more than 64 KiB":                {bytes.Repeat([]byte(" "), MaxInput+1), noon, ReasonEncoding},
-		"33 certificates":                 {bytes.Repeat(good, 33), noon, ReasonEncoding},
+		"valid":                                 {good, noon, ""},
+		"valid with its chain":                  {append(bytes.Clone(good), other...), noon, ""},
+		"valid with a clock slightly off":       {good, epoch.Add(-4 * time.Minute), ""},
+		"expired within the skew":               {good, epoch.Add(3*time.Hour + 4*time.Minute), ""},
+		"B7: valid with a clock an hour behind": {good, epoch.Add(-time.Hour), ""},
+		"expired":                               {good, epoch.Add(3*time.Hour + 6*time.Minute), ReasonValidity},
+		"for another key":                       {tenantCertificate(t, "Ed25519"), noon, ReasonPublicKeyMismatch},
+		"for another subject":                   {other, noon, ReasonSubject},
+		"with more groups":                      {groups, noon, ReasonOrganizations},
+		"our own in second place":               {append(bytes.Clone(other), good...), noon, ReasonSubject},
+		"nothing":                               {nil, noon, ReasonEncoding},
+		"a private key in the chain":            {append(bytes.Clone(good), pemBlock(blockPrivateKey, []byte{1})...), noon, ReasonEncoding},
+		"not a certificate":                     {pemBlock(blockCertificate, []byte{1}), noon, ReasonEncoding},
+		"a broken block after it":               {append(bytes.Clone(good), "-----BEGIN CERTIFICATE-----\n!"...), noon, ReasonEncoding},
+		"more than 64 KiB":                      {bytes.Repeat([]byte(" "), MaxInput+1), noon, ReasonEncoding},
+		"33 certificates":                       {bytes.Repeat(good, 33), noon, ReasonEncoding},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			wantReason(t, CheckCertificate(c.pem, keys()["ECDSA"].Public(), TenantSubject("rome"), c.now), c.reason)

@@ -29,8 +29,8 @@ const (
 
 // The bounds of what a provider may say in an Event.
 const (
-	// maxEventAge is how long API servers keep Events.
-	maxEventAge = time.Hour
+	// maxEventAge is how long API servers keep Events, an hour, and an hour more for the clock of a provider that is behind.
+	maxEventAge = 2 * time.Hour
 	// maxEventCount is enough for a pod that crashed every ten seconds for a week.
 	maxEventCount = 100_000
 	// maxObjectName is the longest name of an object.
@@ -149,7 +149,7 @@ func LocalEvent(remote *corev1.Event, local Object, in EventInput) (*corev1.Even
 	}
 	first, last := eventTimes(remote)
 	if in.Now.Sub(last) > maxEventAge {
-		return nil, &Skip{Reason: offloadingv1beta1.ReasonStaleEvent, Message: "it is older than an hour, or has no time"}
+		return nil, &Skip{Reason: offloadingv1beta1.ReasonStaleEvent, Message: "it is older than two hours, or has no time"}
 	}
 	now := in.Now.Truncate(time.Second)
 	last = earlier(last, now)

@@ -182,11 +182,14 @@ func TestWhichEventsComeBack(t *testing.T) {
 		"allowed":                            {remoteEvent(), annotated(offloadingv1beta1.AllowReflectionAnnotation), allow, ""},
 		"about another object":               {remoteEvent(), other, eventInput(), offloadingv1beta1.ReasonInvalidRemoteEvent},
 		"without any time":                   {remoteEvent(func(e *corev1.Event) { e.FirstTimestamp, e.LastTimestamp = metav1.Time{}, metav1.Time{} }), eventPod(), eventInput(), offloadingv1beta1.ReasonStaleEvent},
-		"older than an hour": {remoteEvent(func(e *corev1.Event) {
-			e.FirstTimestamp, e.LastTimestamp = eventsAgo(2*time.Hour), eventsAgo(time.Hour+time.Second)
+		"older than two hours": {remoteEvent(func(e *corev1.Event) {
+			e.FirstTimestamp, e.LastTimestamp = eventsAgo(3*time.Hour), eventsAgo(2*time.Hour+time.Second)
 		}), eventPod(), eventInput(), offloadingv1beta1.ReasonStaleEvent},
-		"an hour old": {remoteEvent(func(e *corev1.Event) {
-			e.FirstTimestamp, e.LastTimestamp = eventsAgo(2*time.Hour), eventsAgo(time.Hour)
+		"B7: of a provider whose clock is an hour behind": {remoteEvent(func(e *corev1.Event) {
+			e.FirstTimestamp, e.LastTimestamp = eventsAgo(time.Hour+time.Minute), eventsAgo(time.Hour+time.Minute)
+		}), eventPod(), eventInput(), ""},
+		"B7: of a provider whose clock is an hour ahead": {remoteEvent(func(e *corev1.Event) {
+			e.FirstTimestamp, e.LastTimestamp = eventsAgo(-time.Hour), eventsAgo(-time.Hour)
 		}), eventPod(), eventInput(), ""},
 		"that began long ago and still happens": {remoteEvent(func(e *corev1.Event) { e.FirstTimestamp = eventsAgo(100 * time.Hour) }), eventPod(), eventInput(), ""},
 	} {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -435,4 +436,44 @@ func FuzzLocalStatus(f *testing.F) {
 		}
 		checkIdempotent(t, local, remote, status, plainInput)
 	})
+}
+
+// B7: by whatever clock a provider stamps what it says, the pod shows the same state, and nothing that is yet to come.
+func TestB7ClocksAnHourApart(t *testing.T) {
+	same := func(apart time.Duration) corev1.PodStatus {
+		remote := remotePod(running("10.1.0.7", 1))
+		at := metav1.NewTime(noon.Add(apart - time.Second))
+		remote.CreationTimestamp, remote.Status.StartTime = at, &at
+		remote.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+		for i := range remote.Status.Conditions {
+			remote.Status.Conditions[i].LastTransitionTime = at
+		}
+		local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+		status, refused := LocalStatus(local, remote, plainInput)
+		if len(refused) > 0 {
+			t.Errorf("refused: %+v", refused)
+		}
+		checkIdempotent(t, local, remote, status, plainInput)
+		for _, stamp := range append([]metav1.Time{*status.StartTime, status.ContainerStatuses[0].State.Running.StartedAt}, stampsOf(status.Conditions)...) {
+			if stamp.After(noon) {
+				t.Errorf("with clocks %s apart something is shown of %s, and it is %s", apart, stamp, noon)
+			}
+		}
+		return status
+	}
+	ignored := cmpopts.IgnoreTypes(metav1.Time{})
+	want := same(0)
+	for _, apart := range []time.Duration{-time.Hour, time.Hour} {
+		if diff := cmp.Diff(want, same(apart), ignored, cmpopts.IgnoreFields(corev1.PodStatus{}, "StartTime")); diff != "" {
+			t.Errorf("clocks %s apart (-together +apart):\n%s", apart, diff)
+		}
+	}
+}
+
+func stampsOf(conditions []corev1.PodCondition) []metav1.Time {
+	var stamps []metav1.Time
+	for _, c := range conditions {
+		stamps = append(stamps, c.LastTransitionTime)
+	}
+	return stamps
 }
