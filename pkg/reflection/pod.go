@@ -136,9 +136,9 @@ func remoteRuntimeClass(local *corev1.Pod, patch *offloadingv1beta1.OffloadingPa
 	return nil
 }
 
-// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images, the deadline,
-// tolerations that were added and how long they last. But for its size (see ShadowPodResize) and who debugs it (see ShadowPodDebuggers) nothing else of
-// a running pod may change; what the provider added stays.
+// ShadowPodChanges lists what of the live ShadowPod has to change: labels and annotations, images and the deadline. But for what it
+// tolerates, its size and who debugs it (see ShadowPodTolerations, ShadowPodResize and ShadowPodDebuggers) nothing else of a running
+// pod may change; what the provider added stays.
 func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	changes := metadataChanges(live, wanted)
 	have, want := &live.Spec.Pod, &wanted.Spec.Pod
@@ -151,10 +151,19 @@ func ShadowPodChanges(live, wanted *offloadingv1beta1.ShadowPod) []Change {
 	if want.ActiveDeadlineSeconds != nil && !ptr.Equal(have.ActiveDeadlineSeconds, want.ActiveDeadlineSeconds) {
 		changes = append(changes, Change{Path: []string{"spec", "pod", "activeDeadlineSeconds"}, Value: *want.ActiveDeadlineSeconds})
 	}
-	if tolerations := withTolerations(have.Tolerations, want.Tolerations); !apiequality.Semantic.DeepEqual(tolerations, have.Tolerations) {
-		changes = append(changes, Change{Path: []string{"spec", "pod", "tolerations"}, Value: tolerations})
-	}
 	return changes
+}
+
+// ShadowPodTolerations lists what has to change for the live ShadowPod to have the tolerations that were added, and for how long they
+// last. They are no part of ShadowPodChanges because nobody can take them away from a pod again: one that the provider refuses is to
+// hold up nothing else.
+func ShadowPodTolerations(live, wanted *offloadingv1beta1.ShadowPod) []Change {
+	have := live.Spec.Pod.Tolerations
+	tolerations := withTolerations(have, wanted.Spec.Pod.Tolerations)
+	if apiequality.Semantic.DeepEqual(tolerations, have) {
+		return nil
+	}
+	return []Change{{Path: []string{"spec", "pod", "tolerations"}, Value: tolerations}}
 }
 
 // withTolerations returns the live tolerations and those that were added. Of one that is there, only how long it lasts may change.

@@ -126,7 +126,7 @@ func TestShadowPodGolden(t *testing.T) {
 				return
 			}
 			goldenPod(t, out, shadow)
-			if changes := ShadowPodChanges(shadow, shadow); len(changes) != 0 {
+			if changes := slices.Concat(ShadowPodChanges(shadow, shadow), ShadowPodTolerations(shadow, shadow)); len(changes) != 0 {
 				t.Errorf("an unchanged ShadowPod has changes: %v", changes)
 			}
 		})
@@ -250,7 +250,8 @@ func TestShadowPodChanges(t *testing.T) {
 			SlimShadowPod(slim)
 			for kept, shadow := range map[string]*offloadingv1beta1.ShadowPod{"all": live, "what a cache holds": slim} {
 				var got []string
-				for _, c := range slices.Concat(ShadowPodChanges(shadow, wanted), ShadowPodDebuggers(shadow, wanted), ShadowPodResize(shadow, wanted)) {
+				for _, c := range slices.Concat(ShadowPodChanges(shadow, wanted), ShadowPodTolerations(shadow, wanted), ShadowPodDebuggers(shadow, wanted),
+					ShadowPodResize(shadow, wanted)) {
 					got = append(got, strings.Join(c.Path, "."))
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -26,8 +26,9 @@ func only(of map[string]string, keys ...string) map[string]string {
 	return kept
 }
 
-// SlimShadowPod drops of a ShadowPod's specification what may never change, so that ShadowPodChanges, ShadowPodDebuggers and
-// ShadowPodResize find the same changes in the rest. They are not to be written: where there are some, the whole ShadowPod has to be read.
+// SlimShadowPod drops of a ShadowPod's specification what may never change, so that ShadowPodChanges, ShadowPodTolerations,
+// ShadowPodDebuggers and ShadowPodResize find the same changes in the rest. They are not to be written: where there are some, the whole
+// ShadowPod has to be read.
 func SlimShadowPod(shadow *offloadingv1beta1.ShadowPod) {
 	shadow.ManagedFields, shadow.OwnerReferences, shadow.GenerateName = nil, nil, ""
 	spec := &shadow.Spec.Pod

@@ -35,14 +35,14 @@ func TestTolerationsThatFollow(t *testing.T) {
 				return &offloadingv1beta1.ShadowPod{Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{Tolerations: tolerations}}}
 			}
 			var got list
-			for _, change := range ShadowPodChanges(shadow(tc.live), shadow(tc.wanted)) {
+			for _, change := range ShadowPodTolerations(shadow(tc.live), shadow(tc.wanted)) {
 				got, _ = change.Value.(list)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
 			if got != nil {
-				if again := ShadowPodChanges(shadow(got), shadow(tc.wanted)); len(again) != 0 {
+				if again := ShadowPodTolerations(shadow(got), shadow(tc.wanted)); len(again) != 0 {
 					t.Errorf("once changed it changes again: %v", again)
 				}
 			}

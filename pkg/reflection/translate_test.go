@@ -351,7 +351,7 @@ func checkShadowOf(t failer, local *corev1.Pod) bool {
 	if diff := cmp.Diff(shadow, again); diff != "" {
 		t.Fatalf("the second time it is another: %s", diff)
 	}
-	if changes := ShadowPodChanges(shadow, again); len(changes) > 0 {
+	if changes := slices.Concat(ShadowPodChanges(shadow, again), ShadowPodTolerations(shadow, again)); len(changes) > 0 {
 		t.Fatalf("the second time it changes: %+v", changes)
 	}
 	second := local.DeepCopy()

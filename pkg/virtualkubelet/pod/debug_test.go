@@ -75,6 +75,46 @@ func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 	}
 }
 
+// A toleration can never be taken back either.
+func TestARefusedTolerationHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"dedicated"`) {
+			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no dedicated nodes"))
+		}
+		return false, nil, nil
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	w.update(func(p *corev1.Pod) {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists})
+	})
+	w.eventually("the refusal is told", func() bool { return len(w.events.all()) == 1 })
+	for name, follow := range map[string]struct {
+		change func(*corev1.Pod)
+		there  func(*offloadingv1beta1.ShadowPod) bool
+	}{
+		"a label": {func(p *corev1.Pod) { p.Labels["tier"] = "front" }, func(s *offloadingv1beta1.ShadowPod) bool { return s.Labels["tier"] == "front" }},
+		"an image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "shop:9" },
+			func(s *offloadingv1beta1.ShadowPod) bool { return s.Spec.Pod.Containers[0].Image == "shop:9" }},
+		"a deadline": {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](5000) },
+			func(s *offloadingv1beta1.ShadowPod) bool { return s.Spec.Pod.ActiveDeadlineSeconds != nil }},
+		"a debugger": {func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox"}}}
+		}, func(s *offloadingv1beta1.ShadowPod) bool { return len(s.Spec.Pod.EphemeralContainers) == 1 }},
+	} {
+		w.update(follow.change)
+		w.eventually(name+" travelled", func() bool { return follow.there(w.shadow("p")) })
+	}
+	w.calm()
+	if told := w.events.all(); len(told) != 1 || !strings.Contains(told[0], "no dedicated nodes") {
+		t.Errorf("events are %q", told)
+	}
+}
+
 // A refused debugger, which stays refused, hides no refused size, and a size that fits later is taken then.
 func TestARefusedDebuggerHidesNoRefusedSize(t *testing.T) {
 	w := newWorld(t)

@@ -191,6 +191,9 @@ func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
 	if changes := reflection.ShadowPodChanges(live, wanted); len(changes) > 0 {
 		all = append(all, part{name: "fields", changes: changes})
 	}
+	if changes := reflection.ShadowPodTolerations(live, wanted); len(changes) > 0 {
+		all = append(all, part{name: "tolerations", changes: changes})
+	}
 	for _, change := range reflection.ShadowPodDebuggers(live, wanted) {
 		name := "debugger"
 		if list, ok := change.Value.([]corev1.EphemeralContainer); ok && len(list) > 0 {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -52,7 +55,8 @@ func TestTheEndOfADeletedPodReachesHome(t *testing.T) {
 	}
 }
 
-// Kubernetes lets nobody take a toleration away: whoever replaces the list need not know of the one that admission gave the pod.
+// Kubernetes lets nobody take a toleration away: whoever replaces the list need not know of the one that admission gave the pod. One that
+// the provider does not allow is told, counts as observed, and holds up nothing else.
 func TestTolerationsOfAPlacedPodMayBeReplaced(t *testing.T) {
 	peered(t)
 	namespace := offloaded(t)
@@ -76,8 +80,22 @@ func TestTolerationsOfAPlacedPodMayBeReplaced(t *testing.T) {
 			return false, err.Error()
 		}
 		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.ObservedGeneration == 2 })
-		return ready && p.Status.ObservedGeneration == 2, fmt.Sprint(p.Status.ObservedGeneration, p.Status.Conditions)
+		refused := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == offloadingv1beta1.ChangeRefusedCondition && strings.Contains(c.Message, `tolerate the taint "foo"`)
+		})
+		return ready && refused && p.Status.ObservedGeneration == 2, fmt.Sprint(p.Status.ObservedGeneration, p.Status.Conditions)
 	})
+	const image = "registry.k8s.io/pause:3.9"
+	fixture.Must(t, "changing the image", env.Rome.Client.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
+		fmt.Appendf(nil, `{"spec":{"containers":[{"name":%q,"image":%q}]}}`, p.Spec.Containers[0].Name, image))))
+	remote := &corev1.Pod{}
+	fixture.Await(t, fixture.Patience, "the image to follow", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Name}, remote)
+		return err == nil && remote.Spec.Containers[0].Image == image, fmt.Sprint(err, remote.Spec.Containers)
+	})
+	if slices.ContainsFunc(remote.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == own.Key }) {
+		t.Errorf("the provider's pod has tolerations %v", remote.Spec.Tolerations)
+	}
 }
 
 // A pod for another operating system is rejected as a kubelet does.
