@@ -172,7 +172,7 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),
-				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens})
+				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer})
 		},
 		"nodefailure": func() error {
 			if !config.ControllerManager.EnableNodeFailureController {

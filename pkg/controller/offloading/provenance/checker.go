@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	expiring "k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,12 +30,17 @@ var kinds = map[string]string{reflection.ConfigMapReference: "ConfigMap", reflec
 // Checker looks at what pods name.
 type Checker struct {
 	live, cached client.Reader
+	secrets      func(types.NamespacedName) string
 	own          *expiring.Expiring
 }
 
-// New makes a Checker. live reads objects of twin namespaces from the API server, cached reads StorageClasses.
-func New(live, cached client.Reader) *Checker {
-	return &Checker{live: live, cached: cached, own: expiring.NewExpiring()}
+// New makes a Checker. live reads objects of twin namespaces from the API server, cached reads StorageClasses. secrets tells which
+// consumer's a Secret is known to be without reading it, empty if that is not known; nil knows of none.
+func New(live, cached client.Reader, secrets func(types.NamespacedName) string) *Checker {
+	if secrets == nil {
+		secrets = func(types.NamespacedName) string { return "" }
+	}
+	return &Checker{live: live, cached: cached, secrets: secrets, own: expiring.NewExpiring()}
 }
 
 // Finding is what is wrong with what a pod names; the zero value says that nothing is.
@@ -102,14 +108,18 @@ func (c *Checker) look(ctx context.Context, shadow *offloadingv1beta1.ShadowPod,
 	if _, known := c.own.Get(key); known {
 		return true, true, nil
 	}
+	name := types.NamespacedName{Namespace: key.namespace, Name: key.Name}
+	if key.Kind == reflection.SecretReference && key.origin != "" && c.secrets(name) == key.origin {
+		return true, true, nil
+	}
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[reference.Kind]))
-	err = c.live.Get(ctx, client.ObjectKey{Namespace: key.namespace, Name: key.Name}, live)
+	err = c.live.Get(ctx, name, live)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, false, nil
 	case err != nil:
-		return false, false, fmt.Errorf("reading whose %s %s/%s is: %w", kinds[key.Kind], key.namespace, key.Name, err)
+		return false, false, fmt.Errorf("reading whose %s %s is: %w", kinds[key.Kind], name, err)
 	}
 	own = key.origin != "" && live.Labels[offloadingv1beta1.OriginLabel] == key.origin
 	if own && live.DeletionTimestamp.IsZero() {

@@ -74,6 +74,17 @@ func TestWhoWaitsForTokensIsWoken(t *testing.T) {
 		if !woken() || !tokens.Await(shadow) {
 			t.Error("the tokens of the pod went unnoticed")
 		}
+		// Whose Secrets are is known, too.
+		b.must(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: twinName, Name: "theirs"}}))
+		b.pass(2 * time.Second)
+		for name, want := range map[string]string{reflection.TokenSecretName("p"): "rome", "theirs": "", "none": ""} {
+			if got := tokens.Consumer(types.NamespacedName{Namespace: twinName, Name: name}); got != want {
+				t.Errorf("Secret %s is known to be of %q, want %q", name, got, want)
+			}
+		}
+		if got := tokens.Consumer(types.NamespacedName{Namespace: "elsewhere", Name: reflection.TokenSecretName("p")}); got != "" {
+			t.Errorf("a Secret of no twin is known to be of %q", got)
+		}
 		if len(tokens.awaited) > 0 || woken() {
 			t.Errorf("somebody still waits: %v", tokens.awaited)
 		}

@@ -53,6 +53,17 @@ func (t *Tokens) Await(shadow *offloadingv1beta1.ShadowPod) bool {
 	return false
 }
 
+// Consumer is whose a Secret in a twin namespace is; empty if it is nobody's or not known to be there.
+func (t *Tokens) Consumer(secret types.NamespacedName) string {
+	t.mu.Lock()
+	twins := t.twins
+	t.mu.Unlock()
+	if twins == nil {
+		return ""
+	}
+	return twins.consumer(secret)
+}
+
 // Forget ends the wait of a ShadowPod.
 func (t *Tokens) Forget(shadow types.NamespacedName) {
 	t.mu.Lock()

@@ -98,6 +98,19 @@ func (t *twins) entry(secret types.NamespacedName) (entry string, there bool) {
 	return "", false
 }
 
+// consumer is whose a Secret is: a watch shows only those of the namespace's consumer.
+func (t *twins) consumer(secret types.NamespacedName) string {
+	if _, there := t.entry(secret); !there {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.watches[secret.Namespace]; w != nil {
+		return w.consumer
+	}
+	return ""
+}
+
 // stop ends the watch of a namespace that is no twin any more.
 func (t *twins) stop(namespace string) {
 	t.mu.Lock()

@@ -98,11 +98,11 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 	if problems := r.Check(&s.shadow.Spec.Pod); len(problems) > 0 {
 		return reconcile.Terminate(offloadingv1beta1.ReasonPodRefused, problems.ToAggregate())
 	}
-	if wait, why := r.awaitReferences(ctx, s.shadow); wait > 0 || why != nil {
+	if wait, why := r.awaitTokens(s.shadow); wait > 0 {
 		s.decision = Decision{Action: Nothing, After: wait}
 		return why
 	}
-	if wait, why := r.awaitTokens(s.shadow); wait > 0 {
+	if wait, why := r.awaitReferences(ctx, s.shadow); wait > 0 || why != nil {
 		s.decision = Decision{Action: Nothing, After: wait}
 		return why
 	}

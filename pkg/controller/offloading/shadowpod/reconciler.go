@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -41,6 +42,8 @@ type Options struct {
 	Enforce bool
 	// Tokens knows the Secrets that pods need from the start; nil waits for none.
 	Tokens Tokens
+	// Secrets tells which consumer's a Secret is known to be, so that it need not be read; empty if that is not known. nil knows of none.
+	Secrets func(types.NamespacedName) string
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
@@ -81,7 +84,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 10
 	}
-	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims(), provenance: provenance.New(o.Live, mgr.GetClient())}
+	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims(), provenance: provenance.New(o.Live, mgr.GetClient(), o.Secrets)}
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(telling())).

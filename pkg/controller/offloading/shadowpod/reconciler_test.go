@@ -53,7 +53,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		},
 		Resizing: func() error { return w.refuse },
 	})
-	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client, nil), Options: Options{Live: w.Client, Clock: w.clock, Events: events.NewFakeRecorder(100),
 		Check: func(spec *corev1.PodSpec) field.ErrorList {
 			if spec.HostNetwork {
 				return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "hostNetwork"), "not here")}
@@ -192,7 +192,7 @@ func TestFinishedPodNeverRunsAgain(t *testing.T) {
 
 // newWorldFrom is the same provider after a restart of the controller.
 func newWorldFrom(w *world) *world {
-	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client), Options: w.reconciler.Options}
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client, nil), Options: w.reconciler.Options}
 	return w
 }
 

@@ -9,10 +9,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/provenance"
 )
 
 func of(origin, name string) metav1.ObjectMeta {
@@ -140,6 +142,31 @@ func TestPodsUseOnlyWhatTheirConsumerBrought(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A Secret that is known to be the consumer's costs no request; one that is known to be another's is looked at.
+func TestKnownSecretsAreNotRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known string
+		pod   bool
+	}{
+		"the consumer's own": {known: "rome", pod: true},
+		"another consumer's": {known: "turin"},
+		"not known":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shadow := job()
+			using["a volume of a Secret"].by(&shadow.Spec.Pod, "x")
+			// What is read says that it is the provider's, so that a Pod shows that it was not read.
+			w := newWorld(t, shadow, made("Secret", of("", "x")))
+			w.reconciler.provenance = provenance.New(w.Client, w.Client, func(secret types.NamespacedName) string {
+				return map[types.NamespacedName]string{{Namespace: key.Namespace, Name: "x"}: tc.known}[secret]
+			})
+			if _, err := w.pass(); (w.pod() != nil) != tc.pod {
+				t.Errorf("there is a Pod: %v (%v)", w.pod() != nil, err)
+			}
+		})
 	}
 }
 
