@@ -12,5 +12,5 @@
 //   - Everybody has the certificate authority of the API server (kube-root-ca.crt).
 //   - ServiceAccounts are the provider's: which of them pods run as is said by its configuration, not by who made them.
 //   - Claims that Kubernetes makes for ephemeral volumes get a class that the provider offers.
-//   - Only metadata is read, live; that something is the consumer's is remembered for some seconds.
+//   - Only metadata is read, live, of what no watch shows to be the consumer's; that something is is remembered for some seconds.
 package provenance
