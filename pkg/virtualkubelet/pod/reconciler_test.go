@@ -349,6 +349,8 @@ func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 	w.start()
 	w.offload()
 	w.eventually("the pod tells of the conflict", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonNameConflict })
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.shadow("p") == nil || slices.Contains(w.writes, "remote delete shadowpods/") {
 		t.Error("somebody else's ShadowPod was touched")
 	}
