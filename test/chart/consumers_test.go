@@ -73,13 +73,13 @@ var claimFields = map[string]struct {
 // S7: what a consumer may not say of a claim when it makes it, it may not say later, and not by a subresource; nor may it take back what
 // Kubernetes' own controllers said. Requests that change nothing of it pass.
 func TestConsumersChooseNoVolumes(t *testing.T) {
-	policy := validations(t, "", "admissionpolicies.yaml", "liqo-consumer-objects")
+	policy := policyNamed(t, "", "admissionpolicies.yaml", "liqo-consumer-objects")
 	ask := func(operation admission.Operation, subresource string, now, old *corev1.PersistentVolumeClaim) string {
 		var before runtime.Object
 		if old != nil {
 			before = old
 		}
-		return strings.Join(policy.asked(t, operation, "persistentvolumeclaims", subresource, now, before), "\n")
+		return policy.asked(t, operation, "persistentvolumeclaims", subresource, now, before)
 	}
 	if why := ask(admission.Create, "", claim(nil), nil); why != "" {
 		t.Errorf("an honest claim is refused: %s", why)
@@ -129,13 +129,13 @@ func TestConsumersAnnotateNoServices(t *testing.T) {
 		"evil-liqo.io/a": "a domain that ends like ours",
 	}
 	for profile, values := range map[string]string{"compatible": "", "hardened": "profile: hardened"} {
-		policy := validations(t, values, "exposurepolicies.yaml", "liqo-consumer-exposure")
+		policy := policyNamed(t, values, "exposurepolicies.yaml", "liqo-consumer-exposure")
 		ask := func(operation admission.Operation, now, old *corev1.Service) string {
 			var before runtime.Object
 			if old != nil {
 				before = old
 			}
-			return strings.Join(policy.asked(t, operation, "services", "", now, before), "\n")
+			return policy.asked(t, operation, "services", "", now, before)
 		}
 		honest := service(func(s *corev1.Service) { annotated("prometheus.io/scrape", "true")(s) })
 		if why := ask(admission.Create, honest, nil); why != "" {
@@ -152,9 +152,9 @@ func TestConsumersAnnotateNoServices(t *testing.T) {
 			if why := ask(admission.Update, with, with); why != "" {
 				t.Errorf("%s: annotation %s, which is there, hinders the consumer: %s", profile, key, why)
 			}
-			listed := validations(t, values+"\noffloading: {consumers: {serviceAnnotationPrefixes: ["+key+"]}}", "exposurepolicies.yaml", "liqo-consumer-exposure")
-			if why := listed.asked(t, admission.Create, "services", "", with, nil); len(why) > 0 {
-				t.Errorf("%s: annotation %s is refused although it is listed: %v", profile, key, why)
+			listed := policyNamed(t, values+"\noffloading: {consumers: {serviceAnnotationPrefixes: ["+key+"]}}", "exposurepolicies.yaml", "liqo-consumer-exposure")
+			if why := listed.asked(t, admission.Create, "services", "", with, nil); why != "" {
+				t.Errorf("%s: annotation %s is refused although it is listed: %s", profile, key, why)
 			}
 		}
 	}

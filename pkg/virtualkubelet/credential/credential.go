@@ -77,10 +77,11 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the node's credentials: %w", err)
 	}
-	bootstrap, err := kubernetes.NewForConfig(o.Bootstrap)
+	client, err := kubernetes.NewForConfig(o.Bootstrap)
 	if err != nil {
 		return nil, fmt.Errorf("making the bootstrap client: %w", err)
 	}
+	bootstrap := byName{client, o.Clock}
 	s := &Store{options: o, dialer: connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)}
 	if s.files, err = certificate.NewFileStore(clientPair, o.Directory, o.Directory, "", ""); err != nil {
 		return nil, fmt.Errorf("opening the node's client certificate: %w", err)

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,8 +35,10 @@ type signer struct {
 	key *ecdsa.PrivateKey
 	ca  *x509.Certificate
 
-	mu       sync.Mutex
-	requests map[string]*certificatesv1.CertificateSigningRequest
+	mu sync.Mutex
+	// looks is how often a request has to be read before it is signed, listed how often all of them were asked for.
+	looks, listed int
+	requests      map[string]*certificatesv1.CertificateSigningRequest
 }
 
 func newSigner(t *testing.T) (*signer, *httptest.Server) {
@@ -53,7 +56,16 @@ func newSigner(t *testing.T) (*signer, *httptest.Server) {
 
 func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	name, one := strings.CutPrefix(r.URL.Path, "/apis/certificates.k8s.io/v1/certificatesigningrequests/")
 	switch query := r.URL.Query(); {
+	case r.Header.Get("Authorization") == "Bearer bootstrap" && r.Method == http.MethodGet && !one:
+		// Who asks for the client certificate may read its own request, not those of the cluster.
+		s.mu.Lock()
+		s.listed++
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
+		return
 	case query.Get("sendInitialEvents") != "":
 		// As an API server that cannot stream lists.
 		w.WriteHeader(http.StatusUnprocessableEntity)
@@ -78,11 +90,26 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		request.Name, request.UID = "csr-"+request.Spec.SignerName[len("kubernetes.io/"):], "u"
-		request.Status.Certificate = s.sign(request.Spec.Request)
-		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+		request.ResourceVersion = "1"
+		if s.looks <= 0 {
+			s.approve(request)
+		}
 		s.requests[request.Spec.SignerName] = request
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(request)
+		return
+	}
+	if one {
+		for _, request := range s.requests {
+			if request.Name != name {
+				continue
+			}
+			if s.looks--; s.looks == 0 {
+				request.ResourceVersion = "2"
+				s.approve(request)
+			}
+			_ = json.NewEncoder(w).Encode(request)
+		}
 		return
 	}
 	list := &certificatesv1.CertificateSigningRequestList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, TypeMeta: metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequestList"}}
@@ -92,6 +119,11 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	_ = json.NewEncoder(w).Encode(list)
+}
+
+func (s *signer) approve(request *certificatesv1.CertificateSigningRequest) {
+	request.Status.Certificate = s.sign(request.Spec.Request)
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 }
 
 func (s *signer) sign(raw []byte) []byte {
@@ -137,7 +169,7 @@ func start(t *testing.T, o Options) (*Store, func()) {
 func TestTheNodeGetsItsCertificates(t *testing.T) {
 	server, http := newSigner(t)
 	directory := t.TempDir() + "/pki"
-	options := Options{Node: "milan", Directory: directory, Address: netip.MustParseAddr("10.0.0.9"), Bootstrap: &rest.Config{Host: http.URL}}
+	options := Options{Node: "milan", Directory: directory, Address: netip.MustParseAddr("10.0.0.9"), Bootstrap: &rest.Config{Host: http.URL, BearerToken: "bootstrap"}}
 	s, stop := start(t, options)
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -217,5 +249,28 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	cancel()
 	if _, err := s.Client(ctx); err == nil {
 		t.Error("no error")
+	}
+}
+
+// Q8: who asks for the node's certificate neither lists nor watches the cluster's requests, also while its own waits for approval.
+func TestTheCertificateIsAwaitedByName(t *testing.T) {
+	server, http := newSigner(t)
+	server.looks = 3
+	_, stop := start(t, Options{Node: "milan", Directory: t.TempDir(), Address: netip.MustParseAddr("10.0.0.9"),
+		Bootstrap: &rest.Config{Host: http.URL, BearerToken: "bootstrap"}})
+	defer stop()
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.listed != 0 || server.looks > 0 {
+		t.Errorf("all requests were asked for %d times; %d more looks were needed", server.listed, server.looks)
+	}
+	r := requests{}
+	for what, selector := range map[string]string{"all requests": "", "those of a signer": "spec.signerName=x", "no selector": "="} {
+		if _, err := r.List(t.Context(), metav1.ListOptions{FieldSelector: selector}); err == nil {
+			t.Errorf("%s can be listed", what)
+		}
+		if _, err := r.Watch(t.Context(), metav1.ListOptions{FieldSelector: selector}); err == nil {
+			t.Errorf("%s can be watched", what)
+		}
 	}
 }

@@ -32,6 +32,9 @@ const (
 	ComponentLabel = "offloading.liqo.io/component"
 	// VirtualKubeletComponent is the value of ComponentLabel on virtual kubelets.
 	VirtualKubeletComponent = "virtual-kubelet"
+	// ReflectionComponent is the value of ComponentLabel on RoleBindings by which virtual kubelets read an offloaded namespace; an admission
+	// policy looks at those that have it.
+	ReflectionComponent = "reflection"
 )
 
 // Annotations of offloading objects.
@@ -136,13 +139,14 @@ const (
 	// VirtualKubeletBootstrapClusterRole lets a virtual kubelet ask for the certificate by which it becomes a node.
 	VirtualKubeletBootstrapClusterRole = "liqo-virtual-kubelet-bootstrap"
 	// VirtualKubeletAccountClusterRole is what a virtual kubelet may do cluster-wide where it is no node but a ServiceAccount;
-	// the admission policy VirtualNodeAccountsPolicy confines it to its own node.
+	// the admission policy VirtualNodesPolicy confines it to its own node.
 	VirtualKubeletAccountClusterRole = "liqo-virtual-kubelet-account"
 	// VirtualKubeletTokensClusterRole is what such a virtual kubelet may do besides in an offloaded namespace, bound per
 	// namespace.
 	VirtualKubeletTokensClusterRole = "liqo-virtual-kubelet-tokens"
-	// VirtualNodeAccountsPolicy is the admission policy, and its binding, that confines virtual kubelets which are no nodes.
-	VirtualNodeAccountsPolicy = "liqo-virtual-node-accounts"
+	// VirtualNodesPolicy is the admission policy that confines identities of virtual nodes, and its binding. The RoleBinding of this name in
+	// Liqo's own namespace names the users that are virtual nodes; it grants them nothing.
+	VirtualNodesPolicy = "liqo-virtual-nodes"
 	// ManagerTenantClusterRole is what liqo-controller-manager may do in tenant namespaces, bound there by itself.
 	ManagerTenantClusterRole = "liqo-controller-manager-tenant"
 	// ManagerTwinClusterRole is what liqo-controller-manager may do in twin namespaces, bound there by itself.

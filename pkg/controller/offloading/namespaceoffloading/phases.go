@@ -261,6 +261,7 @@ func (r *reconciler) bind(ctx context.Context, s *scope, cluster corev1beta1.Clu
 	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int { return strings.Compare(a.Name, b.Name) })
 	want := binding.New(s.nso.Namespace, bindingPrefix+string(cluster), offloadingv1beta1.LocalClusterRole, subjects...)
 	want.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
+	want.Labels[offloadingv1beta1.ComponentLabel] = offloadingv1beta1.ReflectionComponent
 	if err := binding.Ensure(ctx, r.Client, want); err != nil {
 		return err
 	}
@@ -268,7 +269,7 @@ func (r *reconciler) bind(ctx context.Context, s *scope, cluster corev1beta1.Clu
 		return binding.Remove(ctx, r.Client, s.nso.Namespace, tokensPrefix+string(cluster))
 	}
 	tokens := binding.New(s.nso.Namespace, tokensPrefix+string(cluster), offloadingv1beta1.VirtualKubeletTokensClusterRole, subjects...)
-	tokens.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
+	tokens.Labels = want.Labels
 	return binding.Ensure(ctx, r.Client, tokens)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -102,21 +101,6 @@ func (r *reconciler) unbindAccount(ctx context.Context, s *scope) error {
 		if err := binding.Remove(ctx, r.Client, namespace, nodeRights+s.vn.Name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// confined refuses to give rights that nothing confines.
-func (r *reconciler) confined(ctx context.Context) error {
-	var policy admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	err := r.Live.Get(ctx, client.ObjectKey{Name: offloadingv1beta1.VirtualNodeAccountsPolicy}, &policy)
-	if apierrors.IsNotFound(err) {
-		return reconcile.Refuse(offloadingv1beta1.ReasonPolicyMissing, fmt.Errorf(
-			"the ValidatingAdmissionPolicyBinding %s, which confines virtual kubelets that are no nodes, is missing: upgrade the chart, or set virtualKubelet.nodeIdentity to node",
-			offloadingv1beta1.VirtualNodeAccountsPolicy))
-	}
-	if err != nil {
-		return fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s: %w", offloadingv1beta1.VirtualNodeAccountsPolicy, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func policyBinding() client.Object {
-	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: offloadingv1beta1.VirtualNodeAccountsPolicy}}
+	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: offloadingv1beta1.VirtualNodesPolicy}}
 }
 
 // account is a world in which virtual kubelets are ServiceAccounts.
@@ -161,7 +161,7 @@ func TestAccountIsRefused(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		"without the admission policy":     {nil, "False AdmissionPolicyMissing: the ValidatingAdmissionPolicyBinding liqo-virtual-node-accounts"},
+		"without the admission policy":     {nil, "False AdmissionPolicyMissing: the ValidatingAdmissionPolicyBinding liqo-virtual-nodes"},
 		"C6: with the name of a role":      {[]client.Object{policyBinding(), foreign}, "False NameConflict: the role liqo-virtual-node:milan exists"},
 		"C6: with the name of its binding": {[]client.Object{policyBinding(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-account:milan"}}}, "False NameConflict: the ClusterRoleBinding"},
 	} {

@@ -46,12 +46,22 @@ func tenantNamespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "milan"}}}
 }
 
+// virtualNodes is the list of virtual nodes, as the chart makes it.
+func virtualNodes(nodes ...string) *rbacv1.RoleBinding {
+	list := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: offloadingv1beta1.VirtualNodesPolicy},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: offloadingv1beta1.VirtualNodesPolicy}}
+	for _, node := range nodes {
+		list.Subjects = append(list.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "system:node:" + node})
+	}
+	return list
+}
+
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	options := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "virtual-kubelet-default"}, Spec: *template()}
 	w := &world{T: t, clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	w.Server = fakeapi.New(t, fakeapi.Options{
-		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme}, Objects: append(objects, options),
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme}, Objects: append(objects, options, virtualNodes()),
 		Build: func(b *fake.ClientBuilder) {
 			b.WithStatusSubresource(&offloadingv1beta1.VirtualNode{})
 			b.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })

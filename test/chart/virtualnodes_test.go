@@ -1,0 +1,115 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+func namespaced(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func podOn(node string, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: node}}
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+func nodeNamed(name string, change ...func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": "milan"}}}
+	for _, c := range change {
+		c(node)
+	}
+	return node
+}
+
+// leaseOf is a Lease in kube-node-lease.
+func leaseOf(name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}}
+}
+
+// S13, S18, N9: what a thief of a virtual node's identity tries, as a node and as a ServiceAccount; and what the virtual kubelet does.
+func TestVirtualNodesMayDoLittle(t *testing.T) {
+	policy := policyNamed(t, valueSets["default"], "virtualnodes.yaml", "liqo-virtual-nodes")
+	list := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:milan"}}}
+	labelled := func(p *corev1.Pod) { p.Labels["k8s-app"] = "dns" }
+	shop, leases, tenant := namespaced("shop"), namespaced("kube-node-lease"), namespaced("liqo-tenant-milan")
+	for what, tc := range map[string]struct {
+		attempt attempt
+		want    string
+	}{
+		"a mirror pod":             {attempt{operation: admission.Create, resource: "pods", namespace: namespaced("kube-system"), object: podOn("milan")}, "NotForVirtualNodes"},
+		"a pod's binding":          {attempt{operation: admission.Create, resource: "pods/binding", namespace: shop, object: &corev1.Binding{}}, "NotForVirtualNodes"},
+		"a pod's eviction":         {attempt{operation: admission.Create, resource: "pods/eviction", namespace: shop, object: podOn("milan")}, "NotForVirtualNodes"},
+		"an ephemeral container":   {attempt{operation: admission.Update, resource: "pods/ephemeralcontainers", namespace: shop, object: podOn("milan"), old: podOn("milan")}, "NotForVirtualNodes"},
+		"a pod's label":            {attempt{operation: admission.Update, resource: "pods", namespace: shop, object: podOn("milan", labelled), old: podOn("milan")}, "NotForVirtualNodes"},
+		"a label with a status":    {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn("milan", labelled), old: podOn("milan")}, "StatusOnly"},
+		"an owner with a status":   {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn("milan", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }), old: podOn("milan")}, "StatusOnly"},
+		"a finalizer that goes":    {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn("milan"), old: podOn("milan", func(p *corev1.Pod) { p.Finalizers = []string{"a.b/c"} })}, "StatusOnly"},
+		"another node's pod":       {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn("other"), old: podOn("other")}, "NotYourPod"},
+		"a pod that has no node":   {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn(""), old: podOn("")}, "NotYourPod"},
+		"another node's pod's end": {attempt{operation: admission.Delete, resource: "pods", namespace: shop, old: podOn("other")}, "NotYourPod"},
+		"all pods' end":            {attempt{operation: admission.Delete, resource: "pods", namespace: shop}, "NotYourPod"},
+		"the status of its pod":    {attempt{operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn("milan", func(p *corev1.Pod) { p.Status.Phase = "Running" }), old: podOn("milan")}, ""},
+		"the end of its pod":       {attempt{operation: admission.Delete, resource: "pods", namespace: shop, old: podOn("milan")}, ""},
+
+		"a label of its Node":        {attempt{operation: admission.Update, resource: "nodes", name: "milan", object: nodeNamed("milan", func(n *corev1.Node) { n.Labels["liqo.io/remote-cluster-id"] = "turin" }), old: nodeNamed("milan")}, "NotForVirtualNodes"},
+		"a label with its status":    {attempt{operation: admission.Update, resource: "nodes/status", name: "milan", object: nodeNamed("milan", func(n *corev1.Node) { n.Labels["liqo.io/remote-cluster-id"] = "turin" }), old: nodeNamed("milan")}, "StatusOnly"},
+		"an annotation with it":      {attempt{operation: admission.Update, resource: "nodes/status", name: "milan", object: nodeNamed("milan", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }), old: nodeNamed("milan")}, "StatusOnly"},
+		"a taint that goes":          {attempt{operation: admission.Update, resource: "nodes", name: "milan", object: nodeNamed("milan"), old: nodeNamed("milan", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a"}} })}, "NotForVirtualNodes"},
+		"a Node of its own making":   {attempt{operation: admission.Create, resource: "nodes", name: "milan", object: nodeNamed("milan")}, "NotForVirtualNodes"},
+		"its Node's end":             {attempt{operation: admission.Delete, resource: "nodes", name: "milan", old: nodeNamed("milan")}, "NotForVirtualNodes"},
+		"the status of another Node": {attempt{operation: admission.Update, resource: "nodes/status", name: "other", object: nodeNamed("other"), old: nodeNamed("other")}, "NotYourNode"},
+		"the status of its Node":     {attempt{operation: admission.Update, resource: "nodes/status", name: "milan", object: nodeNamed("milan", func(n *corev1.Node) { n.Status.Phase = "Running" }), old: nodeNamed("milan")}, ""},
+
+		"devices":                        {attempt{operation: admission.Create, group: "resource.k8s.io", resource: "resourceslices", name: "x", object: &resourcev1.ResourceSlice{}}, "NotForVirtualNodes"},
+		"a claim's devices":              {attempt{operation: admission.Update, group: "resource.k8s.io", resource: "resourceclaims/status", namespace: shop, object: &resourcev1.ResourceClaim{}, old: &resourcev1.ResourceClaim{}}, "NotForVirtualNodes"},
+		"CSI drivers":                    {attempt{operation: admission.Create, group: "storage.k8s.io", resource: "csinodes", name: "milan", object: &storagev1.CSINode{}}, "NotForVirtualNodes"},
+		"a claim's size":                 {attempt{operation: admission.Update, resource: "persistentvolumeclaims/status", namespace: shop, object: &corev1.PersistentVolumeClaim{}, old: &corev1.PersistentVolumeClaim{}}, "NotForVirtualNodes"},
+		"an approval":                    {attempt{operation: admission.Update, group: "certificates.k8s.io", resource: "certificatesigningrequests/approval", name: "x", object: &certificatesv1.CertificateSigningRequest{}, old: &certificatesv1.CertificateSigningRequest{}}, "NotForVirtualNodes"},
+		"a pod's certificate":            {attempt{operation: admission.Create, group: "certificates.k8s.io", resource: "podcertificaterequests", namespace: shop, object: &certificatesv1.CertificateSigningRequest{}}, "NotForVirtualNodes"},
+		"a request for its certificate":  {attempt{operation: admission.Create, group: "certificates.k8s.io", resource: "certificatesigningrequests", name: "x", object: &certificatesv1.CertificateSigningRequest{}}, ""},
+		"its lease":                      {attempt{operation: admission.Update, group: "coordination.k8s.io", resource: "leases", namespace: leases, object: leaseOf("milan"), old: leaseOf("milan")}, ""},
+		"another node's lease":           {attempt{operation: admission.Update, group: "coordination.k8s.io", resource: "leases", namespace: leases, object: leaseOf("other"), old: leaseOf("other")}, "NotYourNode"},
+		"its lease's end":                {attempt{operation: admission.Delete, group: "coordination.k8s.io", resource: "leases", namespace: leases, old: leaseOf("milan")}, "NotYourNode"},
+		"an election in its namespace":   {attempt{operation: admission.Create, group: "coordination.k8s.io", resource: "leases", namespace: tenant, object: leaseOf("mirror-milan")}, ""},
+		"a token for nobody":             {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: &authenticationv1.TokenRequest{}}, "UnboundToken"},
+		"a token for a pod":              {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Pod")}, ""},
+		"a token that a Secret outlives": {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Secret")}, "UnboundToken"},
+	} {
+		for _, user := range []string{"system:node:milan", "system:serviceaccount:liqo-tenant-milan:milan"} {
+			t.Run(what+" by "+user, func(t *testing.T) {
+				tc.attempt.user = user
+				if got := policy.try(t, tc.attempt, list); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+					t.Errorf("refused with %q, want %q", got, tc.want)
+				}
+			})
+		}
+		// Real nodes, and everybody else, are not this policy's.
+		for _, user := range []string{"system:node:worker-1", "system:node:milan2", "system:kube-scheduler", "system:serviceaccount:shop:milan"} {
+			tc.attempt.user = user
+			if got := policy.try(t, tc.attempt, list); got != "" {
+				t.Errorf("%s by %s: refused with %q", what, user, got)
+			}
+		}
+	}
+	if got := policy.try(t, attempt{user: "system:node:worker-1", operation: admission.Create, resource: "nodes", name: "worker-1", object: nodeNamed("worker-1")}, &rbacv1.RoleBinding{}); got != "" {
+		t.Errorf("with an empty list a real node is refused: %s", got)
+	}
+}
+
+func bound(kind string) *authenticationv1.TokenRequest {
+	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: kind, Name: "web", UID: "u"}}}
+}
