@@ -38,6 +38,8 @@ type surroundings struct {
 	namespace      string
 	deployment     string
 	webhookService string
+	// webhookToken is what API servers say at the webhooks that ask for it.
+	webhookToken func() string
 }
 
 func newCommand() *cobra.Command {

@@ -35,6 +35,7 @@ import (
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/servingcert"
+	shadowpodwebhook "liqo.io/liqo/pkg/webhook/shadowpod"
 )
 
 // Names that the chart fixes.
@@ -70,6 +71,7 @@ func runManager(ctx context.Context, config *v1alpha1.ControllerManager, env sur
 	if err != nil {
 		return fmt.Errorf("preparing the controller manager: %w", err)
 	}
+	env.webhookToken = certificates.Token
 	if err := mgr.Add(certificates); err != nil {
 		return fmt.Errorf("adding the webhooks' certificates: %w", err)
 	}
@@ -130,6 +132,7 @@ func servingCertificates(config *rest.Config, scheme *runtime.Scheme, env surrou
 		SecretName:            webhookSecret,
 		DNSNames:              servingcert.ServiceDNSNames(env.webhookService, env.namespace),
 		WebhookConfigurations: []string{webhooksName},
+		SecretPaths:           []string{shadowpodwebhook.ValidatePath},
 		WebhookSelector:       labels.Set{corev1beta1.WebhookLabel: "true"},
 	})
 	if err != nil {

@@ -201,7 +201,8 @@ func registerOffloadingWebhooks(mgr ctrl.Manager, config *v1alpha1.ControllerMan
 			return nil
 		},
 		"shadowpod webhook": func() error {
-			return shadowpodwebhook.Register(mgr, shadowpodwebhook.Options{Check: check, Enforce: config.ControllerManager.EnableResourceEnforcement})
+			return shadowpodwebhook.Register(mgr, shadowpodwebhook.Options{Check: check,
+				Enforce: config.ControllerManager.EnableResourceEnforcement, Token: env.webhookToken})
 		},
 		"namespaceoffloading webhook": func() error {
 			return namespaceoffloadingwebhook.Register(mgr, namespaceoffloadingwebhook.Options{ClusterID: env.clusterID})

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,13 +42,13 @@ func configurations() []configuration {
 	}
 }
 
-// inject gives the bundle to all named configurations. One that fails does not keep the others from getting it.
-func (m *Manager) inject(ctx context.Context, bundle []byte) error {
+// inject gives the bundle, and the token to those with secret paths, to all named configurations. One that fails does not keep the others from getting it.
+func (m *Manager) inject(ctx context.Context, bundle []byte, token string) error {
 	var errs []error
 	for _, name := range m.options.WebhookConfigurations {
 		found := false
 		for _, config := range configurations() {
-			err := m.injectOne(ctx, config, name, bundle)
+			err := m.injectOne(ctx, config, name, bundle, token)
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -62,7 +64,7 @@ func (m *Manager) inject(ctx context.Context, bundle []byte) error {
 	return errors.Join(errs...)
 }
 
-func (m *Manager) injectOne(ctx context.Context, config configuration, name string, bundle []byte) error {
+func (m *Manager) injectOne(ctx context.Context, config configuration, name string, bundle []byte, token string) error {
 	if err := m.options.Client.Get(ctx, client.ObjectKey{Name: name}, config.object); err != nil {
 		return fmt.Errorf("reading %s %q: %w", config.kind, name, err)
 	}
@@ -76,11 +78,17 @@ func (m *Manager) injectOne(ctx context.Context, config configuration, name stri
 	}
 	changed := false
 	for _, target := range config.clients() {
-		if target.Service == nil || target.Service.Namespace != m.options.Namespace || bytes.Equal(target.CABundle, bundle) {
+		if target.Service == nil || target.Service.Namespace != m.options.Namespace {
 			continue
 		}
-		target.CABundle = bundle
-		changed = true
+		path := m.path(ptr.Deref(target.Service.Path, ""), token)
+		if bytes.Equal(target.CABundle, bundle) && path == ptr.Deref(target.Service.Path, "") {
+			continue
+		}
+		if path != "" {
+			target.Service.Path = &path
+		}
+		target.CABundle, changed = bundle, true
 	}
 	if !changed {
 		return nil
@@ -91,4 +99,14 @@ func (m *Manager) injectOne(ctx context.Context, config configuration, name stri
 		return fmt.Errorf("giving the CA bundle to %s %q: %w", config.kind, name, err)
 	}
 	return nil
+}
+
+// path is where a webhook is called, given where it is called now.
+func (m *Manager) path(now, token string) string {
+	for _, secret := range m.options.SecretPaths {
+		if token != "" && (now == secret || strings.HasPrefix(now, secret+"/")) {
+			return secret + "/" + token
+		}
+	}
+	return now
 }

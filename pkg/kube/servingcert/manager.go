@@ -43,6 +43,9 @@ type Options struct {
 	// WebhookSelector must match the labels of those configurations, and its labels are put on the Secret.
 	// Default: liqo.io/webhook=true.
 	WebhookSelector labels.Set
+	// SecretPaths are the paths of webhooks that want to know whether a request comes from an API server: a slash and Token follow them in
+	// the configurations.
+	SecretPaths []string
 	// Interval is the time between two looks. Default: DefaultInterval.
 	Interval time.Duration
 	// Clock is the real one by default.
@@ -61,6 +64,7 @@ type Manager struct {
 
 	mu       sync.RWMutex
 	serving  *tls.Certificate
+	token    string
 	injected bool
 	lastErr  error
 }
@@ -129,7 +133,15 @@ func (m *Manager) Ensure(ctx context.Context) error {
 		m.record(nil, false, err)
 		return err
 	}
-	err = m.inject(ctx, material.Bundle())
+	token, err := material.token()
+	if err != nil {
+		m.record(nil, false, err)
+		return err
+	}
+	m.mu.Lock()
+	m.token = token
+	m.mu.Unlock()
+	err = m.inject(ctx, material.Bundle(), token)
 	m.record(material.Serving, err == nil, err)
 	return err
 }
@@ -143,6 +155,14 @@ func (m *Manager) record(serving *tls.Certificate, injected bool, err error) {
 	if serving != nil && (injected || m.serving == nil || !validNow(m.serving.Leaf, m.options.Clock.Now())) {
 		m.serving = serving
 	}
+}
+
+// Token is what API servers, who read the configurations, say at the end of SecretPaths, and nobody else can; empty if there is none yet. It
+// is the same in all replicas, and changes with the authority.
+func (m *Manager) Token() string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.token
 }
 
 // GetCertificate is for tls.Config. It fails until there is a certificate.

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -140,6 +142,51 @@ func ensure(t *testing.T, m *Manager) {
 	t.Helper()
 	if err := m.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Q3: where API servers have to be told from others they say a token at the end of the path, the same to all replicas, until the authority
+// changes; other paths stay.
+func TestSecretPathsEndWithTheToken(t *testing.T) {
+	paths := []string{"/validate/a", "/validate/ab", "/validate/a/of-an-earlier-authority"}
+	objects := webhooks(ourLabels())
+	validating := objects[0].(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	validating.Webhooks[0].ClientConfig.Service.Path = &paths[0]
+	for _, path := range paths[1:] {
+		hook := admissionregistrationv1.ValidatingWebhook{Name: "x.liqo.io", ClientConfig: service("liqo")}
+		hook.ClientConfig.Service.Path = &path
+		validating.Webhooks = append(validating.Webhooks, hook)
+	}
+	c := newCluster(objects...)
+	tokens := map[string]bool{}
+	for range 2 {
+		m := c.manager(t)
+		m.options.SecretPaths = []string{"/validate/a"}
+		if m.Token() != "" {
+			t.Error("there is a token before there is a key")
+		}
+		ensure(t, m)
+		tokens[m.Token()] = true
+		live := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "liqo-webhook"}, live); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range live.Webhooks {
+			got = append(got, ptr.Deref(live.Webhooks[i].ClientConfig.Service.Path, ""))
+		}
+		want := []string{"/validate/a/" + m.Token(), "", "/validate/ab", "/validate/a/" + m.Token()}
+		if diff := cmp.Diff(want, got); diff != "" || len(m.Token()) != 32 {
+			t.Errorf("token %q: %s", m.Token(), diff)
+		}
+		c.bundle(t)
+	}
+	if len(tokens) != 1 {
+		t.Errorf("two replicas have %d tokens", len(tokens))
+	}
+	other, err := issued(t, Material{}, epoch, Plan{Authority: true, Serving: true}).token()
+	if err != nil || tokens[other] {
+		t.Errorf("another authority gives the same token, or none: %v", err)
 	}
 }
 

@@ -3,8 +3,11 @@ package servingcert
 import (
 	"bytes"
 	"crypto"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 
@@ -20,6 +23,8 @@ const (
 	// AuthorityPrivateKey holds the private key of the first authority, in PEM.
 	AuthorityPrivateKey = "ca.key"
 )
+
+const tokenBytes = 16
 
 // Material is what the Secret holds. What is missing or cannot be used is nil, so that it gets replaced.
 type Material struct {
@@ -78,6 +83,20 @@ func (m Material) Bundle() []byte {
 		out.Write(encodeCertificate(authority.Raw))
 	}
 	return out.Bytes()
+}
+
+// token is made of the authority's key, which all replicas have and nobody else.
+func (m Material) token() (string, error) {
+	if m.AuthorityKey == nil {
+		return "", nil
+	}
+	key, err := encodeKey(m.AuthorityKey)
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("paths of webhooks"))
+	return hex.EncodeToString(mac.Sum(nil)[:tokenBytes]), nil
 }
 
 func encodeCertificate(der []byte) []byte {

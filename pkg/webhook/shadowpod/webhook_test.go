@@ -1,9 +1,12 @@
 package shadowpod
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -464,4 +467,52 @@ func names(n int) (out []string) {
 		out = append(out, fmt.Sprintf("d-%d", i))
 	}
 	return out
+}
+
+// Q3: whoever reaches the webhooks' port without the token of API servers gets an answer, but reserves nothing of a grant.
+func TestAnUnknownCallerReservesNothing(t *testing.T) {
+	const token = "secret-of-api-servers"
+	for what, tc := range map[string]struct {
+		path, token string
+		reserves    bool
+	}{
+		"the path alone":                     {ValidatePath, token, false},
+		"the path and a slash":               {ValidatePath + "/", token, false},
+		"another token":                      {ValidatePath + "/" + strings.ToUpper(token), token, false},
+		"the token and more":                 {ValidatePath + "/" + token + "/x", token, false},
+		"an empty token while there is none": {ValidatePath + "/", "", false},
+		"the token":                          {ValidatePath + "/" + token, token, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWebhook(t, false)
+			w.Token = func() string { return tc.token }
+			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+				name, old := strings.ToLower(string(operation)), (*offloadingv1beta1.ShadowPod)(nil)
+				now := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = name }, requesting("cpu", "500m"))
+				before := w.book.ledger.Used(now.Labels[offloadingv1beta1.CreatorUserLabel], w.Clock.Now())
+				if operation == admissionv1.Update {
+					old = shadow(func(s *offloadingv1beta1.ShadowPod) { s.Name = name }, requesting("cpu", "250m"))
+					w.book.OnAdd(old, true)
+					before = w.book.ledger.Used(now.Labels[offloadingv1beta1.CreatorUserLabel], w.Clock.Now())
+				}
+				r := request(t, operation, old, now, func(r *admission.Request) { r.Name, r.UID = name, "u" })
+				body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &r.AdmissionRequest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				call := httptest.NewRequest(http.MethodPost, tc.path, bytes.NewReader(body))
+				call.Header.Set("Content-Type", "application/json")
+				answer := httptest.NewRecorder()
+				w.server().ServeHTTP(answer, call)
+				var review admissionv1.AdmissionReview
+				if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil || review.Response == nil || !review.Response.Allowed {
+					t.Fatalf("%s: no answer, or a refusal: %s, %v", operation, answer.Body.String(), err)
+				}
+				after := w.book.ledger.Used(now.Labels[offloadingv1beta1.CreatorUserLabel], w.Clock.Now())
+				if reserved := after.Cpu().Cmp(*before.Cpu()) != 0; reserved != tc.reserves {
+					t.Errorf("%s: before %v, after %v", operation, before, after)
+				}
+			}
+		})
+	}
 }
