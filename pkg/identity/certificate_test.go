@@ -234,10 +234,14 @@ func TestSameEndpoint(t *testing.T) {
 		"no URL":                           {Endpoint{"", both, pinned.ProxyURL}, ReasonEndpointChanged},
 		"not a URL":                        {Endpoint{"\x00", both, pinned.ProxyURL}, ReasonEndpointChanged},
 		"no proxy any more":                {Endpoint{pinned.APIServer, both, ""}, ReasonEndpointChanged},
-		"one CA less":                      {Endpoint{pinned.APIServer, a, pinned.ProxyURL}, ReasonEndpointChanged},
+		"G3: one CA less":                  {Endpoint{pinned.APIServer, a, pinned.ProxyURL}, ""},
+		"G3: one CA less and another more": {Endpoint{pinned.APIServer, append(bytes.Clone(b), tenantCertificate(t, "P-384")...), pinned.ProxyURL}, ""},
+		"W6: other CAs only":               {Endpoint{pinned.APIServer, append(tenantCertificate(t, "ECDSA"), tenantCertificate(t, "P-384")...), pinned.ProxyURL}, ReasonEndpointChanged},
+		"W6: a CA more, at another host":   {Endpoint{"https://turin", append(bytes.Clone(both), tenantCertificate(t, "P-384")...), pinned.ProxyURL}, ReasonEndpointChanged},
+		"W6: a CA that is not one":         {Endpoint{pinned.APIServer, append(bytes.Clone(both), "-----BEGIN CERTIFICATE-----\n!"...), pinned.ProxyURL}, ReasonEndpointChanged},
 		"no CA any more":                   {Endpoint{pinned.APIServer, nil, pinned.ProxyURL}, ReasonEndpointChanged},
-		"one CA more":                      {Endpoint{pinned.APIServer, append(bytes.Clone(both), tenantCertificate(t, "P-384")...), pinned.ProxyURL}, ReasonEndpointChanged},
-		"a CA twice instead of the second": {Endpoint{pinned.APIServer, append(bytes.Clone(a), a...), pinned.ProxyURL}, ReasonEndpointChanged},
+		"G3: one CA more":                  {Endpoint{pinned.APIServer, append(bytes.Clone(both), tenantCertificate(t, "P-384")...), pinned.ProxyURL}, ""},
+		"a CA twice instead of the second": {Endpoint{pinned.APIServer, append(bytes.Clone(a), a...), pinned.ProxyURL}, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := SameEndpoint(pinned, c.offered)

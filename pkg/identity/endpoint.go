@@ -2,7 +2,7 @@ package identity
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"crypto/x509"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -83,8 +83,9 @@ func (p EndpointPolicy) CheckProxy(raw string) error {
 	return p.checkHost(u)
 }
 
-// SameEndpoint returns nil if offered is the pinned endpoint. CA bundles are compared as sets of certificates, URLs in their
-// usual form. Otherwise the error is a *Refusal with ReasonEndpointChanged that says what differs.
+// SameEndpoint returns nil if offered is the pinned endpoint. URLs are compared in their usual form. Of CA bundles, which are sets of
+// certificates, one is enough that is in both: a peer that changes its CA shows the old and the new one together for a while. Otherwise the
+// error is a *Refusal with ReasonEndpointChanged that says what differs.
 func SameEndpoint(pinned, offered Endpoint) error {
 	const remedy = "a change must be approved in this cluster: peer again with the new value"
 	if canonicalURL(pinned.APIServer) != canonicalURL(offered.APIServer) {
@@ -93,8 +94,8 @@ func SameEndpoint(pinned, offered Endpoint) error {
 	if canonicalURL(pinned.ProxyURL) != canonicalURL(offered.ProxyURL) {
 		return refuse(ReasonEndpointChanged, "the proxy to the peer is now %s instead of %s; %s", quote(redact(offered.ProxyURL)), quote(redact(pinned.ProxyURL)), remedy)
 	}
-	if !sameCA(pinned.CA, offered.CA) {
-		return refuse(ReasonEndpointChanged, "the CA of the peer's API server is another than the pinned one; %s", remedy)
+	if !overlap(pinned.CA, offered.CA) {
+		return refuse(ReasonEndpointChanged, "no CA of the peer's API server is among the pinned ones; %s", remedy)
 	}
 	return nil
 }
@@ -226,25 +227,13 @@ func redact(raw string) string {
 	return u.Redacted()
 }
 
-func sameCA(a, b []byte) bool {
+// overlap tells whether two CA bundles are equal or have a certificate in common. None at all, which means the machine's roots, is like no
+// other.
+func overlap(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
 	first, errA := decodeCertificates(a)
 	second, errB := decodeCertificates(b)
-	if errA != nil || errB != nil {
-		return false
-	}
-	sums := [2]map[[sha256.Size]byte]bool{{}, {}}
-	for _, cert := range first {
-		sums[0][sha256.Sum256(cert.Raw)] = true
-	}
-	for _, cert := range second {
-		if sum := sha256.Sum256(cert.Raw); !sums[0][sum] {
-			return false
-		} else {
-			sums[1][sum] = true
-		}
-	}
-	return len(sums[0]) == len(sums[1])
+	return errA == nil && errB == nil && slices.ContainsFunc(first, func(one *x509.Certificate) bool { return slices.ContainsFunc(second, one.Equal) })
 }

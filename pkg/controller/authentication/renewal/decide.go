@@ -4,6 +4,7 @@ import (
 	"time"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	identitycontroller "liqo.io/liqo/pkg/controller/authentication/identity"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -66,6 +67,18 @@ func Decide(f Facts) (Step, time.Time) {
 		return MakeKey, time.Time{}
 	}
 	return Idle, at
+}
+
+// nextCA is the CA bundle that an Identity has from now on, given the answer to its renewal: the answer's, if it is of the same endpoint and
+// has a CA in common with the pinned bundle, so that a provider can change its CA by showing both for as long as a certificate lasts. Those
+// of slices follow that of the control plane.
+func nextCA(object *authv1beta1.Identity, answer *authv1beta1.AuthParams) []byte {
+	pinned := &object.Spec.AuthParams
+	if object.Spec.Type != authv1beta1.ControlPlaneIdentityType ||
+		identity.SameEndpoint(identitycontroller.Endpoint(pinned), identitycontroller.Endpoint(answer)) != nil {
+		return pinned.CA
+	}
+	return answer.CA
 }
 
 // usable tells whether an Identity takes part in renewals: certificates only, not the credentials of a cloud.

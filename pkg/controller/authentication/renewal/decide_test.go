@@ -1,9 +1,11 @@
 package renewal
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/testca"
 	"liqo.io/liqo/pkg/identity"
 )
@@ -44,5 +46,39 @@ func TestDecide(t *testing.T) {
 	}
 	if _, at := Decide(Facts{Certificate: oldCert, Current: old, Subject: subject, Now: start}); !at.Equal(start.Add(16 * time.Hour)) {
 		t.Errorf("looked at again at %s", at)
+	}
+}
+
+// G3, W6: with its certificate an Identity takes over a CA bundle that has a CA in common with the pinned one, at the same endpoint.
+func TestTheCAFollowsWithARenewal(t *testing.T) {
+	one, other := testca.New(t), testca.New(t)
+	certificate := func(ca *testca.CA) []byte {
+		key := ca.Key()
+		return ca.Issue(key, identity.TenantSubject("ca"), time.Unix(1_000_000, 0), time.Hour)
+	}
+	first, second := certificate(one), certificate(other)
+	both := append(bytes.Clone(first), second...)
+	control, slice := authv1beta1.ControlPlaneIdentityType, authv1beta1.ResourceSliceIdentityType
+	for name, tc := range map[string]struct {
+		kind           authv1beta1.IdentityType
+		pinned, answer []byte
+		server         string
+		want           []byte
+	}{
+		"the same":                           {control, first, first, "https://milan:6443", first},
+		"the next CA beside the present one": {control, first, both, "https://milan:6443", both},
+		"the present one is gone at last":    {control, both, second, "https://milan:6443", second},
+		"another CA":                         {control, first, second, "https://milan:6443", first},
+		"no CA":                              {control, first, nil, "https://milan:6443", first},
+		"a CA where there was none":          {control, nil, first, "https://milan:6443", nil},
+		"both CAs of another endpoint":       {control, first, both, "https://turin:6443", first},
+		"a slice's follows another way":      {slice, first, both, "https://milan:6443", first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &authv1beta1.Identity{Spec: authv1beta1.IdentitySpec{Type: tc.kind, AuthParams: authv1beta1.AuthParams{APIServer: "https://milan:6443", CA: tc.pinned}}}
+			if got := nextCA(object, &authv1beta1.AuthParams{APIServer: tc.server, CA: tc.answer}); !bytes.Equal(got, tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

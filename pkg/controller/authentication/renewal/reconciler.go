@@ -248,10 +248,11 @@ func (r *Reconciler) render(object *authv1beta1.Identity, next identity.KeyPair)
 	return renew, nil
 }
 
-// adopt puts the fresh certificate into the Identity; everything else of it is pinned.
+// adopt puts the fresh certificate into the Identity, and the CA bundle that came with it; everything else of it is pinned.
 func (r *Reconciler) adopt(ctx context.Context, object *authv1beta1.Identity, renew *authv1beta1.Renew) error {
 	updated := object.DeepCopy()
 	updated.Spec.AuthParams.SignedCRT = renew.Status.AuthParams.SignedCRT
+	updated.Spec.AuthParams.CA = nextCA(object, renew.Status.AuthParams)
 	if err := r.client.Update(ctx, updated); err != nil {
 		return fmt.Errorf("updating Identity %s/%s: %w", object.Namespace, object.Name, err)
 	}
