@@ -125,6 +125,10 @@ func MessageOf(err error) string {
 	return err.Error()
 }
 
+// ownPolicies starts the names of the admission policies that hold the controller manager to what it needs. They look at namespaces and
+// NamespaceOffloadings as the API server's cache shows them, a moment behind what the controller manager has seen.
+const ownPolicies = "liqo-controller-manager"
+
 // answer classifies what an API server said.
 func answer(err error) (Class, string) {
 	status := apierrors.APIStatus(nil)
@@ -133,6 +137,8 @@ func answer(err error) (Class, string) {
 	}
 	s := status.Status()
 	switch {
+	case strings.Contains(s.Message, "'"+ownPolicies):
+		return Transient, ReasonTransient
 	case deniedByAdmission(s.Message):
 		return Refused, ReasonForbidden
 	case strings.Contains(s.Message, "request is too large"), s.Code == http.StatusRequestEntityTooLarge,

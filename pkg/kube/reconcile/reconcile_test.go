@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 		"a webhook without a code":                {apiError(400, "", "admission webhook \"a\" denied the request: no"), want{Refused, ReasonForbidden, time.Minute}},
 		"a policy that says unauthorized":         {apiError(401, metav1.StatusReasonUnauthorized, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"), want{Refused, ReasonForbidden, time.Minute}},
 		"a webhook that does not answer":          {apiError(500, metav1.StatusReasonInternalError, `failed calling webhook "w": context deadline exceeded`), want{Transient, ReasonTransient, 0}},
+		"the policy of the controller manager":    {apiError(403, metav1.StatusReasonForbidden, "ValidatingAdmissionPolicy 'liqo-controller-manager' with binding 'b' denied request: BindingNotAllowed: no"), want{Transient, ReasonTransient, 0}},
+		"a parameter that is not known yet":       {apiError(403, metav1.StatusReasonForbidden, "policy 'liqo-controller-manager-offloaded' with binding 'b' denied request: no params found"), want{Transient, ReasonTransient, 0}},
 		"admission or quota says no":              {apiError(403, metav1.StatusReasonForbidden, "exceeded quota"), want{Refused, ReasonForbidden, time.Minute}},
 		"a quota that was not counted yet":        {apiError(403, metav1.StatusReasonForbidden, "forbidden: status unknown for quota: liqo, resources: pods"), want{Transient, ReasonTransient, 0}},
 		"waiting names what it waits for":         {fmt.Errorf("x: %w", Wait("NamespacePending", "waiting for namespace a", time.Second)), want{Waiting, "NamespacePending", time.Second}},
