@@ -116,6 +116,8 @@ func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 		"a node that is not virtual":             {attempt{operation: admission.Create, resource: "nodes", name: "a", object: realNode("a")}, nodeRefused},
 		"the label of a real node":               {attempt{operation: admission.Update, resource: "nodes", name: "a", object: nodeNamed("a"), old: realNode("a")}, nodeRefused},
 		"the end of a real node":                 {attempt{operation: admission.Delete, resource: "nodes", name: "a", old: realNode("a")}, nodeRefused},
+		"the addresses of a real node":           {attempt{operation: admission.Update, resource: "nodes/status", name: "a", object: realNode("a"), old: realNode("a")}, nodeRefused},
+		"the status of a virtual node":           {attempt{operation: admission.Update, resource: "nodes/status", name: "milan", object: nodeNamed("milan"), old: nodeNamed("milan")}, ""},
 		"a virtual node that becomes a real one": {attempt{operation: admission.Update, resource: "nodes", name: "milan", object: realNode("milan"), old: nodeNamed("milan")}, nodeRefused},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -9,5 +9,3 @@ import (
 var env fixture.Environment
 
 func TestMain(m *testing.M) { fixture.Main(m, &env, fixture.Options{}) }
-
-func TestNothing(t *testing.T) {}

@@ -1,0 +1,65 @@
+package chart
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+)
+
+// upgraded is an object after an upgrade: helm merges the manifest before, the one after, here the same, and the live object.
+func upgraded[T any](t *testing.T, manifest string, live T) T {
+	t.Helper()
+	rendered, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := json.Marshal(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var merged T
+	meta, err := strategicpatch.NewPatchMetaFromStruct(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(rendered, rendered, now, meta, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err = strategicpatch.StrategicMergePatch(now, patch, merged); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(now, &merged); err != nil {
+		t.Fatal(err)
+	}
+	return merged
+}
+
+// The controller manager writes into two objects of the chart. An upgrade takes nothing of it away that somebody's safety depends on: who is
+// a virtual node stays listed, and API servers go on trusting the webhooks.
+func TestAnUpgradeLeavesWhatTheControllerManagerWrote(t *testing.T) {
+	manifests := documents(t, "v1.36.0", "")
+	var list rbacv1.RoleBinding
+	if err := yaml.UnmarshalStrict([]byte(manifests["RoleBinding liqo-virtual-nodes"]), &list); err != nil || list.Name == "" {
+		t.Fatal(err, list)
+	}
+	list.Subjects = []rbacv1.Subject{userNamed("system:node:milan"), userNamed("system:node:turin")}
+	if diff := cmp.Diff(list, upgraded(t, manifests["RoleBinding liqo-virtual-nodes"], list)); diff != "" {
+		t.Errorf("the list of virtual nodes: %s", diff)
+	}
+	var hooks admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := yaml.UnmarshalStrict([]byte(manifests["ValidatingWebhookConfiguration liqo-webhook"]), &hooks); err != nil || len(hooks.Webhooks) == 0 {
+		t.Fatal(err, hooks)
+	}
+	for i := range hooks.Webhooks {
+		hooks.Webhooks[i].ClientConfig.CABundle = []byte("ca")
+	}
+	if diff := cmp.Diff(hooks, upgraded(t, manifests["ValidatingWebhookConfiguration liqo-webhook"], hooks)); diff != "" {
+		t.Errorf("the webhooks: %s", diff)
+	}
+}
