@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -150,6 +151,9 @@ func mutated(t *testing.T, key crypto.Signer, subject identity.Subject, mutate f
 // names the reason and there is no certificate.
 func TestMutatedCSRs(t *testing.T) {
 	c := newTenant(t)
+	// There are more slices here than are answered by default.
+	tenant := &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.id}}
+	fixture.Must(t, "raising a limit", env.Milan.Client.Patch(t.Context(), tenant, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"limits":{"resourceSlices":64}}}`))))
 	c.granted(t, "honest", nil) // a certificate is issued where nothing is wrong
 	public, err := c.key.PublicPEM()
 	fixture.Must(t, "encoding the key", err)
