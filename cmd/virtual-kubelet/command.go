@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/version"
 )
@@ -39,6 +40,7 @@ type flags struct {
 	nodeLease        time.Duration
 	reflectors       reflectors
 	hideAddresses    bool
+	remoteMemory     int32
 	tokens           tokenFlags
 	metricsEnabled   bool
 	metricsAddress   string
@@ -111,6 +113,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
+	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
 	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
@@ -149,6 +152,9 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	}
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
 		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
+	}
+	if f.remoteMemory <= 0 {
+		return nil, errors.New("--remote-memory must be at least 1")
 	}
 	if err := f.validateLease(); err != nil {
 		return nil, err

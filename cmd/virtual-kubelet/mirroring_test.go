@@ -80,8 +80,8 @@ func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
 	return all
 }
 
-// replica is the reflection of one virtual node, with its own connection to the shared API server.
-type replica struct {
+// counterpart is the reflection of one virtual node, with its own connection to the shared API server.
+type counterpart struct {
 	*mirroring
 	last *actor
 	// leading is what it was told last about leading, and terms how often that it leads.
@@ -92,7 +92,7 @@ type replica struct {
 	stop func()
 }
 
-func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *replica {
+func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *counterpart {
 	c := &fake.Clientset{}
 	var mu sync.Mutex
 	dead := false
@@ -105,7 +105,7 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		return false, nil, nil
 	})
 	c.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-	r := &replica{cut: func() {
+	r := &counterpart{cut: func() {
 		mu.Lock()
 		defer mu.Unlock()
 		dead = true

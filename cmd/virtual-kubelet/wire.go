@@ -25,6 +25,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
@@ -55,11 +56,13 @@ type kubelet struct {
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
 	fence    fence
+	// budget bounds what is held of the provider, whichever part holds it.
+	budget *replica.Budget
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
 func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) error {
-	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry}
+	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.remoteMemory) << 20)}
 	logger := klog.FromContext(ctx).WithValues("node", f.node)
 	ctx = klog.NewContext(ctx, logger)
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
@@ -190,7 +193,7 @@ func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
 	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses,
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget,
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
 	for kind, config := range options.Config {

@@ -59,7 +59,7 @@ func New(o Options) (*Engine, error) {
 		reporter:     reporter,
 		wake:         make(chan struct{}, 1),
 		stale:        make(chan struct{}, 1),
-		budget:       replica.NewBudget(o.MaxRemoteBytes),
+		budget:       o.Budget,
 		mapping:      map[string]string{},
 		notReflected: o.NotReflected,
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -282,7 +283,7 @@ func TestW9LargeRemoteObjects(t *testing.T) {
 					w.remote.put(large(i))
 				}
 				w.local.put(configMap("a", "1"))
-				w.start(func(o *Options) { o.MaxRemoteBytes = bound })
+				w.start(func(o *Options) { o.Budget = replica.NewBudget(bound) })
 				held := w.engine.budget.Held()
 				for i := start; i < 300; i++ {
 					w.remote.put(large(i))

@@ -70,7 +70,8 @@ func (t *task) listUses(ctx context.Context, users *runner) (map[reflection.Refe
 		if err != nil {
 			return nil, fmt.Errorf("reading the list of the copies of kind %s: %w", users.kind.Name, err)
 		}
-		if count += len(objects); count > t.options().MaxRemoteObjects {
+		// An empty page that says that there are more counts, too, and so does what one object uses.
+		if count += max(1, len(objects)); max(count, len(uses)) > t.options().MaxRemoteObjects {
 			return nil, fmt.Errorf("cluster %q shows more than %d copies of kind %s in namespace %q",
 				t.options().Remote, t.options().MaxRemoteObjects, users.kind.Name, t.twin)
 		}

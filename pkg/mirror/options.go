@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -71,15 +72,14 @@ type Options struct {
 	RequestTimeout time.Duration
 	// MaxRemoteObjects of a kind are accepted from the provider in one namespace (default 10000).
 	MaxRemoteObjects int
-	// MaxRemoteBytes of all objects together are accepted from the provider (default 512 MiB).
-	MaxRemoteBytes int64
+	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it; nil means one of its own.
+	Budget *replica.Budget
 }
 
 // The defaults of Options.
 const (
 	DefaultRequestTimeout   = 30 * time.Second
 	DefaultMaxRemoteObjects = 10000
-	DefaultMaxRemoteBytes   = 512 << 20
 )
 
 // The times by which the engine works.
@@ -129,8 +129,8 @@ func (o *Options) complete() error {
 	if o.MaxRemoteObjects <= 0 {
 		o.MaxRemoteObjects = DefaultMaxRemoteObjects
 	}
-	if o.MaxRemoteBytes <= 0 {
-		o.MaxRemoteBytes = DefaultMaxRemoteBytes
+	if o.Budget == nil {
+		o.Budget = replica.NewBudget(replica.DefaultBudget)
 	}
 	return nil
 }

@@ -113,6 +113,7 @@ type Peer struct {
 	wake     chan struct{}
 	doubted  chan struct{}
 	patience *patience
+	intake   *intake
 
 	mu       sync.Mutex
 	state    State
@@ -149,6 +150,7 @@ func New(o Options) (*Peer, error) {
 		wake:        make(chan struct{}, 1),
 		doubted:     make(chan struct{}, 1),
 		patience:    &patience{clock: o.Clock, told: make(chan struct{}, 1)},
+		intake:      newIntake(o.RequestTimeout),
 		subscribers: map[int]func(State){},
 		state:       State{Reason: ReasonNoCredentials, Message: ErrNotConnected.Error(), Since: o.Clock.Now()},
 	}, nil
@@ -287,6 +289,8 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	// What is compressed says nothing of its size.
+	config.DisableCompression = true
 	config.Wrap(p.wrap)
 	config.Wrap(p.options.Wrap)
 	httpClient, err := rest.HTTPClientFor(config)

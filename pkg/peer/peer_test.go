@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -240,14 +239,6 @@ func TestStreamsHaveNoDeadline(t *testing.T) {
 				t.Errorf("stream = %v", got)
 			}
 		})
-	}
-}
-
-func TestBodiesAreBounded(t *testing.T) {
-	body := &boundedBody{body: io.NopCloser(strings.NewReader("abcdef")), left: 4, cancel: func() {}}
-	got, err := io.ReadAll(body)
-	if err == nil || string(got) != "abcd" {
-		t.Errorf("read %q, %v", got, err)
 	}
 }
 

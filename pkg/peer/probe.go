@@ -230,7 +230,7 @@ func cut(text string) string {
 }
 
 func (p *Peer) wrap(next http.RoundTripper) http.RoundTripper {
-	bounded := &boundedTransport{next: next, timeout: p.options.RequestTimeout}
+	bounded := &boundedTransport{next: harden(next), timeout: p.options.RequestTimeout, intake: p.intake}
 	if p.options.Witness == nil && p.options.Rights == nil {
 		return &patientTransport{patience: p.patience, next: bounded}
 	}

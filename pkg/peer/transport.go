@@ -7,27 +7,25 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
-const (
-	dialTimeout = 10 * time.Second
-	// maxResponse bounds the body of an ordinary answer, in bytes. Lists are paged, with smaller pages if the objects are large.
-	maxResponse = 64 << 20
-)
+const dialTimeout = 10 * time.Second
 
-// boundedTransport gives ordinary requests a deadline and their answers a bound, and refuses redirects.
+// boundedTransport gives ordinary requests a deadline, refuses redirects, and has all that is decoded pass the intake.
 type boundedTransport struct {
 	next    http.RoundTripper
 	timeout time.Duration
+	intake  *intake
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if isStream(request) {
-		response, err := t.next.RoundTrip(request)
-		return refuseRedirect(response, err)
+		response, err := refuseRedirect(t.next.RoundTrip(request))
+		if err != nil || isRaw(request, response) {
+			return response, err
+		}
+		return t.taken(request.Context(), response, true)
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), t.timeout)
 	response, err := refuseRedirect(t.next.RoundTrip(request.WithContext(ctx)))
@@ -35,8 +33,21 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		cancel()
 		return nil, err
 	}
-	response.Body = &boundedBody{body: response.Body, left: maxResponse, cancel: cancel}
+	response.Body = &closing{ReadCloser: response.Body, cancel: cancel}
+	return t.taken(ctx, response, false)
+}
+
+func (t *boundedTransport) taken(ctx context.Context, response *http.Response, watch bool) (*http.Response, error) {
+	if err := t.intake.take(ctx, response, watch); err != nil {
+		return nil, err
+	}
 	return response, nil
+}
+
+// isRaw tells whether an answer is passed on byte by byte to somebody who asked for it: logs and upgraded connections. A refusal of
+// these is not.
+func isRaw(request *http.Request, response *http.Response) bool {
+	return response.StatusCode == http.StatusSwitchingProtocols || response.StatusCode == http.StatusOK && !on(request.URL.Query().Get("watch"))
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
@@ -69,28 +80,14 @@ func isStream(request *http.Request) bool {
 
 func on(value string) bool { return value == "true" || value == "1" }
 
-// boundedBody ends the request's deadline with the body, and the body at its bound.
-type boundedBody struct {
-	body   io.ReadCloser
-	left   int64
+// closing ends a request's deadline with its body.
+type closing struct {
+	io.ReadCloser
 	cancel context.CancelFunc
 }
 
-// Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("%w: the peer's is larger than %d bytes", reconcile.ErrOversized, maxResponse)
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.body.Read(p)
-	b.left -= int64(n)
-	return n, err
-}
-
 // Close implements io.Closer.
-func (b *boundedBody) Close() error {
-	defer b.cancel()
-	return b.body.Close()
+func (c *closing) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
 }

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	labelset "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
-	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
 )
@@ -40,14 +38,8 @@ type reflector struct {
 
 	mu      sync.Mutex
 	remotes *remotes
-}
-
-// remotes are the copies at the peer, as watched with one set of credentials.
-type remotes struct {
-	epoch     int64
-	cancel    context.CancelFunc
-	cache     cache.Cache
-	informers []cache.Informer
+	// shut is until when the copies are not followed, because the peer showed more than is accepted.
+	shut time.Time
 }
 
 func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
@@ -182,85 +174,6 @@ func (f *reflector) handler(kindIndex int, namespace string) toolscache.Resource
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }, DeleteFunc: enqueue}
 }
 
-// connect follows the copies at the peer with the newest credentials.
-func (f *reflector) connect(ctx context.Context, epoch int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if epoch == 0 || (f.remotes != nil && f.remotes.epoch == epoch) {
-		return nil
-	}
-	config, err := f.peer.Config()
-	if err != nil {
-		return err
-	}
-	selector := labelset.SelectorFromSet(labelset.Set{corev1beta1.OriginIDLabel: f.home.options.ClusterID})
-	copies, err := cache.New(config, cache.Options{
-		Scheme: f.home.client.Scheme(), Mapper: mapper(),
-		DefaultNamespaces:    map[string]cache.Config{f.remoteNamespace: {}},
-		DefaultLabelSelector: selector,
-		DefaultTransform:     cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return fmt.Errorf("following the copies at cluster %s: %w", f.clusterID, err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	next := &remotes{epoch: epoch, cancel: cancel, cache: copies}
-	for i, k := range f.kinds {
-		informer, err := copies.GetInformer(ctx, k.object(), cache.BlockUntilSynced(false))
-		if err == nil {
-			_, err = informer.AddEventHandler(f.handler(i, f.remoteNamespace))
-		}
-		if err != nil {
-			cancel()
-			return fmt.Errorf("following the %s at cluster %s: %w", k.resource, f.clusterID, err)
-		}
-		next.informers = append(next.informers, informer)
-	}
-	if f.remotes != nil {
-		f.remotes.cancel()
-	}
-	f.remotes = next
-	go func() {
-		if err := copies.Start(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Following the copies at a peer ended")
-		}
-	}()
-	go func() {
-		if copies.WaitForCacheSync(ctx) {
-			f.wake()
-		}
-	}()
-	return nil
-}
-
-func (f *reflector) disconnect() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.remotes != nil {
-		f.remotes.cancel()
-		f.remotes = nil
-	}
-}
-
-// copyOf returns the copy of an object as the watch shows it, nil if there is none, and whether that is known.
-func (f *reflector) copyOf(ctx context.Context, at item) (client.Object, bool, error) {
-	f.mu.Lock()
-	current := f.remotes
-	f.mu.Unlock()
-	if current == nil || !current.informers[at.kind].HasSynced() {
-		return nil, false, nil
-	}
-	object := f.kinds[at.kind].object()
-	err := current.cache.Get(ctx, client.ObjectKey{Namespace: f.remoteNamespace, Name: at.name}, object)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, false, fmt.Errorf("reading the copy of %s %s: %w", f.kinds[at.kind].gvk.Kind, at.name, err)
-	}
-	if err != nil {
-		return nil, true, nil
-	}
-	return object, true, nil
-}
-
 // enqueueAll has every object looked at; at once, whatever its back-off, if the peer answers.
 func (f *reflector) enqueueAll(ctx context.Context, connected bool) {
 	f.mu.Lock()
@@ -273,11 +186,9 @@ func (f *reflector) enqueueAll(ctx context.Context, connected bool) {
 				names[object.GetName()] = true
 			}
 		}
-		if current != nil && current.informers[i].HasSynced() {
-			if objects, err := listObjects(ctx, current.cache, k, f.remoteNamespace); err == nil {
-				for _, object := range objects {
-					names[object.GetName()] = true
-				}
+		if current != nil && current.copies[i].Synced() {
+			for _, object := range current.copies[i].List() {
+				names[object.GetName()] = true
 			}
 		}
 		for name := range names {

@@ -136,10 +136,7 @@ func (f *reflector) look(ctx context.Context, p *pass) (action, error) {
 	case !apierrors.IsNotFound(err):
 		return nothing, fmt.Errorf("reading %s %s/%s: %w", p.gvk.Kind, f.namespace, p.at.name, err)
 	}
-	remote, synced, err := f.copyOf(ctx, p.at)
-	if err != nil {
-		return nothing, err
-	}
+	remote, synced := f.copyOf(p.at)
 	state := f.peer.State()
 	v := view{
 		home: f.home.options.ClusterID, peer: f.clusterID, connected: state.Connected, synced: synced,
@@ -156,6 +153,9 @@ func (f *reflector) look(ctx context.Context, p *pass) (action, error) {
 // awaited names what is waited for.
 func (f *reflector) awaited(p *pass) error {
 	state := f.peer.State()
+	if err := f.flooded(); err != nil && state.Connected {
+		return err
+	}
 	if f.home.options.Clock.Since(state.Since) < grace {
 		p.quiet = true
 		return reconcile.Wait(authv1beta1.ReasonPeerUnreachable, state.Message, grace)

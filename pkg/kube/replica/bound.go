@@ -2,9 +2,9 @@ package replica
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,37 +25,49 @@ const (
 // ErrOverLimit: a server shows more than is accepted from it.
 var ErrOverLimit = errors.New("there is more than is accepted")
 
+// DefaultBudget is what is held of one peer, in bytes of memory, unless something else is said. With what is decoded at a time, and what
+// Go's collector has not collected yet, a peer takes 64 MiB of a process at most.
+const DefaultBudget = 32 << 20
+
 // Budget bounds how many bytes the replicas that share it hold together. Make it with NewBudget.
 type Budget struct {
-	limit int64
-	held  atomic.Int64
+	limit, held atomic.Int64
 }
 
 // NewBudget makes a budget of so many bytes.
-func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
+func NewBudget(bytes int64) *Budget {
+	b := &Budget{}
+	b.limit.Store(bytes)
+	return b
+}
+
+// Expect lets the replicas hold so many bytes more, or fewer, because something of this cluster is why there is more at the peer.
+func (b *Budget) Expect(bytes int64) { b.limit.Add(bytes) }
 
 // Held is how many bytes are held.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
 // Limit is how many bytes may be held.
-func (b *Budget) Limit() int64 { return b.limit }
+func (b *Budget) Limit() int64 { return b.limit.Load() }
 
 // take accounts for more bytes, or fewer, unless they are too many.
 func (b *Budget) take(more int64) bool {
-	if b.held.Add(more) > b.limit && more > 0 {
+	if b.held.Add(more) > b.limit.Load() && more > 0 {
 		b.held.Add(-more)
 		return false
 	}
 	return true
 }
 
-// weight is about how many bytes an object takes.
+// Weighed is an object that knows how many bytes it takes; what others take is found out.
+type Weighed interface{ Held() int }
+
+// weight is about how many bytes of memory an object takes.
 func weight(object any) int64 {
-	if sized, is := object.(interface{ Size() int }); is {
-		return int64(sized.Size()) + perObject
+	if weighed, is := object.(Weighed); is {
+		return int64(weighed.Held()) + perObject
 	}
-	data, _ := json.Marshal(object) // What was decoded can be encoded.
-	return int64(len(data)) + perObject
+	return heap(reflect.ValueOf(object)) + perObject
 }
 
 // charge accounts for an object in the place of what was there of its name, if anything, unless there is no room for it. The caller
@@ -109,10 +121,11 @@ func (r *Replica[T]) Release() {
 }
 
 // Pages reads a list page by page, from the server's storage rather than from a cache that may lag, for a Source. It keeps of each
-// page what the replica keeps, asks for fewer objects at a time if an answer is too large, and ends with ErrOverLimit, having called
+// page only what the replica holds, asks for fewer objects at a time if an answer is too large, and ends with ErrOverLimit, having called
 // Over, once there are more than the replica accepts.
 func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (runtime.Object, error)) (
 	items []runtime.Object, version string, err error) {
+	read := 0
 	o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", pageSize
 	var weighs int64
 	for {
@@ -121,6 +134,10 @@ func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(
 			o.Limit /= 4
 			o.Limit = max(o.Limit, 1)
 			continue
+		}
+		if errors.Is(err, reconcile.ErrOversized) {
+			r.options.Over()
+			return nil, "", fmt.Errorf("%w: %w", ErrOverLimit, err)
 		}
 		if err != nil {
 			return nil, "", err
@@ -134,12 +151,17 @@ func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(
 			return nil, "", fmt.Errorf("reading a page of a list: %w", err)
 		}
 		for _, item := range more {
-			if object, is := r.held(item); is && r.options.Budget != nil {
+			object, is := r.held(item)
+			if !is {
+				continue
+			}
+			if r.options.Budget != nil {
 				weighs += weight(object)
 			}
+			items = append(items, box(object))
 		}
-		items = append(items, more...)
-		if !r.room(len(items), weighs) {
+		// What is not ours to hold counts, too: a list of it has no end either.
+		if read += len(more); !r.room(read, weighs) {
 			r.options.Over()
 			return nil, "", ErrOverLimit
 		}
@@ -154,11 +176,14 @@ func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(
 }
 
 // paged is a Source that is read with Pages.
-type paged struct{ *cache.ListWatch }
+type paged struct {
+	*cache.ListWatch
+	streams bool
+}
 
 // IsWatchListSemanticsUnSupported tells client-go to list page by page instead of having the server stream the first list: what it
-// shows beyond what was asked for would not be bounded.
-func (paged) IsWatchListSemanticsUnSupported() bool { return true }
+// shows beyond what was asked for would not be bounded, unless the replica counts it.
+func (p paged) IsWatchListSemanticsUnSupported() bool { return !p.streams }
 
 func (r *Replica[T]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	items, version, err := r.Pages(ctx, o, r.options.Page)
@@ -182,5 +207,5 @@ func (r *Replica[T]) room(objects int, weighs int64) bool {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.options.Budget.Held()-r.charged+weighs <= r.options.Budget.limit
+	return r.options.Budget.Held()-r.charged+weighs <= r.options.Budget.Limit()
 }

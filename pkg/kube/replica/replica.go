@@ -30,6 +30,8 @@ type Options[T Object] struct {
 	Source cache.ListerWatcher
 	Page   func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// Streams lets the server of Page and Watch stream the first list, if it can: what it streams is counted as it comes.
+	Streams bool
 	// Example makes an object of the type that is watched.
 	Example func() runtime.Object
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A
@@ -64,7 +66,7 @@ type Replica[T Object] struct {
 func New[T Object](o Options[T]) *Replica[T] {
 	r := &Replica[T]{options: o}
 	if o.Source == nil {
-		r.options.Source = paged{&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: o.Watch}}
+		r.options.Source = paged{&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: o.Watch}, o.Streams}
 	}
 	return r
 }
@@ -113,6 +115,7 @@ func (r *Replica[T]) accept(item any) (object T, belongs bool) {
 
 // held is what is held of an object, or of what was made so before.
 func (r *Replica[T]) held(item any) (object T, is bool) {
+	item = unbox(item)
 	if object, is = item.(T); !is && r.options.Hold != nil {
 		object, is = r.options.Hold(item)
 	}

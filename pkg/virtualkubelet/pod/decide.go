@@ -162,7 +162,7 @@ func (d decision) unfollowed() *corev1.PodStatus {
 	}
 	return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteOverLimit, fmt.Sprintf(
 		"cluster %q shows more pods in namespace %q than are followed (%d in a namespace, %d MiB of all together): have those removed there that are not yours",
-		d.options.Remote, d.namespace, d.options.MaxRemotePods, d.options.MaxRemoteBytes>>20), d.now))
+		d.options.Remote, d.namespace, d.options.MaxRemotePods, d.options.Budget.Limit()>>20), d.now))
 }
 
 // refusals gathers which changes of a pod that runs are refused. First comes what we were answered when we asked for them; of what the

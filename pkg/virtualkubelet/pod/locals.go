@@ -54,6 +54,7 @@ func localOf(object any) *corev1.Pod {
 func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
+			r.budget.Expect(expected)
 			if pod := localOf(object); pod != nil {
 				r.demand(pod)
 				r.await(pod)
@@ -81,6 +82,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			r.status.Add(keyOf(new))
 		},
 		DeleteFunc: func(object any) {
+			r.budget.Expect(-expected)
 			if pod := localOf(object); pod != nil {
 				r.forget(pod)
 				r.work.Add(keyOf(pod))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -69,10 +70,11 @@ type Options struct {
 	Claims func(ctx context.Context, namespace, name string, owner types.UID) (remote string, refused *reflection.Skip, err error)
 	// Workers of each of the two queues (default 10).
 	Workers int
-	// MaxRemotePods of one namespace are accepted from the provider, and as many ShadowPods (default 20000), and MaxRemoteBytes of all
-	// (default 256 MiB).
-	MaxRemotePods  int
-	MaxRemoteBytes int64
+	// MaxRemotePods of one namespace are accepted from the provider, and as many ShadowPods (default 20000).
+	MaxRemotePods int
+	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it, besides what pods of this
+	// node account for; nil means one of its own.
+	Budget *replica.Budget
 	// HideAddresses keeps the addresses of remote pods out of local ones.
 	HideAddresses bool
 	// Clock tells the time; nil means the real one.
@@ -107,10 +109,11 @@ type Mapping struct {
 
 const (
 	defaultWorkers = 10
-	// defaultRemotePods is four times what Kubernetes is tested with in one namespace, 3000 to 5000 (its scalability thresholds); with
-	// 5 KB for each, defaultRemoteBytes is as many again of all namespaces.
-	defaultRemotePods  = 20_000
-	defaultRemoteBytes = 256 << 20
+	// defaultRemotePods is four times what Kubernetes is tested with in one namespace, 3000 to 5000 (its scalability thresholds).
+	defaultRemotePods = 20_000
+	// expected is what the ShadowPod and the Pod of a pod of this node may take in the budget, in bytes, so that who has many is not taken
+	// for flooded.
+	expected = 16 << 10
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 60 * time.Second
@@ -144,8 +147,8 @@ func (o *Options) complete() error {
 	if o.MaxRemotePods <= 0 {
 		o.MaxRemotePods = defaultRemotePods
 	}
-	if o.MaxRemoteBytes <= 0 {
-		o.MaxRemoteBytes = defaultRemoteBytes
+	if o.Budget == nil {
+		o.Budget = replica.NewBudget(replica.DefaultBudget)
 	}
 	if o.Host == nil {
 		o.Host = func() reflection.Host { return reflection.Host{} }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
 )
 
 // flood has the provider show pods that it says to be this virtual node's.
@@ -75,9 +77,12 @@ func TestW9TooManyRemotePods(t *testing.T) {
 // W9: large pods are bounded by what they take, too.
 func TestW9LargeRemotePods(t *testing.T) {
 	w := newWorld(t)
-	w.change = func(o *Options) { o.MaxRemoteBytes = 2 << 10 }
+	w.change = func(o *Options) { o.Budget = replica.NewBudget(2 << 10) }
 	w.provider()
-	w.flood("x", "y")
+	// A pod of this node accounts for some, but not for these.
+	for i := range 2 * expected >> 10 {
+		w.flood(fmt.Sprintf("x-%d", i))
+	}
 	w.start()
 	w.offload()
 	w.add(newPod("p", "uid-1"))

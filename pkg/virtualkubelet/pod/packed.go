@@ -101,8 +101,10 @@ func (p *packed) number() uint64 {
 	return p.serial
 }
 
-// Size is how many bytes it takes, mostly.
-func (p *packed) Size() int { return len(p.data) }
+// Held is how many bytes it takes, mostly.
+func (p *packed) Held() int {
+	return len(p.data) + len(p.namespace) + len(p.name) + len(p.version) + len(p.uid)
+}
 
 // GetName and GetNamespace make it a replica.Object.
 func (p *packed) GetName() string { return p.name }

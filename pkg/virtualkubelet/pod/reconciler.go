@@ -86,7 +86,7 @@ func New(o Options) (*Reconciler, error) {
 		memory:    newMemory(),
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
-		budget:    replica.NewBudget(o.MaxRemoteBytes),
+		budget:    o.Budget,
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

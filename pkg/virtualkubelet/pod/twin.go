@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/watchlist"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
-	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -43,9 +43,17 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t.pods = replica.New(replica.Options[*packed]{
 		Name: "pods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
 		Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
-		Event:  func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
-		Synced: func() { t.fill(r) },
-		Source: selection.ListerWatcher(selection.Labelled(selector), pods.List, pods.Watch, l.clients.Kube),
+		Event:   func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
+		Synced:  func() { t.fill(r) },
+		Streams: streams(l.clients.Kube),
+		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return pods.List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return pods.Watch(ctx, o)
+		},
 	})
 	example, follow := runtime.Object(&unstructured.Unstructured{}), shadows.Watch
 	if client := l.clients.REST; client != nil {
@@ -57,12 +65,23 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t.shadows = replica.New(replica.Options[*packed]{
 		Name: "shadowpods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
 		Example: func() runtime.Object { return example }, Hold: holdShadow,
-		Event:  func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
-		Synced: func() { t.fill(r) },
-		Source: selection.ListerWatcher(selection.Labelled(selector), shadows.List, follow, l.clients.Dynamic),
+		Event:   func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
+		Synced:  func() { t.fill(r) },
+		Streams: streams(l.clients.Dynamic),
+		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return shadows.List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return follow(ctx, o)
+		},
 	})
 	return t
 }
+
+// streams tells whether a client can have lists streamed, which the server's memory is spared by.
+func streams(client any) bool { return !watchlist.DoesClientNotSupportWatchListSemantics(client) }
 
 // holdRemote keeps of a remote pod what somebody here reads.
 func holdRemote(object any) (*packed, bool) {

@@ -24,6 +24,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -190,7 +191,7 @@ func TestW9LargeClaimsAreNotHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := startWith(t, []runtime.Object{local("data", "u1", "")}, nil, func(_ *world, o *Options) { o.Peer, o.MaxRemoteBytes = floodedPeer{kube}, 16<<20 })
+	w := startWith(t, []runtime.Object{local("data", "u1", "")}, nil, func(_ *world, o *Options) { o.Peer, o.Budget = floodedPeer{kube}, replica.NewBudget(16<<20) })
 	await(t, "the flood to be told", func(context.Context) bool { return w.told("data: " + offloadingv1beta1.ReasonRemoteOverLimit) })
 	flood.mu.Lock()
 	most, pages := flood.most, flood.pages

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -42,9 +43,10 @@ type Options struct {
 	Recorder Recorder
 	// Workers is how many claims are handled at a time (default 3).
 	Workers int
-	// MaxRemoteClaims of one namespace are accepted from the provider (default 10000), and MaxRemoteBytes of all (default 64 MiB).
+	// MaxRemoteClaims of one namespace are accepted from the provider (default 10000).
 	MaxRemoteClaims int
-	MaxRemoteBytes  int64
+	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it; nil means one of its own.
+	Budget *replica.Budget
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -70,9 +72,8 @@ const (
 	poll = 15 * time.Second
 	// maxPoll is how seldom that may become.
 	maxPoll = 5 * time.Minute
-	// defaultMaxRemoteClaims and defaultMaxRemoteBytes bound what is accepted from the provider.
+	// defaultMaxRemoteClaims bounds what is accepted from the provider.
 	defaultMaxRemoteClaims = 10000
-	defaultMaxRemoteBytes  = 64 << 20
 	// maxWords bounds what is repeated of the provider's words.
 	maxWords = 500
 )
@@ -87,8 +88,8 @@ func (o *Options) complete() error {
 	if o.MaxRemoteClaims <= 0 {
 		o.MaxRemoteClaims = defaultMaxRemoteClaims
 	}
-	if o.MaxRemoteBytes <= 0 {
-		o.MaxRemoteBytes = defaultMaxRemoteBytes
+	if o.Budget == nil {
+		o.Budget = replica.NewBudget(replica.DefaultBudget)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -56,7 +56,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), budget: replica.NewBudget(o.MaxRemoteBytes), wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(o.Workers), budget: o.Budget, wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
