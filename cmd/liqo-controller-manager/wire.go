@@ -111,6 +111,8 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
+		ProviderLabels:      *config.Offloading.Providers.AcceptLabels,
+		ProviderAddresses:   *config.Offloading.Providers.AssumePrivateAddresses,
 		HideAddresses:       !*config.Networking.ReflectIPs,
 		VirtualNodes:        config.Offloading.Enabled,
 		StorageClass:        config.Storage.RealStorageClassName,
@@ -168,7 +170,7 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		},
 		"virtualnode": func() error {
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace,
-				PodCIDRs: texts(config.IPAM.Prefixes()), NodeIdentity: config.VirtualKubelet.NodeIdentity})
+				PodCIDRs: texts(ownRanges(config)), NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),

@@ -135,6 +135,19 @@ func TestMappingIsTheIntersection(t *testing.T) {
 	}
 }
 
+// S14: what a peer wants to have here never is what is reflected there, even if its map has the labels of ours.
+func TestThePeersMapSaysNothing(t *testing.T) {
+	m := &offloadingv1beta1.NamespaceMap{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"liqo.io/replicated": "true", "liqo.io/replication": "true", "liqo.io/remoteID": "milan"}},
+		Spec:       offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"payroll": "loot"}},
+		Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{
+			"payroll": {RemoteNamespace: "loot", Phase: offloadingv1beta1.MappingAccepted}}},
+	}
+	if diff := cmp.Diff(pod.Mapping{}, mappingOf(m, placement.HomeNamespaces{Liqo: "liqo"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNamespacesThatNeverLeaveAreNotMapped(t *testing.T) {
 	m := &offloadingv1beta1.NamespaceMap{Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{}}}
 	m.Spec.DesiredMapping = map[string]string{"shop": "shop-rome", "mesh": "loot-1", "liqo-tenant-milan": "loot-2", "liqo-storage": "loot-3", "kube-system": "loot-4"}

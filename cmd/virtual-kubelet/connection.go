@@ -125,6 +125,9 @@ func platformOf(ctx context.Context, p *peer.Peer) string {
 // mappingOf is what a NamespaceMap says: the local intent, and the part of it that the provider acknowledged. Namespaces that are never
 // offloaded are not intended, whoever wrote them into the map.
 func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces) pod.Mapping {
+	if placement.IsPeersMap(m) {
+		return pod.Mapping{} // What the peer wants here says nothing of what is wanted there.
+	}
 	desired := maps.Clone(m.Spec.DesiredMapping)
 	maps.DeleteFunc(desired, func(namespace, _ string) bool { return home.WhyNeverOffloaded(namespace, nil) != "" })
 	return pod.Mapping{
@@ -138,7 +141,7 @@ func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces)
 func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected, own []netip.Prefix) pod.Settings {
 	s := pod.Settings{Patch: vn.Spec.OffloadingPatch.DeepCopy(), NotReflected: not, OwnPrefixes: own}
 	for raw := range strings.SplitSeq(vn.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation], ",") {
-		if raw = strings.TrimSpace(raw); raw == "" {
+		if raw = strings.TrimSpace(raw); raw == "" || raw == offloadingv1beta1.NoPodCIDRs {
 			continue
 		}
 		prefix, err := netip.ParsePrefix(raw)

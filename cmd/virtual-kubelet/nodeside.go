@@ -170,7 +170,11 @@ func (n *nodeSide) stillOffloaded(ctx context.Context, namespace string) (bool, 
 	if err := n.k.watching.Get(ctx, name, m); err != nil {
 		return false, fmt.Errorf("reading NamespaceMap %s: %w", name, err)
 	}
-	return mappingOf(m, n.k.flags.home()).Desired[namespace] != "", nil
+	mapping := mappingOf(m, n.k.flags.home())
+	if !mapping.Known {
+		return false, fmt.Errorf("reading NamespaceMap %s: it is the peer's, for the other direction", name)
+	}
+	return mapping.Desired[namespace] != "", nil
 }
 
 // tell passes on what the VirtualNode and the NamespaceMap say. The caller locks.

@@ -225,6 +225,9 @@ func (k *kubelet) followNamespaces(ctx context.Context, settings *settings) {
 	watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 		k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
 			mapping := mappingOf(m, k.flags.home())
+			if !mapping.Known {
+				return
+			}
 			k.rights.set(mapping.Effective)
 			k.mirror.setMapping(mapping.Effective)
 			k.events.SetMapping(mapping.Effective)

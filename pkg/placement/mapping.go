@@ -1,6 +1,7 @@
 package placement
 
 import (
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -31,4 +32,10 @@ func LeavingTwins(desired map[string]string, current map[string]offloadingv1beta
 		}
 	}
 	return leaving
+}
+
+// IsPeersMap tells whether a NamespaceMap of this cluster was made by the peer, as the copy of its own: it says what the peer wants here, and
+// nothing of what this cluster wants there. Admission sees to it that peers make no other ones.
+func IsPeersMap(m *offloadingv1beta1.NamespaceMap) bool {
+	return m.Labels[corev1beta1.ReplicatedLabel] == "true"
 }

@@ -19,7 +19,7 @@ import (
 type StatusInput struct {
 	// NodeIP is the address of the virtual node, which pods show as their host's unless they show one already.
 	NodeIP string
-	// PodPrefixes are the ranges that the provider's pods must lie in; empty if the provider announced none.
+	// PodPrefixes are the ranges that the provider's pods must lie in; without any, no address is shown.
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
 	OwnPrefixes []netip.Prefix
@@ -288,8 +288,10 @@ func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	case !address.IsGlobalUnicast(), t.in.Reserved != nil && t.in.Reserved(address):
 		t.lie = true
 		return fmt.Sprintf("pod IP %s cannot be a pod's", address)
-	case len(t.in.PodPrefixes) == 0 || slices.ContainsFunc(t.in.PodPrefixes, holds):
+	case slices.ContainsFunc(t.in.PodPrefixes, holds):
 		return ""
+	case len(t.in.PodPrefixes) == 0:
+		return fmt.Sprintf("pod IP %s is not shown, because the provider announced no range that can be its own: set ipam.podCIDRs there, and have it pinned here", address)
 	case slices.ContainsFunc(t.in.OwnPrefixes, holds):
 		// Not a lie for certain: ranges of clusters may overlap where no network connects them.
 		return fmt.Sprintf("pod IP %s lies in a range of this cluster, so it is not shown", address)

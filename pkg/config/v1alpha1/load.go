@@ -67,6 +67,11 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.Consumers.Capabilities == nil && !hardened {
 		c.Offloading.Consumers.Capabilities = []string{debugCapability}
 	}
+	for _, trusts := range []**bool{&c.Offloading.Providers.AcceptLabels, &c.Offloading.Providers.AssumePrivateAddresses} {
+		if *trusts == nil {
+			*trusts = ptr.To(!hardened)
+		}
+	}
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
 	}

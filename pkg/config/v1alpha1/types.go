@@ -140,6 +140,18 @@ type Offloading struct {
 	TwinNamespaces TwinNamespaces `json:"twinNamespaces"`
 	// Consumers configures what their pods may use here.
 	Consumers Consumers `json:"consumers"`
+	// Providers configures what is believed of them.
+	Providers Providers `json:"providers"`
+}
+
+// Providers configures what this cluster believes of what a provider says of itself.
+type Providers struct {
+	// AcceptLabels says whether the labels that a provider suggests are taken when its VirtualNode is made; nil means what the profile
+	// says. Later changes are approved one by one.
+	AcceptLabels *bool `json:"acceptLabels"`
+	// AssumePrivateAddresses says whether pods of a provider that announced no range may have any private address that is free here; nil
+	// means what the profile says.
+	AssumePrivateAddresses *bool `json:"assumePrivateAddresses"`
 }
 
 // Reflection configures what crosses.

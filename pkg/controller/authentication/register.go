@@ -55,6 +55,9 @@ type Options struct {
 	ClusterLabels map[string]string
 	// PodCIDRs of this cluster, announced to consumers.
 	PodCIDRs []string
+	// ProviderLabels and ProviderAddresses say what is believed of a provider: the labels that it suggests at first, and that its pods
+	// have private addresses if it announced no range.
+	ProviderLabels, ProviderAddresses bool
 	// HideAddresses keeps providers from learning the ranges of this cluster's endpoints.
 	HideAddresses bool
 	// VirtualNodes says whether VirtualNodes are made of slices, and their kubelets' certificates approved: the offloading
@@ -104,7 +107,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		renewgrant.Register(mgr, renewgrant.Options{ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser}),
 	}
 	if o.VirtualNodes {
-		steps = append(steps, slicenode.Register(mgr, slicenode.Options{}), approval.Register(mgr, approval.Options{Clock: o.Clock}))
+		steps = append(steps, slicenode.Register(mgr, slicenode.Options{
+			Own: o.Endpoints.Deny, Labels: o.ProviderLabels, PrivateAddresses: o.ProviderAddresses,
+		}), approval.Register(mgr, approval.Options{Clock: o.Clock}))
 	}
 	for _, err := range steps {
 		if err != nil {

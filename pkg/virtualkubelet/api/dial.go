@@ -43,19 +43,25 @@ type guard struct {
 	cancel  context.CancelCauseFunc
 	clock   clock.WithDelayedExecution
 	timeout time.Duration
+	// connect is how other connections to the provider are made, with what they refuse.
+	connect func(ctx context.Context, network, address string) (net.Conn, error)
 
 	conn atomic.Pointer[guardedConn]
 }
 
-func (s *Server) newGuard(ctx context.Context) *guard {
+func (s *Server) newGuard(ctx context.Context, config *rest.Config) *guard {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &guard{ctx: ctx, cancel: cancel, clock: s.options.Clock, timeout: s.options.Limits.DialTimeout}
+	g := &guard{ctx: ctx, cancel: cancel, clock: s.options.Clock, timeout: s.options.Limits.DialTimeout, connect: config.Dial}
+	if g.connect == nil {
+		g.connect = (&net.Dialer{}).DialContext
+	}
+	return g
 }
 
 // dial connects; the given context is ignored because some of client-go's dialers come without one.
 func (g *guard) dial(_ context.Context, network, address string) (net.Conn, error) {
 	timer := g.clock.AfterFunc(g.timeout, func() { g.cancel(errNoAnswer) })
-	conn, err := (&net.Dialer{}).DialContext(g.ctx, network, address)
+	conn, err := g.connect(g.ctx, network, address)
 	if err != nil {
 		timer.Stop()
 		return nil, g.explain(err)

@@ -134,11 +134,11 @@ func (c *command) executor(ctx context.Context) (remotecommand.Executor, error) 
 		return nil, err
 	}
 	webSocket, err := remotecommand.NewWebSocketExecutor(
-		webSocketConfig(c.target.Config, c.server.newGuard(ctx)), http.MethodGet, address.String())
+		webSocketConfig(c.target.Config, c.server.newGuard(ctx, c.target.Config)), http.MethodGet, address.String())
 	if err != nil {
 		return nil, err
 	}
-	wrapped, upgrader, err := spdyTransport(c.target.Config, c.server.newGuard(ctx))
+	wrapped, upgrader, err := spdyTransport(c.target.Config, c.server.newGuard(ctx, c.target.Config))
 	if err != nil {
 		return nil, err
 	}

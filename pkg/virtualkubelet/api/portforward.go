@@ -81,11 +81,11 @@ func (s *Server) dialPortForward(ctx context.Context, target Target) (httpstream
 		return nil, err
 	}
 	inside, err := portforward.NewSPDYOverWebsocketDialerForStreamingWithLogger(
-		klog.FromContext(ctx), address, webSocketConfig(target.Config, s.newGuard(ctx)))
+		klog.FromContext(ctx), address, webSocketConfig(target.Config, s.newGuard(ctx, target.Config)))
 	if err != nil {
 		return nil, err
 	}
-	wrapped, upgrader, err := spdyTransport(target.Config, s.newGuard(ctx))
+	wrapped, upgrader, err := spdyTransport(target.Config, s.newGuard(ctx, target.Config))
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ type Settings struct {
 	Patch *offloadingv1beta1.OffloadingPatch
 	// NotReflected stays at home.
 	NotReflected reflection.NotReflected
-	// PodPrefixes are the ranges that the provider's pods lie in; empty if not known.
+	// PodPrefixes are the ranges that the provider's pods lie in; empty if not known: then no address is shown.
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster.
 	OwnPrefixes []netip.Prefix

@@ -63,8 +63,18 @@ const (
 	// APIServerSupportAnnotation on a pod is remote or disabled; without it the pod talks to its own cluster's API server.
 	APIServerSupportAnnotation = "liqo.io/api-server-support"
 	// RemotePodCIDRsAnnotation on a VirtualNode lists the prefixes, separated by commas, that pod addresses reported by the
-	// provider must lie in. It is written once, from the first accepted ResourceSlice.
+	// provider must lie in, or is "none". It is written once, from the first accepted ResourceSlice. Without it, and with "none", no
+	// address of a remote pod is shown.
 	RemotePodCIDRsAnnotation = "liqo.io/remote-pod-cidrs"
+	// NoPodCIDRs in RemotePodCIDRsAnnotation: the provider announced no range that can be its own.
+	NoPodCIDRs = "none"
+	// ProviderLabelsAnnotation on a VirtualNode lists, as key=value, those of its labels that the provider suggested and that were taken.
+	ProviderLabelsAnnotation = "liqo.io/provider-labels"
+	// SuggestedLabelsAnnotation on a VirtualNode lists the labels that the provider suggests now, while these are others.
+	SuggestedLabelsAnnotation = "liqo.io/suggested-labels"
+	// ApprovedLabelsAnnotation on a VirtualNode, written by an administrator, lists the suggested labels that are to be taken. It counts
+	// for exactly these.
+	ApprovedLabelsAnnotation = "liqo.io/approved-labels"
 	// ReflectedKeysAnnotation on a reflected object records which of its labels and annotations were reflected, four
 	// characters each, so that they can be removed when they vanish at home.
 	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
@@ -167,6 +177,8 @@ const (
 	NodeCondition = "Node"
 	// RightsCondition tells that the provider took back our rights to the virtual node. It is there, and False, only then.
 	RightsCondition = "Rights"
+	// LabelsChangedCondition tells that the provider suggests other labels than were taken. It is there, and True, only then.
+	LabelsChangedCondition = "LabelsChanged"
 	// StatusNone: there is none.
 	StatusNone = "None"
 	// StatusCreating: it does not run yet.
@@ -322,6 +334,8 @@ const (
 	// ReasonRemoteChangeReverted: somebody at the provider changed what was reflected, and it was put back; the message names
 	// the field and who changed it.
 	ReasonRemoteChangeReverted = "RemoteChangeReverted"
+	// ReasonLabelsNotApproved: the provider suggests other labels for its node than were taken when the VirtualNode was made.
+	ReasonLabelsNotApproved = "LabelsNotApproved"
 	// ReasonRemoteOverLimit: the provider shows more objects than are accepted from it.
 	ReasonRemoteOverLimit = "RemoteOverLimit"
 	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.

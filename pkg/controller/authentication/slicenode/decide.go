@@ -2,7 +2,6 @@ package slicenode
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -73,17 +72,6 @@ func Capacity(asked, granted corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return capacity
-}
-
-// PodCIDRs is the valid part of a provider's prefixes, as an annotation's value.
-func PodCIDRs(announced []string) string {
-	var prefixes []string
-	for _, text := range announced {
-		if prefix, err := netip.ParsePrefix(text); err == nil && prefix.Bits() > 0 {
-			prefixes = append(prefixes, prefix.Masked().String())
-		}
-	}
-	return strings.Join(prefixes, ",")
 }
 
 // Wanted tells whether a slice asks for a VirtualNode.

@@ -74,16 +74,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-func TestPodCIDRs(t *testing.T) {
-	for want, announced := range map[string][]string{
-		"": {"x", "0.0.0.0/0", "::/0"}, "10.0.0.0/8": {"10.1.2.3/8"}, "10.0.0.0/16,fd00::/64": {"10.0.0.0/16", "fd00::/64"},
-	} {
-		if got := PodCIDRs(announced); got != want {
-			t.Errorf("%v became %q, want %q", announced, got, want)
-		}
-	}
-}
-
 func TestFillPinsAndKeeps(t *testing.T) {
 	slice := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "s", Labels: map[string]string{corev1beta1.RemoteIDLabel: "milan"}},
@@ -100,10 +90,10 @@ func TestFillPinsAndKeeps(t *testing.T) {
 			OffloadingPatch: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}},
 		},
 	}
-	Fill(live, slice, "kubeconfig-s")
+	Fill(live, slice, "kubeconfig-s", Trust{})
 	want := &offloadingv1beta1.VirtualNode{
 		ObjectMeta: metav1.ObjectMeta{
-			Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8"},
+			Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8", offloadingv1beta1.ProviderLabelsAnnotation: ""},
 			Labels: map[string]string{
 				corev1beta1.RemoteClusterIDLabel: "milan", corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, authv1beta1.ResourceSliceNameLabel: "s",
 			},

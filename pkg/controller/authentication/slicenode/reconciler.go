@@ -3,6 +3,9 @@ package slicenode
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -33,17 +36,23 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Options of the controller.
-type Options struct{}
+type Options struct {
+	// Own are the ranges of this cluster's pods and Services, as far as they are known, which no provider may claim.
+	Own []netip.Prefix
+	// Labels and PrivateAddresses say what is believed of a provider, as Trust does.
+	Labels, PrivateAddresses bool
+}
 
 // Reconciler makes VirtualNodes of slices.
 type Reconciler struct {
-	client client.Client
-	events events.EventRecorder
+	client  client.Client
+	options Options
+	events  events.EventRecorder
 }
 
 // Register adds the controller to the manager.
-func Register(mgr ctrl.Manager, _ Options) error {
-	r := &Reconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("liqo-slice-node")}
+func Register(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-slice-node")}
 	bySlice := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrlreconcile.Request {
 		name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
 		if name == "" {
@@ -103,15 +112,19 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 	if err != nil || kubeconfig == "" {
 		return err // the Identity's own watch brings us back
 	}
+	trust, err := r.trust(ctx)
+	if err != nil {
+		return err
+	}
 	if live == nil {
-		return r.create(ctx, slice, kubeconfig)
+		return r.create(ctx, slice, kubeconfig, trust)
 	}
 	if !metav1.IsControlledBy(live, slice) {
 		return reconcile.Terminate(authv1beta1.ReasonVirtualNodeConflict,
 			fmt.Errorf("the VirtualNode %s/%s exists and is not this ResourceSlice's: remove it or rename the slice", live.Namespace, live.Name))
 	}
 	updated := live.DeepCopy()
-	Fill(updated, slice, kubeconfig)
+	Fill(updated, slice, kubeconfig, trust)
 	if equality.Semantic.DeepEqual(live, updated) {
 		return nil
 	}
@@ -119,6 +132,54 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 		return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
 	}
 	return nil
+}
+
+// trust gathers what is believed of a provider. Of this cluster's own ranges it knows those of the configuration, those of its nodes, and
+// the one that the address of its API server lies in, as Services have one range.
+func (r *Reconciler) trust(ctx context.Context) (Trust, error) {
+	trust := Trust{Labels: r.options.Labels, PrivateAddresses: r.options.PrivateAddresses}
+	trust.Protected.Prefixes = slices.Concat(r.options.Own, serviceRange())
+	nodes := &corev1.NodeList{}
+	// The nodes are only looked at.
+	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return Trust{}, fmt.Errorf("listing Nodes, whose addresses no provider may claim: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if node.Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
+			continue // Its addresses are a virtual kubelet's pod's.
+		}
+		for _, address := range node.Status.Addresses {
+			if parsed, err := netip.ParseAddr(address.Address); err == nil {
+				trust.Protected.Addresses = append(trust.Protected.Addresses, parsed)
+			}
+		}
+		for _, text := range node.Spec.PodCIDRs {
+			if prefix, err := netip.ParsePrefix(text); err == nil {
+				trust.Protected.Prefixes = append(trust.Protected.Prefixes, prefix.Masked())
+			}
+		}
+	}
+	return trust, nil
+}
+
+// The ranges that Services are taken to have around the address of the API server, where the configuration does not say it.
+const (
+	serviceBits4 = 16
+	serviceBits6 = 112
+)
+
+func serviceRange() []netip.Prefix {
+	address, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
+	if err != nil {
+		return nil
+	}
+	bits := serviceBits6
+	if address = address.Unmap(); address.Is4() {
+		bits = serviceBits4
+	}
+	prefix, _ := address.WithZone("").Prefix(bits) // It fits.
+	return []netip.Prefix{prefix}
 }
 
 // kubeconfig is the name of the Secret of the slice's Identity, empty while it is not ready.
@@ -137,7 +198,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, slice *authv1beta1.Resource
 	return object.Status.KubeconfigSecretRef.Name, nil
 }
 
-func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlice, kubeconfig string) error {
+func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlice, kubeconfig string, trust Trust) error {
 	node := &corev1.Node{}
 	err := r.client.Get(ctx, types.NamespacedName{Name: slice.Name}, node)
 	if err == nil && node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
@@ -151,7 +212,7 @@ func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlic
 		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name},
 		Spec:       offloadingv1beta1.VirtualNodeSpec{ClusterID: corev1beta1.ClusterID(slice.Labels[corev1beta1.RemoteIDLabel])},
 	}
-	Fill(object, slice, kubeconfig)
+	Fill(object, slice, kubeconfig, trust)
 	if err := controllerutil.SetControllerReference(slice, object, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
 	}
@@ -163,22 +224,17 @@ func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlic
 }
 
 // Fill puts into a VirtualNode what comes from its slice, and leaves the rest alone.
-func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlice, kubeconfig string) {
+func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlice, kubeconfig string, trust Trust) {
 	status, remote := &slice.Status, slice.Labels[corev1beta1.RemoteIDLabel]
 	metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.RemoteClusterIDLabel, remote)
 	metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.TypeLabel, corev1beta1.VirtualNodeType)
 	metav1.SetMetaDataLabel(&object.ObjectMeta, authv1beta1.ResourceSliceNameLabel, slice.Name)
-	if cidrs := PodCIDRs(status.PodCIDRs); cidrs != "" && object.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] == "" {
-		metav1.SetMetaDataAnnotation(&object.ObjectMeta, offloadingv1beta1.RemotePodCIDRsAnnotation, cidrs)
-	}
+	pinAddresses(object, status.PodCIDRs, trust)
+	pinLabels(object, status.NodeLabels, trust)
 	spec := &object.Spec
 	spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: kubeconfig}
 	spec.ResourceQuota.Hard = Capacity(slice.Spec.Resources, status.Resources)
 	spec.StorageClasses, spec.IngressClasses, spec.LoadBalancerClasses = status.StorageClasses, status.IngressClasses, status.LoadBalancerClasses
-	spec.Labels = NodeLabels(status.NodeLabels)
-	if len(spec.Labels) == 0 {
-		spec.Labels = nil
-	}
 	if len(status.NodeSelector) != 0 {
 		if spec.OffloadingPatch == nil {
 			spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{}

@@ -23,6 +23,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=list;watch
@@ -177,7 +178,7 @@ func (r *reconciler) offloaded(ctx context.Context, reader client.Reader, provid
 	}
 	return slices.ContainsFunc(maps.Items, func(m offloadingv1beta1.NamespaceMap) bool {
 		_, there := m.Spec.DesiredMapping[namespace]
-		return there
+		return there && !placement.IsPeersMap(&m)
 	}), nil
 }
 

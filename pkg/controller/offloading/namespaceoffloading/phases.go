@@ -104,7 +104,7 @@ func gather(ctx context.Context, reader client.Reader, nso *offloadingv1beta1.Na
 	}
 	for i := range list.Items {
 		nm := &list.Items[i]
-		if id := nm.Labels[corev1beta1.RemoteIDLabel]; id != "" && nm.Namespace == corev1beta1.TenantNamespacePrefix+id {
+		if id := nm.Labels[corev1beta1.RemoteIDLabel]; id != "" && !placement.IsPeersMap(nm) && nm.Namespace == corev1beta1.TenantNamespacePrefix+id {
 			s.maps[corev1beta1.ClusterID(id)] = nm
 		}
 	}

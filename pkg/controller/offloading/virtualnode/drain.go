@@ -15,6 +15,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
 )
 
 const (
@@ -204,7 +205,7 @@ func (r *reconciler) unmap(ctx context.Context, s *scope) error {
 	}
 	var nm offloadingv1beta1.NamespaceMap
 	found, err := find(ctx, r.Live, client.ObjectKey{Namespace: s.vn.Namespace, Name: string(s.vn.Spec.ClusterID)}, &nm)
-	if err != nil || !found || !nm.DeletionTimestamp.IsZero() {
+	if err != nil || !found || !nm.DeletionTimestamp.IsZero() || placement.IsPeersMap(&nm) {
 		return err
 	}
 	if err := r.Delete(ctx, &nm, client.Preconditions{UID: ptr.To(nm.UID)}); client.IgnoreNotFound(err) != nil {

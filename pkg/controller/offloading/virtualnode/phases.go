@@ -16,6 +16,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // poll is how long to wait for something that sends no event.
@@ -166,10 +167,14 @@ func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 		return err
 	case !found:
 		nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: id, Labels: labels}}
-		if err := r.Create(ctx, nm); err != nil && !apierrors.IsAlreadyExists(err) {
+		// One that is there already, which the cache did not show yet, is looked at before anything builds on it.
+		if err := r.Create(ctx, nm); err != nil {
 			return fmt.Errorf("creating NamespaceMap %s/%s: %w", s.vn.Namespace, id, err)
 		}
 		return nil
+	case placement.IsPeersMap(&live):
+		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
+			"NamespaceMap %s/%s was made by cluster %q, for the other direction, and does not become ours: delete it", s.vn.Namespace, id, id))
 	case !live.DeletionTimestamp.IsZero():
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for the earlier NamespaceMap %s/%s to go", s.vn.Namespace, id), poll)
 	}

@@ -225,6 +225,46 @@ func TestWhatPeopleDeleteComesBack(t *testing.T) {
 	}
 }
 
+// S14: a NamespaceMap that the peer made first is not adopted, nothing is built on it, and it does not go with the VirtualNode.
+func TestThePeersMapDoesNotBecomeOurs(t *testing.T) {
+	for name, labels := range map[string]map[string]string{
+		"as a peer makes it":          {corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: "milan", corev1beta1.ReplicationLabel: "false"},
+		"without saying of whom":      {corev1beta1.ReplicatedLabel: "true"},
+		"adopted by an older version": {corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: "milan", corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: "milan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ready(t)
+			ctx := context.Background()
+			ours := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan"}}
+			if err := w.Client.Delete(ctx, ours); err != nil {
+				t.Fatal(err)
+			}
+			peers := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan", Labels: labels},
+				Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"payroll": "loot"}}}
+			if err := w.Create(ctx, peers); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			live := &offloadingv1beta1.NamespaceMap{}
+			if w.is(live, ""); !cmp.Equal(live.Labels, labels) {
+				t.Errorf("the peer's map has labels %v", live.Labels)
+			}
+			if got := w.condition(corev1beta1.ConditionReady); !strings.Contains(got, offloadingv1beta1.ReasonNameConflict) {
+				t.Errorf("the VirtualNode is %s", got)
+			}
+			vn := &offloadingv1beta1.VirtualNode{}
+			w.is(vn, "")
+			if err := w.Client.Delete(ctx, vn); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			if !w.is(live, "") {
+				t.Error("the peer's map was deleted")
+			}
+		})
+	}
+}
+
 func TestWhatRestartsTheVirtualKubelet(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patch    *offloadingv1beta1.OffloadingPatch

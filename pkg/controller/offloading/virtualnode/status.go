@@ -32,6 +32,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	} else {
 		set(offloadingv1beta1.RightsCondition, string(corev1.ConditionFalse), offloadingv1beta1.ReasonRightsRevoked, s.revoked)
 	}
+	if reason, message := aboutLabels(s.vn); reason == "" {
+		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.LabelsChangedCondition)
+	} else {
+		set(offloadingv1beta1.LabelsChangedCondition, string(corev1.ConditionTrue), reason, message)
+	}
 	if problem != nil {
 		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
 	} else {
@@ -53,6 +58,17 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	r.tell(ctx, before, s.vn)
 	s.before = s.vn.DeepCopy()
 	return nil
+}
+
+// aboutLabels is the reason and the message of the condition that says that the provider suggests other labels; empty if it does not.
+func aboutLabels(vn *offloadingv1beta1.VirtualNode) (reason, message string) {
+	suggested, differs := vn.Annotations[offloadingv1beta1.SuggestedLabelsAnnotation]
+	if !differs {
+		return "", ""
+	}
+	return offloadingv1beta1.ReasonLabelsNotApproved, conditions.Bound(fmt.Sprintf(
+		"the provider suggests the labels %q in place of %q; to take them, run: kubectl annotate virtualnode -n %s %s --overwrite %s=%q",
+		suggested, vn.Annotations[offloadingv1beta1.ProviderLabelsAnnotation], vn.Namespace, vn.Name, offloadingv1beta1.ApprovedLabelsAnnotation, suggested))
 }
 
 // aboutNode is the reason and the message of the Node's condition.
