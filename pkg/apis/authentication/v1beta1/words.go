@@ -174,6 +174,8 @@ const (
 	ReasonDeletionPending = "DeletionPending"
 	// ReasonVirtualNodeCreated: the slice's VirtualNode was created.
 	ReasonVirtualNodeCreated = "VirtualNodeCreated"
+	// ReasonOwnRangesUnknown: it is not known which addresses this cluster's pods have, so that a provider's cannot be told from them.
+	ReasonOwnRangesUnknown = "OwnRangesUnknown"
 	// ReasonVirtualNodeConflict: a VirtualNode or Node of the slice's name exists and is not the slice's.
 	ReasonVirtualNodeConflict = "VirtualNodeConflict"
 	// ReasonRequestRefused: a virtual kubelet's certificate request is not exactly the expected one, and was left alone.

@@ -19,6 +19,8 @@ type Trust struct {
 	PrivateAddresses bool
 	// Protected is what no provider may claim.
 	Protected addressing.Protected
+	// OwnUnknown says that the ranges of this cluster's pods are not part of it, because nobody knows them.
+	OwnUnknown bool
 }
 
 // pinAddresses writes down, once, where the provider's pods are.

@@ -137,7 +137,7 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 // trust gathers what is believed of a provider. Of this cluster's own ranges it knows those of the configuration, those of its nodes, and
 // the one that the address of its API server lies in, as Services have one range.
 func (r *Reconciler) trust(ctx context.Context) (Trust, error) {
-	trust := Trust{Labels: r.options.Labels, PrivateAddresses: r.options.PrivateAddresses}
+	trust := Trust{Labels: r.options.Labels, PrivateAddresses: r.options.PrivateAddresses, OwnUnknown: len(r.options.Own) == 0}
 	trust.Protected.Prefixes = slices.Concat(r.options.Own, serviceRange())
 	nodes := &corev1.NodeList{}
 	// The nodes are only looked at.
@@ -156,7 +156,7 @@ func (r *Reconciler) trust(ctx context.Context) (Trust, error) {
 		}
 		for _, text := range node.Spec.PodCIDRs {
 			if prefix, err := netip.ParsePrefix(text); err == nil {
-				trust.Protected.Prefixes = append(trust.Protected.Prefixes, prefix.Masked())
+				trust.Protected.Prefixes, trust.OwnUnknown = append(trust.Protected.Prefixes, prefix.Masked()), false
 			}
 		}
 	}
@@ -220,6 +220,11 @@ func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlic
 		return fmt.Errorf("creating VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	r.events.Eventf(slice, object, corev1.EventTypeNormal, authv1beta1.ReasonVirtualNodeCreated, "VirtualNode", "Created VirtualNode %s", object.Name)
+	if trust.OwnUnknown {
+		r.events.Eventf(slice, object, corev1.EventTypeWarning, authv1beta1.ReasonOwnRangesUnknown, "VirtualNode",
+			"The addresses of this cluster's pods are not known, so that a provider may claim them: set ipam.podCIDRs, and remove annotation %s of the VirtualNode",
+			offloadingv1beta1.RemotePodCIDRsAnnotation)
+	}
 	return nil
 }
 
