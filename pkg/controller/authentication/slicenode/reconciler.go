@@ -55,6 +55,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-slice-node")}
 	bySlice := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrlreconcile.Request {
 		name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
+		if _, virtual := object.(*offloadingv1beta1.VirtualNode); virtual && name == "" {
+			name = object.GetName() // Somebody made it without a slice.
+		}
 		if name == "" {
 			return nil
 		}
@@ -71,14 +74,18 @@ func Register(mgr ctrl.Manager, o Options) error {
 // Reconcile makes, updates or removes the VirtualNode of one slice.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	slice := &authv1beta1.ResourceSlice{}
-	if err := r.client.Get(ctx, request.NamespacedName, slice); err != nil {
-		return reconcile.Result(client.IgnoreNotFound(err))
+	err := r.client.Get(ctx, request.NamespacedName, slice)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result(r.pinUnsliced(ctx, request.NamespacedName))
+	}
+	if err != nil {
+		return reconcile.Result(err)
 	}
 	if !slicerequest.IsLocal(slice) {
 		return ctrl.Result{}, nil
 	}
 	live := &offloadingv1beta1.VirtualNode{}
-	err := r.client.Get(ctx, request.NamespacedName, live)
+	err = r.client.Get(ctx, request.NamespacedName, live)
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
 	}
@@ -130,6 +137,36 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 	}
 	if err := r.client.Update(ctx, updated); err != nil {
 		return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	return nil
+}
+
+// pinUnsliced writes down where the pods of a VirtualNode are that somebody made without a slice: where the slices of the same provider
+// say, as that is one cluster.
+func (r *Reconciler) pinUnsliced(ctx context.Context, name types.NamespacedName) error {
+	live := &offloadingv1beta1.VirtualNode{}
+	err := r.client.Get(ctx, name, live)
+	if err != nil || !live.DeletionTimestamp.IsZero() || metav1.GetControllerOf(live) != nil || live.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] != "" {
+		return client.IgnoreNotFound(err)
+	}
+	siblings := &authv1beta1.ResourceSliceList{}
+	if err := r.client.List(ctx, siblings, client.InNamespace(name.Namespace)); err != nil {
+		return fmt.Errorf("listing ResourceSlices of namespace %s, which say where the pods of VirtualNode %s are: %w", name.Namespace, name.Name, err)
+	}
+	var announced []string
+	for i := range siblings.Items {
+		if slice := &siblings.Items[i]; slicerequest.IsLocal(slice) && slice.Labels[corev1beta1.RemoteIDLabel] == string(live.Spec.ClusterID) {
+			announced = append(announced, slice.Status.PodCIDRs...)
+		}
+	}
+	trust, err := r.trust(ctx)
+	if err != nil {
+		return err
+	}
+	updated := live.DeepCopy()
+	pinAddresses(updated, announced, trust)
+	if err := r.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("writing down the addresses of VirtualNode %s's pods: %w", name, err)
 	}
 	return nil
 }
