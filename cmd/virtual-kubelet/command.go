@@ -113,7 +113,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
-	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
+	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
 	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")

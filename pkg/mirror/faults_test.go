@@ -311,3 +311,34 @@ func TestW9LargeRemoteObjects(t *testing.T) {
 		})
 	}
 }
+
+// What this cluster has much of, the provider has, too: that is no flood, and once it is gone neither is more accepted.
+func TestMuchThatIsOursIsFollowed(t *testing.T) {
+	const bound, objects = 16 << 20, 40
+	inBubble(t, func(w *world) {
+		name := func(i int) string { return fmt.Sprintf("dashboard-%d", i) }
+		text := strings.Repeat("x", 1<<20)
+		for i := range objects / 2 {
+			w.local.put(configMap(name(i), text))
+		}
+		w.start(func(o *Options) { o.Budget = replica.NewBudget(bound) })
+		for i := objects / 2; i < objects; i++ {
+			w.local.put(configMap(name(i), text))
+		}
+		w.pass(5 * time.Minute)
+		if got := reasons(w.engine); slices.Contains(got, offloadingv1beta1.ReasonRemoteOverLimit) {
+			t.Errorf("problems are %v", got)
+		}
+		if held := w.engine.budget.Held(); held < objects<<20 {
+			t.Errorf("%d MiB are held of the provider, want all %d", held>>20, objects)
+		}
+		for i := range objects {
+			w.local.drop(configMap(name(i), text))
+		}
+		w.pass(5 * time.Minute)
+		w.equal("bytes that are accepted", int64(bound), w.engine.budget.Limit())
+		w.equal("bytes that are held", int64(0), w.engine.budget.Held())
+		w.stop()
+		w.equal("bytes that are accepted at the end", int64(bound), w.engine.budget.Limit())
+	})
+}

@@ -46,7 +46,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", namespace, "twin", twin))
 	p := &pair{runner: r, namespace: namespace, twin: twin, ctx: ctx, cancel: cancel, states: map[string]*state{}}
 	local := r.engine.options.Local
-	p.objects = newWatched(scope{
+	here := scope{
 		client:    func() (client.WithWatch, error) { return local, nil },
 		newObject: r.kind.NewObject,
 		newList:   r.kind.NewList,
@@ -54,7 +54,11 @@ func openPair(r *runner, namespace, twin string) *pair {
 		event:     p.localEvent,
 		synced:    p.localSynced,
 		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
-	})
+	}
+	if !r.kind.WriteOnly() {
+		here.budget = r.engine.budget.Backing()
+	}
+	p.objects = newWatched(here)
 	p.rouse(r.config.StatusBack)
 	return p
 }

@@ -30,7 +30,7 @@ type scope struct {
 	labels labels.Selector
 	// limit is how many objects are accepted; zero sets none and lets the server stream the first list.
 	limit int
-	// budget bounds with it how many bytes all bounded watches hold.
+	// budget bounds with it how many bytes all bounded watches hold; that of an unbounded one says how much they are expected to hold.
 	budget *replica.Budget
 	// overLimit is called when there are more.
 	overLimit func()

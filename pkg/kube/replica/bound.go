@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sync/atomic"
 
@@ -32,6 +33,8 @@ const DefaultBudget = 32 << 20
 // Budget bounds how many bytes the replicas that share it hold together. Make it with NewBudget.
 type Budget struct {
 	limit, held atomic.Int64
+	// backs is the budget that grows with what is held in this one, if any.
+	backs *Budget
 }
 
 // NewBudget makes a budget of so many bytes.
@@ -44,6 +47,14 @@ func NewBudget(bytes int64) *Budget {
 // Expect lets the replicas hold so many bytes more, or fewer, because something of this cluster is why there is more at the peer.
 func (b *Budget) Expect(bytes int64) { b.limit.Add(bytes) }
 
+// Backing returns a budget without bounds for objects of this cluster that have copies at the peer: this one grows with what is held of
+// them.
+func (b *Budget) Backing() *Budget {
+	backing := NewBudget(math.MaxInt64)
+	backing.backs = b
+	return backing
+}
+
 // Held is how many bytes are held.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
@@ -55,6 +66,9 @@ func (b *Budget) take(more int64) bool {
 	if b.held.Add(more) > b.limit.Load() && more > 0 {
 		b.held.Add(-more)
 		return false
+	}
+	if b.backs != nil {
+		b.backs.Expect(more)
 	}
 	return true
 }

@@ -26,7 +26,7 @@ func (c *tenant) twin(t *testing.T) string {
 	t.Helper()
 	simulateStorage(t)
 	name := fixture.Unique("twin")
-	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.marks(c.id), Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": name}}}
+	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.marks("milan"), Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": name}}}
 	fixture.Must(t, "creating a NamespaceMap", c.user.Create(t.Context(), m))
 	fixture.Await(t, fixture.Patience, "the twin "+name, func(ctx context.Context) (bool, string) {
 		err := c.user.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -198,7 +198,7 @@ func TestNamespaceNames(t *testing.T) {
 	}
 	before := namespaces(t)
 	honest := fixture.Unique("honest")
-	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.marks(c.id),
+	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.marks("milan"),
 		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"good": honest}}}
 	local := map[string]string{}
 	for name := range wishes {

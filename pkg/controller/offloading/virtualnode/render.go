@@ -118,9 +118,15 @@ func (in Rendering) container() corev1.Container {
 	if port := metricsPort(t); port != 0 {
 		ports = append(ports, corev1.ContainerPort{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP})
 	}
+	env := []corev1.EnvVar{fromField("POD_IP", "status.podIP"), fromField("POD_NAME", "metadata.name"), fromField("POD_NAMESPACE", "metadata.namespace")}
+	if _, limited := resources.Limits[corev1.ResourceMemory]; limited {
+		// Go collects garbage more often before the container is killed.
+		env = append(env, corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
+			ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1")}}})
+	}
 	return corev1.Container{
 		Name: "virtual-kubelet", Image: t.ContainerImage, ImagePullPolicy: t.PullPolicy, Args: in.args(), Ports: ports, Resources: resources,
-		Env: []corev1.EnvVar{fromField("POD_IP", "status.podIP"), fromField("POD_NAME", "metadata.name"), fromField("POD_NAMESPACE", "metadata.namespace")},
+		Env: env,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsNonRoot: ptr.To(true), Privileged: ptr.To(false),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
