@@ -1,4 +1,4 @@
-package replica_test
+package peer_test
 
 import (
 	"compress/gzip"
@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"liqo.io/liqo/pkg/identity"
@@ -56,8 +57,8 @@ func TestNoAnswerFillsTheVirtualKubelet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = p.Run(ctx) }()
-	for p.State().Epoch == 0 {
-		time.Sleep(10 * time.Millisecond)
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return p.State().Epoch != 0, nil }); err != nil {
+		t.Fatalf("waiting for the connection to the provider: %v", err)
 	}
 	clients, err := p.Clients()
 	if err != nil {
@@ -79,6 +80,7 @@ func TestNoAnswerFillsTheVirtualKubelet(t *testing.T) {
 			return clients.Kube.CoreV1().Pods("twin").Watch(ctx, o)
 		},
 	})
+	goruntime.GC() // What other tests left.
 	var peak atomic.Uint64
 	stop := make(chan struct{})
 	go func() {
