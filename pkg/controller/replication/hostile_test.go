@@ -14,6 +14,7 @@ import (
 	"time"
 
 	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -122,8 +123,8 @@ func (h *hostile) attack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = p.Run(ctx) }()
-	for p.State().Epoch == 0 {
-		time.Sleep(10 * time.Millisecond)
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return p.State().Epoch != 0, nil }); err != nil {
+		t.Fatalf("waiting for the connection to the provider: %v", err)
 	}
 	f := &reflector{target: target{clusterID: "evil", namespace: "liqo-tenant-evil", remoteNamespace: "liqo-tenant-rome"},
 		home: &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).Build(), options: Options{ClusterID: "rome", Clock: clock.RealClock{}}}, peer: p, kinds: kinds(), nudge: make(chan struct{}, 1),

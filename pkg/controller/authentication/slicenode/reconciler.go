@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"liqo.io/liqo/pkg/addressing"
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -175,7 +176,7 @@ func (r *Reconciler) pinUnsliced(ctx context.Context, name types.NamespacedName)
 // the one that the address of its API server lies in, as Services have one range.
 func (r *Reconciler) trust(ctx context.Context) (Trust, error) {
 	trust := Trust{Labels: r.options.Labels, PrivateAddresses: r.options.PrivateAddresses, OwnUnknown: len(r.options.Own) == 0}
-	trust.Protected.Prefixes = slices.Concat(r.options.Own, serviceRange())
+	trust.Protected.Prefixes = slices.Concat(r.options.Own, serviceRange(r.options.Own))
 	nodes := &corev1.NodeList{}
 	// The nodes are only looked at.
 	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -206,9 +207,9 @@ const (
 	serviceBits6 = 112
 )
 
-func serviceRange() []netip.Prefix {
+func serviceRange(own []netip.Prefix) []netip.Prefix {
 	address, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
-	if err != nil {
+	if err != nil || addressing.Within(address, own) {
 		return nil
 	}
 	bits := serviceBits6

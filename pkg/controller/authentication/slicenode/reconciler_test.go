@@ -64,17 +64,21 @@ func TestUnknownOwnRangesAreTold(t *testing.T) {
 		own  []netip.Prefix
 		node func(*corev1.Node)
 		told bool
+		want string
 	}{
-		"nothing says them":         {node: func(*corev1.Node) {}, told: true},
-		"the configuration says it": {own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, node: func(*corev1.Node) {}},
-		"Nodes say it":              {node: func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"10.244.3.0/24"} }},
+		"nothing says them":         {node: func(*corev1.Node) {}, told: true, want: "10.20.0.0/16,10.244.3.0/24"},
+		"the configuration says it": {own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, node: func(*corev1.Node) {}, want: "10.20.0.0/16"},
+		"the configuration says the range of Services, too": {own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.96.0.0/20")},
+			node: func(*corev1.Node) {}, want: "10.20.0.0/16,10.96.128.0/24"},
+		"Nodes say it": {node: func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"10.244.3.0/24"} }, want: "10.20.0.0/16"},
 		"only a virtual node says a range": {node: func(n *corev1.Node) {
 			n.Labels = map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}
 			n.Spec.PodCIDRs = []string{"10.244.3.0/24"}
-		}, told: true},
+		}, told: true, want: "10.20.0.0/16,10.244.3.0/24,192.168.7.0/24"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r, told := started(t, Options{Own: tc.own, PrivateAddresses: true}, append(granted("10.20.0.0/16", "192.168.7.0/24", "10.244.3.0/24", "10.96.128.0/24"), machine(tc.node))...)
+			r, told := started(t, Options{Own: tc.own, PrivateAddresses: true},
+				append(granted("10.20.0.0/16", "192.168.7.0/24", "10.244.3.0/24", "10.96.128.0/24"), machine(tc.node))...)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
 				t.Fatal(err)
 			}
@@ -82,15 +86,8 @@ func TestUnknownOwnRangesAreTold(t *testing.T) {
 			if err := r.client.Get(t.Context(), name, vn); err != nil {
 				t.Fatal(err)
 			}
-			want := "10.20.0.0/16"
-			if tc.told {
-				want += ",10.244.3.0/24" // Nobody knows better.
-				if strings.HasPrefix(what, "only") {
-					want += ",192.168.7.0/24"
-				}
-			}
-			if got := vn.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation]; got != want {
-				t.Errorf("pinned %q, want %q", got, want)
+			if got := vn.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation]; got != tc.want {
+				t.Errorf("pinned %q, want %q", got, tc.want)
 			}
 			close(told.Events)
 			unknown := 0
