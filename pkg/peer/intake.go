@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -99,9 +100,13 @@ type weighed struct {
 	// buffer holds what was read, ready is how much of it may be passed on.
 	buffer []byte
 	ready  int
-	held   int64
 	end    bool
 	err    error
+
+	// mu guards what follows: a watch is closed while it is read.
+	mu     sync.Mutex
+	held   int64
+	closed bool
 }
 
 // Read implements io.Reader.
@@ -141,7 +146,7 @@ func (w *weighed) fill() {
 			w.fail(io.EOF)
 		case len(w.buffer) > maxResponse:
 			w.fail(tooHeavy(fmt.Sprintf("is larger than %d bytes", maxResponse)))
-		case len(w.buffer) > unannounced && w.held < maxWeight:
+		case len(w.buffer) > unannounced && w.holds() < maxWeight:
 			w.err = w.hold(maxWeight)
 		default:
 			w.more()
@@ -168,37 +173,58 @@ const minRead = 2 << 10
 
 func (w *weighed) fail(err error) { w.err, w.buffer = err, nil }
 
+// holds is how much room it has.
+func (w *weighed) holds() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held
+}
+
 // hold sees to it that there is room for as much as is about to be decoded.
 func (w *weighed) hold(weight int64) error {
 	weight = min(weight, maxWeight)
-	if weight <= w.held {
+	more := weight - w.holds()
+	if more <= 0 {
 		w.give(weight)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.intake.timeout)
 	defer cancel()
-	if err := w.intake.room.Acquire(ctx, weight-w.held); err != nil {
+	if err := w.intake.room.Acquire(ctx, more); err != nil {
 		w.buffer = nil
 		return fmt.Errorf("waiting for room to read what the peer sends: %w", err)
 	}
-	w.held = weight
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		w.intake.room.Release(more)
+		w.buffer = nil
+		return http.ErrBodyReadAfterClose
+	}
+	w.held += more // Only closing it takes from it meanwhile.
 	return nil
 }
 
 // give returns all of the room but so much.
 func (w *weighed) give(keep int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if back := w.held - keep; back > 0 {
 		w.held = keep
 		w.intake.room.Release(back)
 	}
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. It may be called while Read is.
 func (w *weighed) Close() error {
-	if held := w.held; held > unannounced {
-		w.held = 0
+	w.mu.Lock()
+	held := w.held
+	w.held, w.closed = 0, true
+	w.mu.Unlock()
+	if held > unannounced {
 		time.AfterFunc(settle, func() { w.intake.room.Release(held) })
+	} else {
+		w.intake.room.Release(held)
 	}
-	w.give(0)
 	return w.body.Close()
 }
