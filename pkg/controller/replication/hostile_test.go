@@ -94,7 +94,7 @@ func TestNoProviderFillsTheControllerManager(t *testing.T) {
 	for name, h := range map[string]*hostile{
 		"pages without end":              {bound: bound},
 		"events without end":             {bound: bound, later: true},
-		"an object that changes forever": {bound: bound / 4, later: true, one: true},
+		"an object that changes forever": {bound: bound / 8, later: true, one: true},
 		"an object of empty conditions":  {bound: bound, names: true},
 	} {
 		t.Run(name, func(t *testing.T) { h.attack(t) })
