@@ -52,6 +52,14 @@ func Parse(raw []byte) (*ControllerManager, error) {
 	return c, nil
 }
 
+func (p *Providers) complete(hardened bool) {
+	for _, believed := range []**bool{&p.AcceptLabels, &p.AssumePrivateAddresses} {
+		if *believed == nil {
+			*believed = ptr.To(!hardened)
+		}
+	}
+}
+
 // complete fills in what the profile decides.
 func (c *ControllerManager) complete() {
 	hardened := c.Profile == ProfileHardened
@@ -67,11 +75,7 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.Consumers.Capabilities == nil && !hardened {
 		c.Offloading.Consumers.Capabilities = []string{debugCapability}
 	}
-	for _, trusts := range []**bool{&c.Offloading.Providers.AcceptLabels, &c.Offloading.Providers.AssumePrivateAddresses} {
-		if *trusts == nil {
-			*trusts = ptr.To(!hardened)
-		}
-	}
+	c.Offloading.Providers.complete(hardened)
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
 	}
