@@ -143,6 +143,10 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 2s: about a minute in 
 integration: ## Run tests against real control planes with simulated nodes (no root needed).
 	@go test -timeout 120m $(TEST_FLAGS) ./test/integration/...
 
+.PHONY: race
+race: need-cc ## Run the integration tests with the race detector in our processes, too: a race ends the process (for a nightly run).
+	@GORACE=halt_on_error=1 GOFLAGS='$(GOFLAGS) -race' go test -timeout 240m $(TEST_FLAGS) ./test/integration/...
+
 .PHONY: e2e
 e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=off leaves them out).
 	@if [ "$${LIQO_E2E:-on}" = off ]; then \

@@ -1,0 +1,57 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	tableRow = regexp.MustCompile(`(?m)^\| ([A-HNVW]\d+) \|.*$`)
+	// inWords are rows that a sentence below the tables answers: faults and threats of what is not there yet.
+	inWords = regexp.MustCompile(`^(F([1-9]|1[0-3])|N[134678])$`)
+	named   = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+)
+
+// Each row of the two catalogues is on its page, and each test that a page names is there: a claim is as good as its test.
+func TestRowsNameTheirTests(t *testing.T) {
+	known := map[string]bool{}
+	for _, file := range sources(t) {
+		for _, declaration := range file.ast.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv == nil {
+				known[f.Name.Name] = true
+			}
+		}
+	}
+	var offenders []string
+	for page, rows := range map[string]map[string]int{
+		"docs/faults-and-threats.md": {"A": 15, "B": 9, "C": 16, "D": 13, "E": 5, "F": 13, "G": 6, "H": 5},
+		"docs/security.md":           {"V": 15, "W": 9, "N": 12},
+	} {
+		text := readFile(t, page)
+		seen := map[string]int{}
+		for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
+			seen[row[1]]++
+			if !named.MatchString(row[0]) && !strings.Contains(row[0], "`make ") {
+				offenders = append(offenders, page+": row "+row[1]+" names no test")
+			}
+		}
+		for letter, count := range rows {
+			for i := 1; i <= count; i++ {
+				if row := fmt.Sprintf("%s%d", letter, i); seen[row] != 1 && !inWords.MatchString(row) {
+					offenders = append(offenders, fmt.Sprintf("%s: row %s is there %d times", page, row, seen[row]))
+				}
+			}
+		}
+	}
+	for _, page := range pages(t) {
+		for _, name := range named.FindAllStringSubmatch(readFile(t, page), -1) {
+			if !known[name[1]] && !strings.HasSuffix(name[1], "X") {
+				offenders = append(offenders, page+": there is no test "+name[1])
+			}
+		}
+	}
+	report(t, "pages name tests that are there, and each row has one", offenders)
+}
