@@ -289,7 +289,8 @@ func TestA11AnOldViewOfTheHomeDeletesNoClaim(t *testing.T) {
 		volume.Status.Phase = corev1.VolumeReleased
 		w := startWith(t, []runtime.Object{claim, volume}, []runtime.Object{remote}, func(w *world, _ *Options) {
 			fakeapi.React(&w.home.Fake, "list", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, &corev1.PersistentVolumeClaimList{}, nil
+				// From an empty version the fake's watch would hand out what it keeps, the claim among it.
+				return true, &corev1.PersistentVolumeClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "999"}}, nil
 			})
 		})
 		time.Sleep(5 * time.Minute)
