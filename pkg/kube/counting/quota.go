@@ -26,7 +26,7 @@ const (
 	uncounted = 10 * time.Minute
 )
 
-// Quotas keeps ResourceQuotas. All fields are required.
+// Quotas keeps ResourceQuotas. All fields but NotBefore are required.
 type Quotas struct {
 	// Client writes them.
 	Client client.Client
@@ -34,7 +34,13 @@ type Quotas struct {
 	Live client.Reader
 	// Clock tells how old they are.
 	Clock clock.PassiveClock
+	// NotBefore is when the first one may be made; zero if at once. See KindsKnown.
+	NotBefore time.Time
 }
+
+// KindsKnown is how long Kubernetes' quota controller may take to learn of new kinds, which it looks for every 30 s. A ResourceQuota that
+// counts one before that has all objects of the kind refused meanwhile.
+const KindsKnown = 35 * time.Second
 
 // Ensure makes the ResourceQuota of a namespace what is wanted. again is when it has to be looked at again, 0 for not before something
 // changes.
@@ -43,6 +49,8 @@ func (q Quotas) Ensure(ctx context.Context, namespace string, hard corev1.Resour
 	want := corev1.ResourceQuotaSpec{Hard: hard}
 	err = q.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: QuotaName}, &live)
 	switch {
+	case apierrors.IsNotFound(err) && q.Clock.Now().Before(q.NotBefore):
+		return q.NotBefore.Sub(q.Clock.Now()), nil
 	case apierrors.IsNotFound(err):
 		again, err = patience, q.Client.Create(ctx, &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}, Spec: want,

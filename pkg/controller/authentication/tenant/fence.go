@@ -32,13 +32,14 @@ const (
 // this cluster's own for the other direction.
 var tenantObjects = resource.MustParse("128")
 
-// fence bounds what a tenant can do with its rights, before it gets them: how many objects it makes, and how much of the API server's
-// time its requests take.
+// fence bounds what a tenant can do with its rights, before it gets them: how much of the API server's time its requests take, and how
+// many objects it makes. Where our kinds may be as new as this process, the first clusters to peer would wait for Kubernetes to know them:
+// their objects are counted half a minute later.
 func (r *Reconciler) fence(ctx context.Context, s *scope) error {
 	if err := r.slow(ctx, s); err != nil {
 		return err
 	}
-	quotas := counting.Quotas{Client: r.client, Live: r.live, Clock: r.options.Clock}
+	quotas := counting.Quotas{Client: r.client, Live: r.live, Clock: r.options.Clock, NotBefore: r.countFrom}
 	again, err := quotas.Ensure(ctx, s.namespace.Name, corev1.ResourceList{
 		"count/resourceslices.authentication.liqo.io": tenantObjects, "count/renews.authentication.liqo.io": tenantObjects,
 		"count/namespacemaps.offloading.liqo.io": tenantObjects,

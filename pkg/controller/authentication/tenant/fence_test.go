@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -101,5 +102,33 @@ func TestATenantIsFenced(t *testing.T) {
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err == nil {
 			t.Errorf("%T %s is there still", object, object.GetName())
 		}
+	}
+}
+
+// Kubernetes refuses what it is to count and does not know yet: right after an installation peering does not wait for that.
+func TestNobodyWaitsForNewKindsToBeCounted(t *testing.T) {
+	b := newBench(t)
+	if err := b.client.Delete(t.Context(), counted()); err != nil {
+		t.Fatal(err)
+	}
+	const young = 20 * time.Second
+	b.r.countFrom = b.clock.Now().Add(young)
+	s := &scope{tenant: b.tenant(func(tenant *authv1beta1.Tenant) { tenant.Spec.AuthzPolicy = authv1beta1.TolerateNoHandshake })}
+	if err := b.r.findNamespace(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.r.fence(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	quota, key := &corev1.ResourceQuota{}, client.ObjectKey{Namespace: tn, Name: counting.QuotaName}
+	if err := b.client.Get(t.Context(), key, quota); err == nil || s.again != young {
+		t.Errorf("a quota is there while its kinds are new: %v; it is looked at again in %s, want %s", err == nil, s.again, young)
+	}
+	b.clock.Step(young)
+	if err := b.r.fence(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.Get(t.Context(), key, quota); err != nil {
+		t.Errorf("nothing is counted once the kinds are known: %v", err)
 	}
 }

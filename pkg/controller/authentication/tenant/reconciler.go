@@ -23,6 +23,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -58,6 +59,8 @@ type Reconciler struct {
 	live    client.Reader // past the cache
 	options Options
 	events  events.EventRecorder
+	// countFrom is when Kubernetes surely knows our kinds.
+	countFrom time.Time
 }
 
 // scope carries what the phases learn about one Tenant.
@@ -74,6 +77,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the tenant controller: %w", err)
 	}
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-tenant")}
+	r.countFrom = o.Clock.Now().Add(counting.KindsKnown)
 	return ctrl.NewControllerManagedBy(mgr).Named("tenant").
 		For(&authv1beta1.Tenant{}).
 		Owns(&rbacv1.RoleBinding{}).
