@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 	set.IntVar(&o.restarted, "restarted", 500, "how many pods are in place when the virtual kubelet is restarted")
 	set.IntVar(&o.lone, "lone", 25, "how many lone pods are created in each round")
 	set.IntVar(&o.updates, "updates", 60, "how often a lone object is updated in each round")
-	set.DurationVar(&o.idle, "idle", 30*time.Second, "how long is listened to the idle system")
+	set.DurationVar(&o.idle, "idle", time.Minute, "how long is listened to the idle system")
 	set.DurationVar(&o.rest, "rest", 150*time.Second, "how long a virtual kubelet rests, once without pods and once with them, before its memory is read again")
 	set.DurationVar(&o.budget, "budget", 14*time.Minute, "no scenario is begun after this time; everything takes about 45 minutes on two processors")
 	set.StringVar(&o.folder, "out", "dist/bench", "folder for the report")

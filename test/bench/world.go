@@ -196,6 +196,7 @@ func (b *bench) peer() {
 	}()
 	b.startKubelet(mainNode, done)
 	fixture.Must(b.w, "peering rome with milan", <-done)
+	b.env.Milan.AwaitCounted(b.w, fixture.ProviderNamespace)
 }
 
 func resources() corev1.ResourceList {

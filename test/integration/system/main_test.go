@@ -52,6 +52,7 @@ func (w *world) peer(t *testing.T) {
 	t.Helper()
 	w.kubelet = &kubelet{env.Peer(t)}
 	w.node = w.kubelet.Node
+	env.Milan.AwaitCounted(t, providerNamespace) // tests that count writes find none of this
 }
 
 // kubelet is the virtual kubelet in the place of its simulated pod.

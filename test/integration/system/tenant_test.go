@@ -24,7 +24,6 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
-	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -65,11 +64,7 @@ func newTenant(t *testing.T) *tenant {
 		err := c.user.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(c.namespace))
 		return err == nil, fmt.Sprint(err)
 	})
-	fixture.Await(t, fixture.Patience, "the objects of Tenant "+id+" to be counted", func(ctx context.Context) (bool, string) {
-		quota := &corev1.ResourceQuota{}
-		err := env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: counting.QuotaName}, quota)
-		return err == nil && len(quota.Status.Used) == len(quota.Spec.Hard), fmt.Sprint(quota.Status, err)
-	})
+	env.Milan.AwaitCounted(t, c.namespace)
 	return c
 }
 
