@@ -79,11 +79,7 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 				let()
 			},
 			OnStoppedLeading: func() {},
-			OnNewLeader: func(leader string) {
-				if leader != c.replica && leader != "" {
-					klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
-				}
-			},
+			OnNewLeader:      func(leader string) { c.tell(ctx, leader) },
 		},
 	})
 	if err != nil {
@@ -112,6 +108,13 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 		return errors.Join(errDeposed, err)
 	}
 	return err
+}
+
+// tell says who the active replica is, if it is another one.
+func (c candidate) tell(ctx context.Context, leader string) {
+	if leader != c.replica && leader != "" {
+		klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
+	}
 }
 
 // wound waits for the end of the work, but not for ever.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -240,9 +241,13 @@ func TestStreamsThatNobodyReadsFillNoMemory(t *testing.T) {
 		defer stream.Close()
 	}
 	last := int64(-1)
-	for at := sent.Load(); at != last; at = sent.Load() {
-		last = at
-		time.Sleep(300 * time.Millisecond)
+	err := wait.PollUntilContextTimeout(t.Context(), 300*time.Millisecond, time.Minute, false, func(context.Context) (bool, error) {
+		before := last
+		last = sent.Load()
+		return last == before, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until the peer sends no more; it sent %d KiB: %v", last>>10, err)
 	}
 	if most := int64(20 * (maxStreamBuffer + 64<<10)); last > most {
 		t.Errorf("%d KiB were taken in unread, want at most %d", last>>10, most>>10)

@@ -136,15 +136,15 @@ func (h *hostile) attack(t *testing.T) {
 	if err := f.connect(ctx, p.State().Epoch); err != nil {
 		t.Fatal(err)
 	}
-	deadline, over := time.Now().Add(2*time.Minute), false
-	for !over && (h.names || h.sent.Load() < h.bound) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the peer is still followed after %d objects", h.sent.Load())
-		}
-		time.Sleep(5 * time.Millisecond)
+	over := false
+	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
 		runtime.ReadMemStats(&m)
 		peak = max(peak, m.HeapAlloc)
 		over = reconcile.ReasonOf(f.flooded()) == offloadingv1beta1.ReasonRemoteOverLimit
+		return over || !h.names && h.sent.Load() >= h.bound, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until the peer is not followed any more, or has sent all; it sent %d objects: %v", h.sent.Load(), err)
 	}
 	t.Logf("the provider sent %d objects by %v; the heap grew by %d MiB", h.sent.Load(), h.how.Load(), (peak-before)>>20)
 	if held := peak - before; held > 64<<20 {
