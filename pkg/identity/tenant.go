@@ -19,7 +19,7 @@ type TenantProof struct {
 }
 
 // VerifyTenant returns the peer's key if the proof is complete: an allowed key, the nonce signed with it for this pair of
-// clusters, and a CSR for the same key that asks for exactly the tenant's subject. Otherwise the error is a *Refusal.
+// clusters, and a CSR for the same key that asks for exactly the tenant's subject, with or without the group of this peering. Otherwise the error is a *Refusal.
 func VerifyTenant(proof TenantProof) (crypto.PublicKey, error) {
 	if err := ValidateClusterID(proof.ConsumerID); err != nil {
 		return nil, err
@@ -32,6 +32,13 @@ func VerifyTenant(proof TenantProof) (crypto.PublicKey, error) {
 		return nil, err
 	}
 	want := TenantExpectation(proof.ConsumerID)
+	if RequestPeering(proof.CSR) != "" {
+		peering, err := PeeringID(public)
+		if err != nil {
+			return nil, err
+		}
+		want.Subject = want.InPeering(peering)
+	}
 	want.PublicKey = public
 	if err := CheckCSR(proof.CSR, want); err != nil {
 		return nil, err

@@ -76,6 +76,11 @@ func TestKeysAreRotated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, err := holding(t.Context(), tc.identity)
 			fixture.Must(t, "reading the identity", err)
+			peering := identity.CertificatePeering(before.identity.Spec.AuthParams.SignedCRT)
+			if peering == "" {
+				t.Error("the certificate names no peering")
+			}
+			tc.subject = tc.subject.InPeering(peering)
 			expire(t, before, tc.subject)
 			after := held{}
 			fixture.Await(t, 2*fixture.Patience, "a certificate with a new key", func(ctx context.Context) (bool, string) {

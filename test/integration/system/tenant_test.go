@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,8 @@ type tenant struct {
 	id, namespace string
 	user          *fixture.User
 	key           identity.KeyPair
+	// peering is the one that its key stands for.
+	peering string
 }
 
 // newTenant has milan's administrator accept a consumer, and gives its certificate a client.
@@ -40,32 +44,48 @@ func newTenant(t *testing.T) *tenant {
 	peered(t)
 	id := fixture.Unique("turin")
 	c := &tenant{id: id, namespace: corev1beta1.TenantNamespacePrefix + id}
-	pair, err := identity.NewKeyPair(identity.AlgorithmEd25519)
-	fixture.Must(t, "making a key", err)
-	c.key = pair
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: map[string]string{
 		corev1beta1.TenantNamespaceLabel: "true", corev1beta1.RemoteClusterIDLabel: id}}}
 	fixture.Must(t, "creating the tenant namespace", env.Milan.Client.Create(t.Context(), namespace))
-	csr, err := identity.NewCSR(pair.Signer(), identity.TenantSubject(id))
-	fixture.Must(t, "making a CSR", err)
-	public, err := pair.PublicPEM()
-	fixture.Must(t, "encoding the key", err)
-	object := &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: c.namespace},
-		Spec: authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id), CSR: csr, PublicKey: public, AuthzPolicy: authv1beta1.TolerateNoHandshake}}
+	object := &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: c.namespace}, Spec: c.introduction(t)}
 	fixture.Must(t, "creating the Tenant", env.Milan.Client.Create(t.Context(), object))
+	c.accepted(t)
+	return c
+}
+
+// introduction gives the consumer a new key, and is the spec of the Tenant with which it is peered.
+func (c *tenant) introduction(t *testing.T) authv1beta1.TenantSpec {
+	t.Helper()
+	var err error
+	c.key, err = identity.NewKeyPair(identity.AlgorithmEd25519)
+	fixture.Must(t, "making a key", err)
+	c.peering, err = identity.PeeringID(c.key.Public())
+	fixture.Must(t, "naming the peering", err)
+	csr, err := identity.NewCSR(c.key.Signer(), identity.TenantSubject(c.id).InPeering(c.peering))
+	fixture.Must(t, "making a CSR", err)
+	public, err := c.key.PublicPEM()
+	fixture.Must(t, "encoding the key", err)
+	return authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(c.id), CSR: csr, PublicKey: public, AuthzPolicy: authv1beta1.TolerateNoHandshake}
+}
+
+// accepted waits until the consumer has a certificate for its key, with rights.
+func (c *tenant) accepted(t *testing.T) {
+	t.Helper()
+	id, object := c.id, &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: c.id, Namespace: c.namespace}}
+	subject := identity.TenantSubject(id).InPeering(c.peering)
 	fixture.Await(t, fixture.Patience, "the certificate of Tenant "+id, func(ctx context.Context) (bool, string) {
 		if err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err.Error()
 		}
-		return object.Status.AuthParams != nil && len(object.Status.AuthParams.SignedCRT) > 0, fmt.Sprint(object.Status.Conditions)
+		return object.Status.AuthParams != nil && identity.CheckCertificate(object.Status.AuthParams.SignedCRT, c.key.Public(), subject, time.Now()) == nil,
+			fmt.Sprint(object.Status.Conditions)
 	})
-	c.user = env.Milan.Holding(t, identity.TenantUser(id), object.Status.AuthParams.SignedCRT, pair)
+	c.user = env.Milan.Holding(t, identity.TenantUser(id), object.Status.AuthParams.SignedCRT, c.key)
 	fixture.Await(t, fixture.Patience, "the rights of Tenant "+id, func(ctx context.Context) (bool, string) {
 		err := c.user.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(c.namespace))
 		return err == nil, fmt.Sprint(err)
 	})
 	env.Milan.AwaitCounted(t, c.namespace)
-	return c
 }
 
 // marks are those of an object that the tenant replicates.
@@ -84,7 +104,7 @@ func (c *tenant) slice(name string, csr []byte, resources corev1.ResourceList) *
 // granted makes an honest slice and waits until it is granted.
 func (c *tenant) granted(t *testing.T, name string, resources corev1.ResourceList) *authv1beta1.ResourceSlice {
 	t.Helper()
-	csr, err := identity.NewCSR(c.key.Signer(), identity.SliceSubject(c.id, name))
+	csr, err := identity.NewCSR(c.key.Signer(), identity.SliceSubject(c.id, name).InPeering(c.peering))
 	fixture.Must(t, "making a CSR", err)
 	slice := c.slice(name, csr, resources)
 	fixture.Must(t, "creating a ResourceSlice", c.user.Create(t.Context(), slice))
@@ -158,7 +178,7 @@ func TestMutatedCSRs(t *testing.T) {
 		id := fmt.Sprintf("m%d", n)
 		t.Run(name+" in a ResourceSlice", func(t *testing.T) {
 			t.Parallel()
-			slice := c.slice(id, mutated(t, c.key.Signer(), identity.SliceSubject(c.id, id), mutate), nil)
+			slice := c.slice(id, mutated(t, c.key.Signer(), identity.SliceSubject(c.id, id).InPeering(c.peering), mutate), nil)
 			fixture.Must(t, "creating it", c.user.Create(t.Context(), slice))
 			fixture.Await(t, fixture.Patience, "the refusal", func(ctx context.Context) (bool, string) {
 				err := c.user.Get(ctx, client.ObjectKeyFromObject(slice), slice)
@@ -173,8 +193,8 @@ func TestMutatedCSRs(t *testing.T) {
 			}
 		})
 		for kind, subject := range map[authv1beta1.IdentityType]identity.Subject{
-			authv1beta1.ControlPlaneIdentityType:  identity.TenantSubject(c.id),
-			authv1beta1.ResourceSliceIdentityType: identity.SliceSubject(c.id, "honest"),
+			authv1beta1.ControlPlaneIdentityType:  identity.TenantSubject(c.id).InPeering(c.peering),
+			authv1beta1.ResourceSliceIdentityType: identity.SliceSubject(c.id, "honest").InPeering(c.peering),
 		} {
 			t.Run(fmt.Sprintf("%s in a Renew of type %s", name, kind), func(t *testing.T) {
 				t.Parallel()
@@ -215,6 +235,13 @@ func onlyExpectedSubjects(t *testing.T) {
 			continue
 		}
 		subject := certificate.Subject
+		if peering := identity.CertificatePeering(request.Status.Certificate); peering != "" {
+			name := subject.CommonName
+			if strings.HasPrefix(name, "liqo.io:slice:") {
+				name = subject.Organization[0]
+			}
+			subject.Organization = slices.DeleteFunc(subject.Organization, func(group string) bool { return group == identity.PeeringGroup(peering, name) })
+		}
 		switch {
 		case strings.HasPrefix(subject.CommonName, "liqo.io:tenant:") && fmt.Sprint(subject.Organization) == "[liqo.io:tenants]":
 		case strings.HasPrefix(subject.CommonName, "liqo.io:slice:") && len(subject.Organization) == 1 && strings.HasPrefix(subject.Organization[0], "liqo.io:consumer:"):

@@ -61,6 +61,11 @@ type TenantSpec struct {
 	// +kubebuilder:default=Active
 	// +optional
 	TenantCondition TenantCondition `json:"tenantCondition,omitempty"`
+	// revokedPeering is the peering whose certificates have no rights here any more, as 16 hexadecimal digits of the digest of the key that it
+	// was made with. 'liqoctl revoke' sets it. The consumer has rights again once it is peered with another key.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{16}$`
+	RevokedPeering string `json:"revokedPeering,omitempty"`
 	// limits of what the tenant gets in this cluster, whatever it asks for. What is left out is as the configuration of this
 	// cluster says. They are the provider's: the consumer can neither see nor write them.
 	// +optional

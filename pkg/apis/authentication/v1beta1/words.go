@@ -24,6 +24,9 @@ const (
 	CordonTenantAnnotation = "liqo.io/cordon-tenant"
 	// NonceUsedByAnnotation on a nonce Secret is the UID of the Tenant that was accepted with it: a nonce serves once.
 	NonceUsedByAnnotation = "liqo.io/nonce-used-by"
+	// PeeringGroupsAnnotation ("true") on both nonce Secrets says that the provider gives rights to the certificates of the present peering alone,
+	// which the CSR then has to name.
+	PeeringGroupsAnnotation = "liqo.io/peering-groups"
 	// SliceUIDAnnotation on a Quota is the UID of the ResourceSlice that it was last computed from.
 	SliceUIDAnnotation = "liqo.io/resourceslice-uid"
 	// ReplicatedAnnotationPrefix starts the keys of the annotations that travel to the provider with a replicated object.
@@ -112,6 +115,8 @@ const (
 	ReasonTenantLimit = "TenantLimitReached"
 	// ReasonTenantCordoned: the tenant gets nothing new.
 	ReasonTenantCordoned = "TenantCordoned"
+	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.
+	ReasonPeeringRevoked = "PeeringRevoked"
 	// ReasonTenantDrained: the tenant lost everything.
 	ReasonTenantDrained = "TenantDrained"
 	// ReasonAuthParamsFailed: the certificate could not be issued.

@@ -30,6 +30,7 @@ var hopeless = map[string]string{
 	authv1beta1.ReasonInvalidTenant:               "correct or delete the object, and run the same command again",
 	authv1beta1.ReasonAPIServerUnknown:            "tell the provider its address: liqoctl install --set apiServer.address=https://ADDRESS:PORT",
 	authv1beta1.ReasonCSRMissing:                  "delete the object, and run the same command again",
+	authv1beta1.ReasonPeeringRevoked:              "run the same version of Liqo in both clusters, and run the same command again",
 	authv1beta1.ReasonTenantDrained:               "ask the provider to activate the tenant again",
 	authv1beta1.ReasonInvalidEndpoint:             "tell the provider an address that this cluster can use: liqoctl install --set apiServer.address=https://ADDRESS:PORT",
 	authv1beta1.ReasonCertificateMismatch:         "delete the object, and run the same command again",

@@ -15,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/identity"
 )
 
 // handshake carries what the steps learn.
@@ -24,8 +25,9 @@ type handshake struct {
 	observer progress.Observer
 	// changed by every step that wrote something.
 	changed bool
-	// nonceData filled by nonce.
-	nonceData []byte
+	// nonceData filled by nonce, and whether the provider gives rights to the certificates of one peering.
+	nonceData     []byte
+	peeringGroups bool
 	// answer filled by sign: the Secret with signature, public key and CSR.
 	answer *corev1.Secret
 	// accepted filled by inPlace or tenant: the Tenant with its certificate.
@@ -82,9 +84,9 @@ func EnsureNamespace(ctx context.Context, task progress.Task, cluster *target.Cl
 
 // inPlace tells whether an earlier run got through, so that no new handshake is needed.
 func (h *handshake) inPlace(ctx context.Context) (bool, error) {
-	identity, tenant := h.newIdentity(), h.newTenant()
+	object, tenant := h.newIdentity(), h.newTenant()
 	for _, read := range []func() (bool, error){
-		func() (bool, error) { return h.pair.Consumer.Get(ctx, identity) },
+		func() (bool, error) { return h.pair.Consumer.Get(ctx, object) },
 		func() (bool, error) { return h.pair.Provider.Get(ctx, tenant) },
 	} {
 		if found, err := read(); err != nil || !found {
@@ -94,7 +96,7 @@ func (h *handshake) inPlace(ctx context.Context) (bool, error) {
 	if h.proxyURL != "" && ptr.Deref(tenant.Spec.ProxyURL, "") != h.proxyURL {
 		return false, nil
 	}
-	if !tenantAccepted(tenant) || !identityUsable(identity) {
+	if !tenantAccepted(tenant) || !identityUsable(object) {
 		return false, nil
 	}
 	h.accepted, h.keepCertificate = tenant, true
@@ -131,6 +133,7 @@ func (h *handshake) nonce(ctx context.Context) error {
 		err = await.Until(ctx, task, "the nonce in "+provider.Describe(secret), func(ctx context.Context) (bool, string, error) {
 			_, err := provider.Get(ctx, secret)
 			h.nonceData = secret.Data[authv1beta1.NonceKey]
+			h.peeringGroups = secret.Annotations[authv1beta1.PeeringGroupsAnnotation] == "true"
 			return len(h.nonceData) > 0, "the provider's controller manager has not filled it in yet", err
 		})
 		return "Nonce received", err
@@ -162,16 +165,48 @@ func (h *handshake) dropSpentNonce(ctx context.Context, task progress.Task) erro
 	})
 }
 
+// dropRevokedKey has the consumer make a new key if the provider revoked the peering, and tells whether it did.
+func (h *handshake) dropRevokedKey(ctx context.Context, task progress.Task) (bool, error) {
+	tenant := h.newTenant()
+	found, err := h.pair.Provider.Get(ctx, tenant)
+	if err != nil || !found || !identity.AccessOf(&tenant.Spec).Revoked {
+		return false, err
+	}
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: h.pair.ConsumerNamespace(), Name: authv1beta1.KeySecretPrefix + authv1beta1.ControlPlaneIdentityPrefix + h.pair.ProviderID,
+	}}
+	if found, err := h.pair.Consumer.Get(ctx, key); err != nil || !found {
+		return err == nil, err
+	}
+	h.changed = true
+	if err := h.pair.Consumer.Remove(ctx, key); err != nil {
+		return false, err
+	}
+	revoked := key.UID
+	return true, await.Until(ctx, task, "the revoked key to be gone", func(ctx context.Context) (bool, string, error) {
+		found, err := h.pair.Consumer.Get(ctx, key)
+		return !found || key.UID != revoked, "it is being deleted", err
+	})
+}
+
 // sign has the consumer answer the nonce.
 func (h *handshake) sign(ctx context.Context) error {
 	consumer := h.pair.Consumer
 	return progress.Run(ctx, h.observer, consumer.Name, "Signing the nonce", func(ctx context.Context, task progress.Task) (string, error) {
+		revoked, err := h.dropRevokedKey(ctx, task)
+		if err != nil {
+			return "", err
+		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.pair.ConsumerNamespace(), Name: authv1beta1.SignedNonceSecret}}
 		change, err := consumer.Ensure(ctx, secret, func() error {
 			metav1.SetMetaDataLabel(&secret.ObjectMeta, authv1beta1.SignedNonceLabel, "true")
 			metav1.SetMetaDataLabel(&secret.ObjectMeta, corev1beta1.RemoteClusterIDLabel, h.pair.ProviderID)
-			if !bytes.Equal(secret.Data[authv1beta1.NonceKey], h.nonceData) {
-				// The answer to another nonce must not be taken for the answer to this one.
+			delete(secret.Annotations, authv1beta1.PeeringGroupsAnnotation)
+			if h.peeringGroups {
+				metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authv1beta1.PeeringGroupsAnnotation, "true")
+			}
+			if revoked || !bytes.Equal(secret.Data[authv1beta1.NonceKey], h.nonceData) {
+				// The answer to another nonce, or with another key, must not be taken for the answer to this one.
 				secret.Data = map[string][]byte{authv1beta1.NonceKey: h.nonceData}
 			}
 			return nil

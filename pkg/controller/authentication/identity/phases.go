@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -26,12 +27,28 @@ func KeyOwner(object *authv1beta1.Identity) string {
 	return authv1beta1.ResourceSliceIdentityPrefix + object.Labels[authv1beta1.ResourceSliceNameLabel]
 }
 
-// Subject is who we must be in the certificate of an Identity.
+// Subject is who we must be in the certificate of an Identity. To which peering it belongs is told by the certificate that it has.
 func Subject(object *authv1beta1.Identity, home string) identity.Subject {
+	peering := identity.CertificatePeering(object.Spec.AuthParams.SignedCRT)
 	if object.Spec.Type == authv1beta1.ControlPlaneIdentityType {
-		return identity.TenantSubject(home)
+		return identity.TenantSubject(home).InPeering(peering)
 	}
-	return identity.SliceSubject(home, object.Labels[authv1beta1.ResourceSliceNameLabel])
+	return identity.SliceSubject(home, object.Labels[authv1beta1.ResourceSliceNameLabel]).InPeering(peering)
+}
+
+// ControlPlane finds the Identity among those of a tenant namespace with which this cluster's control plane works at a provider; nil if there
+// is none.
+func ControlPlane(ctx context.Context, reader client.Reader, namespace, provider string) (*authv1beta1.Identity, error) {
+	list := &authv1beta1.IdentityList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing Identities in Namespace %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		if spec := &list.Items[i].Spec; spec.Type == authv1beta1.ControlPlaneIdentityType && string(spec.ClusterID) == provider {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // Endpoint is the endpoint that an Identity pins.

@@ -1,6 +1,7 @@
 package nonce
 
 import (
+	"crypto/rand"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,6 +60,42 @@ func TestHandshake(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, owners); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// S16: the CSR names the peering if the provider said that it knows of that, also where the nonce is older than that.
+func TestThePeeringIsNamedToWhoKnowsOfIt(t *testing.T) {
+	older := secret("liqo-tenant-rome", authv1beta1.NonceSecret, authv1beta1.NonceLabel)
+	older.Data = map[string][]byte{authv1beta1.NonceKey: []byte("made by an earlier release")}
+	marked := run(t, newReconciler("milan", namespace("liqo-tenant-rome", "rome"), older), "liqo-tenant-rome", authv1beta1.NonceSecret)
+	if marked.Annotations[authv1beta1.PeeringGroupsAnnotation] != "true" || string(marked.Data[authv1beta1.NonceKey]) != "made by an earlier release" {
+		t.Errorf("the nonce of an earlier release became %v", marked)
+	}
+	nonce, err := identity.NewNonce(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := secret("liqo-tenant-milan", authv1beta1.SignedNonceSecret, authv1beta1.SignedNonceLabel)
+	signed.Data = map[string][]byte{authv1beta1.NonceKey: nonce}
+	atRome := newReconciler("rome", namespace("liqo-tenant-milan", "milan"), signed)
+	answer := run(t, atRome, "liqo-tenant-milan", authv1beta1.SignedNonceSecret)
+	if named := identity.RequestPeering(answer.Data[authv1beta1.CSRKey]); named != "" {
+		t.Errorf("a provider of an earlier release is named the peering %s", named)
+	}
+	answer.Annotations = map[string]string{authv1beta1.PeeringGroupsAnnotation: "true"}
+	if err := atRome.client.Update(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	answer = run(t, atRome, "liqo-tenant-milan", authv1beta1.SignedNonceSecret)
+	public, err := identity.ParsePublicKey(answer.Data[authv1beta1.PublicKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := identity.PeeringID(public); err != nil || identity.RequestPeering(answer.Data[authv1beta1.CSRKey]) != want {
+		t.Errorf("the CSR names %q, want %s (%v)", identity.RequestPeering(answer.Data[authv1beta1.CSRKey]), want, err)
+	}
+	if again := run(t, atRome, "liqo-tenant-milan", authv1beta1.SignedNonceSecret); again.ResourceVersion != answer.ResourceVersion {
+		t.Error("the nonce was signed twice")
 	}
 }
 

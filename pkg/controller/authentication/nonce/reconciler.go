@@ -107,7 +107,13 @@ func (r *Reconciler) remote(ctx context.Context, name string) (string, error) {
 // fill gives a nonce Secret its nonce, once.
 func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret) error {
 	if len(secret.Data[authv1beta1.NonceKey]) != 0 {
-		return nil
+		// It was made by an earlier release.
+		if withPeeringGroups(secret) {
+			return nil
+		}
+		secret = secret.DeepCopy()
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authv1beta1.PeeringGroupsAnnotation, "true")
+		return r.options.Secrets.Update(ctx, secret)
 	}
 	nonce, err := identity.NewNonce(rand.Reader)
 	if err != nil {
@@ -118,11 +124,17 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret) error {
 		secret.Data = map[string][]byte{}
 	}
 	secret.Data[authv1beta1.NonceKey] = nonce
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authv1beta1.PeeringGroupsAnnotation, "true")
 	if err := r.options.Secrets.Update(ctx, secret); err != nil {
 		return err
 	}
 	r.events.Eventf(secret, nil, corev1.EventTypeNormal, authv1beta1.ReasonNonceGenerated, "Generate", "Generated a nonce")
 	return nil
+}
+
+// withPeeringGroups tells whether the provider that made a nonce gives rights to the certificates of a peering.
+func withPeeringGroups(nonce *corev1.Secret) bool {
+	return nonce.Annotations[authv1beta1.PeeringGroupsAnnotation] == "true"
 }
 
 // sign answers a provider's nonce with our key for that provider.
@@ -142,7 +154,7 @@ func (r *Reconciler) sign(ctx context.Context, secret *corev1.Secret, providerID
 	if r.answered(secret, keys.Current, providerID) {
 		return nil
 	}
-	answer, err := Answer(keys.Current, nonce, r.options.ClusterID, providerID)
+	answer, err := Answer(keys.Current, nonce, r.options.ClusterID, providerID, withPeeringGroups(secret))
 	if err != nil {
 		return err
 	}
@@ -157,8 +169,9 @@ func (r *Reconciler) sign(ctx context.Context, secret *corev1.Secret, providerID
 	return nil
 }
 
-// Answer makes what goes beside a provider's nonce: signature, public key and certificate signing request.
-func Answer(key identity.KeyPair, nonce []byte, consumerID, providerID string) (map[string][]byte, error) {
+// Answer makes what goes beside a provider's nonce: signature, public key and certificate signing request, which names the peering if the
+// provider knows of that.
+func Answer(key identity.KeyPair, nonce []byte, consumerID, providerID string, peeringGroups bool) (map[string][]byte, error) {
 	signature, err := identity.SignNonce(key.Signer(), nonce, consumerID, providerID)
 	if err != nil {
 		return nil, err
@@ -167,7 +180,15 @@ func Answer(key identity.KeyPair, nonce []byte, consumerID, providerID string) (
 	if err != nil {
 		return nil, err
 	}
-	csr, err := identity.NewCSR(key.Signer(), identity.TenantSubject(consumerID))
+	subject := identity.TenantSubject(consumerID)
+	if peeringGroups {
+		peering, err := identity.PeeringID(key.Public())
+		if err != nil {
+			return nil, err
+		}
+		subject = subject.InPeering(peering)
+	}
+	csr, err := identity.NewCSR(key.Signer(), subject)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +198,8 @@ func Answer(key identity.KeyPair, nonce []byte, consumerID, providerID string) (
 // answered tells whether the Secret holds a valid answer made with the present key.
 func (r *Reconciler) answered(secret *corev1.Secret, key identity.KeyPair, providerID string) bool {
 	public, err := key.PublicPEM()
-	if err != nil || !bytes.Equal(public, secret.Data[authv1beta1.PublicKeyKey]) {
+	named := identity.RequestPeering(secret.Data[authv1beta1.CSRKey]) != ""
+	if err != nil || !bytes.Equal(public, secret.Data[authv1beta1.PublicKeyKey]) || named != withPeeringGroups(secret) {
 		return false
 	}
 	_, err = identity.VerifyTenant(identity.TenantProof{

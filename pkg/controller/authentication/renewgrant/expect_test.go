@@ -38,7 +38,7 @@ func TestExpect(t *testing.T) {
 				Spec:       authv1beta1.RenewSpec{ConsumerClusterID: "rome", PublicKey: public, IdentityType: authv1beta1.ControlPlaneIdentityType},
 			}
 			tc.change(renew)
-			got, err := Expect(renew, "rome")
+			got, err := Expect(renew, identity.Access{Consumer: "rome"})
 			if (err != nil) != (tc.want.CommonName == "") {
 				t.Fatalf("got %v", err)
 			}

@@ -86,8 +86,9 @@ func (r *Reconciler) answer(ctx context.Context, renew *authv1beta1.Renew) error
 	if err != nil {
 		return err
 	}
-	consumer := string(tenant.Spec.ClusterID)
-	want, err := Expect(renew, consumer)
+	access := identity.AccessOf(&tenant.Spec)
+	consumer := access.Consumer
+	want, err := Expect(renew, access)
 	if err != nil {
 		return reconcile.Terminate(authv1beta1.ReasonInvalidRenew, err)
 	}
@@ -129,8 +130,11 @@ func (r *Reconciler) tenantOf(ctx context.Context, name string) (*authv1beta1.Te
 			if string(tenant.Spec.ClusterID) != namespace.Labels[corev1beta1.RemoteClusterIDLabel] || tenant.Status.TenantNamespace != name {
 				continue
 			}
-			if tenant.Spec.TenantCondition == authv1beta1.TenantDrained {
+			switch {
+			case tenant.Spec.TenantCondition == authv1beta1.TenantDrained:
 				return nil, reconcile.Refuse(authv1beta1.ReasonTenantDrained, errors.New("the tenant is drained: it gets nothing"))
+			case identity.AccessOf(&tenant.Spec).Revoked:
+				return nil, reconcile.Refuse(authv1beta1.ReasonPeeringRevoked, errors.New("the peering was revoked: peer again"))
 			}
 			return tenant, nil
 		}
@@ -139,8 +143,8 @@ func (r *Reconciler) tenantOf(ctx context.Context, name string) (*authv1beta1.Te
 }
 
 // Expect returns the only request that a Renew of this consumer may carry.
-func Expect(renew *authv1beta1.Renew, consumer string) (identity.Expectation, error) {
-	spec := &renew.Spec
+func Expect(renew *authv1beta1.Renew, access identity.Access) (identity.Expectation, error) {
+	spec, consumer := &renew.Spec, access.Consumer
 	if renew.Labels[corev1beta1.OriginIDLabel] != consumer || string(spec.ConsumerClusterID) != consumer {
 		return identity.Expectation{}, fmt.Errorf("the Renew must be of cluster %s, which the namespace belongs to", consumer)
 	}
@@ -151,9 +155,9 @@ func Expect(renew *authv1beta1.Renew, consumer string) (identity.Expectation, er
 	var want identity.Expectation
 	switch {
 	case spec.IdentityType == authv1beta1.ControlPlaneIdentityType:
-		want = identity.TenantExpectation(consumer)
+		want = access.TenantExpectation()
 	case spec.ResourceSliceRef != nil && spec.ResourceSliceRef.Name != "":
-		want = identity.SliceExpectation(consumer, spec.ResourceSliceRef.Name)
+		want = access.SliceExpectation(spec.ResourceSliceRef.Name)
 	default:
 		return identity.Expectation{}, errors.New("resourceSliceRef must name the slice whose certificate is renewed")
 	}

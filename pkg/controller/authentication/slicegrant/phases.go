@@ -52,6 +52,10 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) error {
 	if tenant.Spec.TenantCondition == authv1beta1.TenantDrained {
 		return s.deny(authv1beta1.ReasonTenantDrained, "the tenant is drained: it gets nothing")
 	}
+	if identity.AccessOf(&tenant.Spec).Revoked {
+		// What it was granted stays, for the consumer that is peered again.
+		return reconcile.Refuse(authv1beta1.ReasonPeeringRevoked, errors.New("the peering was revoked: peer again"))
+	}
 	s.tenant = tenant
 	why, err := r.tooMany(ctx, s)
 	if err != nil {
@@ -105,10 +109,13 @@ func (r *Reconciler) authenticate(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	consumer, now := string(s.tenant.Spec.ClusterID), r.options.Clock.Now()
-	want := identity.SliceExpectation(consumer, s.slice.Name)
+	access, now := identity.AccessOf(&s.tenant.Spec), r.options.Clock.Now()
+	if forEarlierPeering(s.slice, access) {
+		return reconcile.Wait(authv1beta1.ReasonCSRMissing, "waiting for the consumer's certificate signing request for the present peering", 0)
+	}
+	want := access.SliceExpectation(s.slice.Name)
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
-		Namespace: s.slice.Namespace, Record: certificate.SliceRecord(s.slice.Name), RemoteID: consumer,
+		Namespace: s.slice.Namespace, Record: certificate.SliceRecord(s.slice.Name), RemoteID: access.Consumer,
 		CSR: s.slice.Spec.CSR, Want: want, Owner: s.slice, Late: true,
 	})
 	present := s.slice.Status.AuthParams
@@ -129,6 +136,13 @@ func (r *Reconciler) authenticate(ctx context.Context, s *scope) error {
 	}
 	s.authentication = outcome{authv1beta1.Accepted, authv1beta1.ReasonAuthenticationAccepted, "the certificate was issued"}
 	return nil
+}
+
+// forEarlierPeering tells whether there is nothing wrong with a slice's CSR but that it was made before the consumer was peered anew.
+func forEarlierPeering(slice *authv1beta1.ResourceSlice, present identity.Access) bool {
+	earlier := present
+	earlier.Peering = identity.RequestPeering(slice.Spec.CSR)
+	return earlier.Peering != present.Peering && identity.CheckCSR(slice.Spec.CSR, earlier.SliceExpectation(slice.Name)) == nil
 }
 
 // grant decides on the resources, writes the Quota, and copies it into the status.

@@ -32,6 +32,7 @@ func TestChoose(t *testing.T) {
 		offered, live, want *authv1beta1.AuthParams
 		reason              string
 	}{
+		"one of an earlier peering is waited out":      {offered: params(ca.Issue(key, subject.InPeering("0123456789abcdef"), now, time.Hour)), reason: authv1beta1.ReasonWaitingForProvider},
 		"nothing was offered yet":                      {reason: authv1beta1.ReasonWaitingForProvider},
 		"the first certificate is taken":               {offered: params(cert), want: params(cert)},
 		"the same again changes nothing":               {offered: params(cert), live: params(cert)},

@@ -139,17 +139,14 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 
 // pinned returns the authentication parameters of the control plane Identity, the authority on where the provider is.
 func (r *Reconciler) pinned(ctx context.Context, slice *authv1beta1.ResourceSlice) (*authv1beta1.AuthParams, error) {
-	list := &authv1beta1.IdentityList{}
-	if err := r.client.List(ctx, list, client.InNamespace(slice.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing Identities in Namespace %s: %w", slice.Namespace, err)
+	controlPlane, err := identitycontroller.ControlPlane(ctx, r.client, slice.Namespace, slice.Labels[corev1beta1.RemoteIDLabel])
+	if err != nil {
+		return nil, err
 	}
-	for i := range list.Items {
-		candidate := &list.Items[i]
-		if candidate.Spec.Type == authv1beta1.ControlPlaneIdentityType && string(candidate.Spec.ClusterID) == slice.Labels[corev1beta1.RemoteIDLabel] {
-			return &candidate.Spec.AuthParams, nil
-		}
+	if controlPlane == nil {
+		return nil, reconcile.Wait(authv1beta1.ReasonIdentityPending, "waiting for the control plane Identity of the provider", time.Minute)
 	}
-	return nil, reconcile.Wait(authv1beta1.ReasonIdentityPending, "waiting for the control plane Identity of the provider", time.Minute)
+	return &controlPlane.Spec.AuthParams, nil
 }
 
 // Choose returns what the slice's Identity shall hold, nil if it shall stay as it is. A certificate is taken from the slice if
@@ -164,9 +161,13 @@ func Choose(slice *authv1beta1.ResourceSlice, live *authv1beta1.Identity, pinned
 	if err := identity.SameEndpoint(identitycontroller.Endpoint(pinned), identitycontroller.Endpoint(offered)); err != nil {
 		return nil, reconcile.Refuse(authv1beta1.ReasonEndpointChanged, err)
 	}
+	peering := identity.CertificatePeering(pinned.SignedCRT)
+	if len(offered.SignedCRT) != 0 && identity.CertificatePeering(offered.SignedCRT) != peering {
+		return nil, reconcile.Wait(authv1beta1.ReasonWaitingForProvider, "waiting for the slice's certificate of the present peering", time.Minute)
+	}
 	params := pinned.DeepCopy()
 	params.AwsConfig = offered.AwsConfig.DeepCopy()
-	subject := identity.SliceSubject(home, slice.Name)
+	subject := identity.SliceSubject(home, slice.Name).InPeering(peering)
 	offeredErr := identity.CheckCertificate(offered.SignedCRT, key.Public(), subject, now)
 	if live == nil {
 		if offeredErr != nil {

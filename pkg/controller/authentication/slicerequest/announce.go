@@ -65,15 +65,27 @@ func answers() predicate.Predicate {
 	}
 }
 
+// ofIdentity finds the slices whose CSR has to name the peering that a control plane Identity belongs to.
+func (r *Reconciler) ofIdentity(ctx context.Context, object client.Object) []ctrl.Request {
+	if present, ok := object.(*authv1beta1.Identity); !ok || present.Spec.Type != authv1beta1.ControlPlaneIdentityType {
+		return nil
+	}
+	return r.local(ctx, func(slice *authv1beta1.ResourceSlice) bool { return slice.Namespace == object.GetNamespace() })
+}
+
 // others finds the slices that ask other providers than a slice does.
 func (r *Reconciler) others(ctx context.Context, object client.Object) []ctrl.Request {
+	return r.local(ctx, func(slice *authv1beta1.ResourceSlice) bool { return slice.Namespace != object.GetNamespace() })
+}
+
+func (r *Reconciler) local(ctx context.Context, include func(*authv1beta1.ResourceSlice) bool) []ctrl.Request {
 	list := &authv1beta1.ResourceSliceList{}
 	if r.client.List(ctx, list) != nil {
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if other := &list.Items[i]; IsLocal(other) && other.Namespace != object.GetNamespace() {
+		if other := &list.Items[i]; IsLocal(other) && include(other) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 		}
 	}

@@ -2,8 +2,6 @@ package slicerequest
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
@@ -22,6 +20,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	identitycontroller "liqo.io/liqo/pkg/controller/authentication/identity"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/controller/authentication/tenantnamespace"
 	"liqo.io/liqo/pkg/identity"
@@ -29,6 +28,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=authentication.liqo.io,resources=identities,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // Options of the controller.
@@ -68,6 +68,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 			return IsLocal(object)
 		}))).
 		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(r.others), builder.WithPredicates(answers())).
+		Watches(&authv1beta1.Identity{}, handler.EnqueueRequestsFromMapFunc(r.ofIdentity)).
 		WatchesRawSource(o.Watch.Source(secrets.Owner("ResourceSlice"))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -114,11 +115,8 @@ func (r *Reconciler) complete(ctx context.Context, slice *authv1beta1.ResourceSl
 	if err != nil {
 		return err
 	}
-	if !sameKey(wanted.Spec.CSR, keys.Current) {
-		subject := identity.SliceSubject(r.options.ClusterID, slice.Name)
-		if wanted.Spec.CSR, err = identity.NewCSR(keys.Current.Signer(), subject); err != nil {
-			return err
-		}
+	if err := r.request(ctx, wanted, keys); err != nil {
+		return err
 	}
 	if equality.Semantic.DeepEqual(slice, wanted) {
 		return nil
@@ -127,6 +125,31 @@ func (r *Reconciler) complete(ctx context.Context, slice *authv1beta1.ResourceSl
 		return fmt.Errorf("completing ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	}
 	return nil
+}
+
+// request puts the CSR for the present key and peering into a slice. A new peering gets a new key: the old one may have been why it was made.
+func (r *Reconciler) request(ctx context.Context, slice *authv1beta1.ResourceSlice, keys *secrets.Keys) error {
+	present, err := identitycontroller.ControlPlane(ctx, r.client, slice.Namespace, slice.Labels[corev1beta1.RemoteIDLabel])
+	if err != nil {
+		return err
+	}
+	peering := identity.RequestPeering(slice.Spec.CSR)
+	if present != nil && len(present.Spec.AuthParams.SignedCRT) != 0 {
+		peering = identity.CertificatePeering(present.Spec.AuthParams.SignedCRT)
+	}
+	if sameKey(slice.Spec.CSR, keys.Current) {
+		if identity.RequestPeering(slice.Spec.CSR) == peering {
+			return nil
+		}
+		if keys.Next, err = identity.NewKeyPair(r.options.Algorithm); err != nil {
+			return fmt.Errorf("making the key of ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
+		}
+		if err := r.options.Secrets.Promote(ctx, keys); err != nil {
+			return err
+		}
+	}
+	slice.Spec.CSR, err = identity.NewCSR(keys.Current.Signer(), identity.SliceSubject(r.options.ClusterID, slice.Name).InPeering(peering))
+	return err
 }
 
 // Default fills in who asks whom, from the tenant namespace. The error says what contradicts it.
@@ -155,10 +178,6 @@ func Default(slice *authv1beta1.ResourceSlice, namespace *corev1.Namespace, home
 
 // sameKey tells whether a CSR is for a key.
 func sameKey(csr []byte, key identity.KeyPair) bool {
-	block, _ := pem.Decode(csr)
-	if block == nil {
-		return false
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	return err == nil && identity.SamePublicKey(request.PublicKey, key.Public())
+	public, err := identity.RequestKey(csr)
+	return err == nil && identity.SamePublicKey(public, key.Public())
 }

@@ -139,7 +139,20 @@ func verifyReason(err error) string {
 	return authv1beta1.ReasonInvalidCSR
 }
 
-// bind gives the tenant's user its rights in the tenant namespace.
+// revoke takes the rights of a peering that was revoked, before anything else is looked at. What the tenant has here stays.
+func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
+	if !identity.AccessOf(&s.tenant.Spec).Revoked {
+		return nil
+	}
+	if err := r.bind(ctx, s); err != nil {
+		return err
+	}
+	s.tenant.Status.AuthParams = nil
+	return reconcile.Refuse(authv1beta1.ReasonPeeringRevoked, errors.New(
+		"the certificates of the consumer have no rights here any more: peer again, which makes it a new key"))
+}
+
+// bind gives the tenant's certificates their rights in the tenant namespace.
 func (r *Reconciler) bind(ctx context.Context, s *scope) error {
 	want := renderBinding(s.tenant)
 	if err := controllerutil.SetControllerReference(s.tenant, want, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
@@ -155,10 +168,8 @@ func renderBinding(tenant *authv1beta1.Tenant) *rbacv1.RoleBinding {
 			Namespace: tenant.Namespace, Name: offloadingv1beta1.TenantClusterRole,
 			Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: string(tenant.Spec.ClusterID)},
 		},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: offloadingv1beta1.TenantClusterRole},
-		Subjects: []rbacv1.Subject{{
-			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: identity.TenantUser(string(tenant.Spec.ClusterID)),
-		}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: offloadingv1beta1.TenantClusterRole},
+		Subjects: identity.AccessOf(&tenant.Spec).TenantSubjects(),
 	}
 }
 
@@ -174,12 +185,12 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 		return reconcile.Terminate(authv1beta1.ReasonCSRMissing,
 			errors.New("the Tenant has no csr, so no certificate can be issued: delete it and peer with 'liqoctl peer', which fills it in"))
 	}
+	want := identity.AccessOf(&tenant.Spec).TenantExpectation()
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
 		Namespace: tenant.Namespace, Record: certificate.TenantRecord(), RemoteID: string(tenant.Spec.ClusterID),
-		CSR: tenant.Spec.CSR, Want: identity.TenantExpectation(string(tenant.Spec.ClusterID)), Owner: tenant,
+		CSR: tenant.Spec.CSR, Want: want, Owner: tenant,
 	})
-	if present := tenant.Status.AuthParams; present != nil && certificate.Covered(err, present.SignedCRT, tenant.Spec.CSR,
-		identity.TenantSubject(string(tenant.Spec.ClusterID)), r.options.Clock.Now()) {
+	if present := tenant.Status.AuthParams; present != nil && certificate.Covered(err, present.SignedCRT, tenant.Spec.CSR, want.Subject, r.options.Clock.Now()) {
 		s.renewAt = r.options.Clock.Now().Add(certificate.Soon)
 		return nil
 	}

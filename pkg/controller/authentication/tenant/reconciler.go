@@ -139,7 +139,7 @@ func (r *Reconciler) phases(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.TenantCondition == authv1beta1.TenantDrained {
 		return r.drain(ctx, s.tenant)
 	}
-	for _, phase := range []func(context.Context, *scope) error{r.verify, r.fence, r.bind, r.issue} {
+	for _, phase := range []func(context.Context, *scope) error{r.revoke, r.verify, r.fence, r.bind, r.issue} {
 		if err := phase(ctx, s); err != nil {
 			return err
 		}

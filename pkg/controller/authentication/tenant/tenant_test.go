@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,9 @@ type bench struct {
 	ca     *testca.CA
 	key    identity.KeyPair
 	nonce  []byte
-	clock  *testingclock.FakeClock
+	// peeringGroups says whether rome names the peering in its CSR.
+	peeringGroups bool
+	clock         *testingclock.FakeClock
 }
 
 const tn = "liqo-tenant-rome"
@@ -77,7 +80,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 // tenant answers the nonce as rome does, changed as wished.
 func (b *bench) tenant(change func(*authv1beta1.Tenant)) *authv1beta1.Tenant {
 	b.t.Helper()
-	answer, err := nonce.Answer(b.key, b.nonce, "rome", "milan")
+	answer, err := nonce.Answer(b.key, b.nonce, "rome", "milan", b.peeringGroups)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -154,6 +157,79 @@ func TestGoodTenantIsAccepted(t *testing.T) {
 	}
 	if _, again := b.reconcile(tenant); again.ResourceVersion != live.ResourceVersion {
 		t.Error("looking again writes")
+	}
+}
+
+// tenantRights are the subjects of the tenant's RoleBinding, by kind and name.
+func (b *bench) tenantRights() (names []string) {
+	b.t.Helper()
+	binding := &rbacv1.RoleBinding{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: tn, Name: offloadingv1beta1.TenantClusterRole}, binding); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, subject := range binding.Subjects {
+		names = append(names, subject.Kind+" "+subject.Name)
+	}
+	return names
+}
+
+// S16: the rights are those of the present peering, go with it, and come back with another key alone.
+func TestRevokedPeering(t *testing.T) {
+	b := newBench(t)
+	b.peeringGroups = true
+	tenant := b.tenant(nil)
+	b.record(tenant.Spec.CSR)
+	_, live := b.reconcile(tenant)
+	group := func() []string {
+		peering, err := identity.PeeringID(b.key.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{"Group liqo.io:peering:" + peering + ":tenant:rome"}
+	}
+	if diff := cmp.Diff(group(), b.tenantRights()); diff != "" || reason(live) != authv1beta1.ReasonReady {
+		t.Fatalf("%s: %s", reason(live), diff)
+	}
+	live.Spec.RevokedPeering, _ = identity.PeeringID(b.key.Public())
+	// That it cannot be verified any more keeps nothing from being revoked.
+	live.Spec.Signature = []byte("x")
+	if err := b.client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	_, live = b.reconcile(tenant)
+	if rights := b.tenantRights(); len(rights) != 0 || reason(live) != authv1beta1.ReasonPeeringRevoked || live.Status.AuthParams != nil {
+		t.Errorf("revoked as %q with %v, rights of %v", reason(live), live.Status.AuthParams, rights)
+	}
+	for _, again := range []struct {
+		peeringGroups, newKey bool
+		want                  string
+	}{
+		{true, false, authv1beta1.ReasonPeeringRevoked},
+		{false, true, authv1beta1.ReasonPeeringRevoked}, // like what the thief has
+		{true, true, authv1beta1.ReasonReady},
+	} {
+		if again.newKey {
+			b.key = b.ca.Key()
+		}
+		answer, err := nonce.Answer(b.key, b.nonce, "rome", "milan", again.peeringGroups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live.Spec.PublicKey, live.Spec.CSR, live.Spec.Signature = answer[authv1beta1.PublicKeyKey], answer[authv1beta1.CSRKey], answer[authv1beta1.SignedNonceKey]
+		if err := b.client.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		record := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: certificate.TenantRecord()}}
+		if err := b.client.Delete(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		b.record(live.Spec.CSR)
+		if _, live = b.reconcile(tenant); reason(live) != again.want {
+			t.Errorf("peering again, with another key %t, naming it %t, gives %q", again.newKey, again.peeringGroups, reason(live))
+		}
+	}
+	if diff := cmp.Diff(group(), b.tenantRights()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/placement"
@@ -40,6 +42,8 @@ type scope struct {
 	tenants []corev1beta1.ClusterID
 	// older is the map of the same tenant that gets new twins in place of this one; empty if it is this one.
 	older string
+	// access says whose certificates have rights; nil if there is no Tenant.
+	access *identity.Access
 	// twins of this map that exist, by the consumer's name.
 	twins map[string]*corev1.Namespace
 	// all are the names of the tenant's twins, whatever map they belong to, those that are leaving included.
@@ -93,6 +97,7 @@ func (s *scope) know(ctx context.Context, reader client.Reader) error {
 		if t.Namespace != s.nm.Namespace || t.Spec.ClusterID != s.tenant || !t.DeletionTimestamp.IsZero() {
 			continue
 		}
+		s.access = ptr.To(identity.AccessOf(&t.Spec))
 		s.condition = t.Spec.TenantCondition
 		if s.condition == "" {
 			s.condition = authv1beta1.TenantActive

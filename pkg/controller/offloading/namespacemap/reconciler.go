@@ -101,6 +101,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.Result(err)
 	}
+	if err := r.keepRights(ctx, s); err != nil {
+		return reconcile.Result(err)
+	}
 	if !nm.DeletionTimestamp.IsZero() {
 		return reconcile.Result(r.finish(ctx, s))
 	}

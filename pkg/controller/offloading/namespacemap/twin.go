@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,6 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
-	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -91,9 +92,7 @@ func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace
 // furnish puts into a twin what belongs there: our rights, the limits, the bounds of its network, and last the consumer's rights.
 func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace) error {
 	ours := binding.New(ns.Name, managerBinding, offloadingv1beta1.ManagerTwinClusterRole, r.Manager)
-	theirs := binding.New(ns.Name, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, binding.Group(identity.ConsumerGroup(string(s.tenant))))
 	ours.Annotations = map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm)}
-	theirs.Annotations = ours.Annotations
 	if err := binding.Ensure(ctx, r.Client, ours); err != nil {
 		return err
 	}
@@ -103,7 +102,37 @@ func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace
 	if err := r.isolate(ctx, s, ns); err != nil {
 		return err
 	}
-	return binding.Ensure(ctx, r.Client, theirs)
+	return r.giveRights(ctx, s, ns.Name)
+}
+
+// giveRights gives the consumer's certificates of the present peering their rights in a twin. Without a Tenant nobody knows which they are: the
+// rights stay until the twin goes.
+func (r *reconciler) giveRights(ctx context.Context, s *scope, twin string) error {
+	if s.access == nil {
+		return nil
+	}
+	rights := binding.New(twin, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, s.access.SliceSubjects()...)
+	rights.Annotations = map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm)}
+	return binding.Ensure(ctx, r.Client, rights)
+}
+
+// keepRights gives the rights in all twins that there are to the present peering, or to nobody if it was revoked, before anything else: also in
+// those that are to go.
+func (r *reconciler) keepRights(ctx context.Context, s *scope) error {
+	for _, local := range slices.Sorted(maps.Keys(s.twins)) {
+		twin := s.twins[local].Name
+		err := r.Get(ctx, client.ObjectKey{Namespace: twin, Name: offloadingv1beta1.RemoteClusterRole}, &rbacv1.RoleBinding{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue // there are no rights, and furnish gives them last
+		case err != nil:
+			return fmt.Errorf("reading RoleBinding %s/%s: %w", twin, offloadingv1beta1.RemoteClusterRole, err)
+		}
+		if err := r.giveRights(ctx, s, twin); reconcile.Classify(err) == reconcile.Transient && err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // limit keeps the ResourceQuota of a twin.

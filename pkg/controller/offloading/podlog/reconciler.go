@@ -21,7 +21,6 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
-	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -50,6 +49,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 			return o.GetLabels()[corev1beta1.RemoteClusterIDLabel] != ""
 		}))).
 		Watches(&offloadingv1beta1.ShadowPod{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(wishes())).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(admissions())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(comings())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -87,6 +87,11 @@ func comings() predicate.Predicate {
 	}}
 }
 
+// admissions selects the RoleBindings that say whose virtual kubelets may work in a namespace.
+func admissions() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == offloadingv1beta1.RemoteClusterRole })
+}
+
 func origin(o client.Object) string { return o.GetLabels()[offloadingv1beta1.OriginLabel] }
 
 // ofPod finds the namespace of a pod whose logs are asked for.
@@ -117,11 +122,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.List(ctx, &pods, client.InNamespace(namespace.Name)); err != nil {
 		return reconcile.Result(fmt.Errorf("listing Pods in %s: %w", namespace.Name, err))
 	}
-	return reconcile.Result(r.allow(ctx, namespace.Name, consumer, Readable(consumer, shadows.Items, pods.Items)))
+	return reconcile.Result(r.allow(ctx, namespace.Name, Readable(consumer, shadows.Items, pods.Items)))
 }
 
-// allow makes the Role name exactly these pods.
-func (r *reconciler) allow(ctx context.Context, namespace, consumer string, names []string) error {
+// allow makes the Role name exactly these pods, for those who may work in the namespace.
+func (r *reconciler) allow(ctx context.Context, namespace string, names []string) error {
 	want := roleFor(namespace, names)
 	key := client.ObjectKeyFromObject(want)
 	var live rbacv1.Role
@@ -145,7 +150,11 @@ func (r *reconciler) allow(ctx context.Context, namespace, consumer string, name
 			return fmt.Errorf("changing Role %s: %w", key, err)
 		}
 	}
-	rights := binding.New(namespace, want.Name, want.Name, binding.Group(identity.ConsumerGroup(consumer)))
+	var admitted rbacv1.RoleBinding
+	if err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.RemoteClusterRole}, &admitted); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading RoleBinding %s/%s: %w", namespace, offloadingv1beta1.RemoteClusterRole, err)
+	}
+	rights := binding.New(namespace, want.Name, want.Name, admitted.Subjects...)
 	rights.RoleRef.Kind = "Role"
 	return binding.Ensure(ctx, r.Client, rights)
 }

@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/offloading/binding"
 )
 
 const twin = "shop-rome"
@@ -99,6 +100,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		}
 	}
 	b := &bench{T: t}
+	objects = append(objects, binding.New(twin, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, binding.Group("liqo.io:consumer:rome")))
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "rome"},
 		Annotations: map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: "liqo-tenant-rome/milan"}}})
 	b.reconciler = &reconciler{fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -159,6 +161,19 @@ func TestRoleFollowsWhatIsAskedFor(t *testing.T) {
 	}
 	b.equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "liqo-pod-logs"}, live.RoleRef)
 	b.equal([]rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "liqo.io:consumer:rome"}}, live.Subjects)
+	b.equal([]string(nil), b.pass())
+
+	// Whoever may work in the twin may read its logs, and nobody once that was revoked.
+	admitted := binding.New(twin, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole)
+	if err := b.Update(t.Context(), admitted); err != nil {
+		t.Fatal(err)
+	}
+	b.equal([]string{"patch *v1.RoleBinding"}, b.pass())
+	live = rbacv1.RoleBinding{}
+	if err := b.Get(t.Context(), client.ObjectKey{Namespace: twin, Name: "liqo-pod-logs"}, &live); err != nil {
+		t.Fatal(err)
+	}
+	b.equal([]rbacv1.Subject(nil), live.Subjects)
 	b.equal([]string(nil), b.pass())
 
 	if err := b.Delete(t.Context(), web); err != nil {
