@@ -52,15 +52,19 @@ func SignNonce(key crypto.Signer, nonce []byte, consumerID, providerID string) (
 	if err := checkHandshake(key.Public(), nonce, consumerID, providerID); err != nil {
 		return nil, fmt.Errorf("signing a nonce: %w", err)
 	}
-	message, hash := nonceMessage(nonce, consumerID, providerID), signatureHash(key.Public())
-	if hash != 0 {
-		message = sum(hash, message)
-	}
-	signature, err := key.Sign(rand.Reader, message, hash)
+	signature, err := signMessage(key, signedMessage(nonceDomain, nonce, consumerID, providerID))
 	if err != nil {
 		return nil, fmt.Errorf("signing a nonce: %w", err)
 	}
 	return signature, nil
+}
+
+func signMessage(key crypto.Signer, message []byte) ([]byte, error) {
+	hash := signatureHash(key.Public())
+	if hash != 0 {
+		message = sum(hash, message)
+	}
+	return key.Sign(rand.Reader, message, hash)
 }
 
 // VerifyNonce returns nil if signature was made by SignNonce with the same arguments and the private half of public; else a
@@ -72,21 +76,25 @@ func VerifyNonce(public crypto.PublicKey, nonce, signature []byte, consumerID, p
 	if len(signature) > maxSignature {
 		return refuse(ReasonSignature, "the signature of the nonce has %d bytes and may have at most %d", len(signature), maxSignature)
 	}
-	message, hash := nonceMessage(nonce, consumerID, providerID), signatureHash(public)
-	valid := false
-	switch key := public.(type) {
-	case ed25519.PublicKey:
-		valid = ed25519.Verify(key, message, signature)
-	case *rsa.PublicKey:
-		valid = rsa.VerifyPKCS1v15(key, hash, sum(hash, message), signature) == nil
-	case *ecdsa.PublicKey:
-		valid = ecdsa.VerifyASN1(key, sum(hash, message), signature)
-	}
-	if !valid {
+	if !signed(public, signedMessage(nonceDomain, nonce, consumerID, providerID), signature) {
 		return refuse(ReasonSignature, "the signature of the nonce is wrong: it must be made by cluster %s with its own key, for cluster %s and its present nonce",
 			quote(consumerID), quote(providerID))
 	}
 	return nil
+}
+
+// signed tells whether a signature was made by signMessage.
+func signed(public crypto.PublicKey, message, signature []byte) bool {
+	hash := signatureHash(public)
+	switch key := public.(type) {
+	case ed25519.PublicKey:
+		return ed25519.Verify(key, message, signature)
+	case *rsa.PublicKey:
+		return rsa.VerifyPKCS1v15(key, hash, sum(hash, message), signature) == nil
+	case *ecdsa.PublicKey:
+		return ecdsa.VerifyASN1(key, sum(hash, message), signature)
+	}
+	return false
 }
 
 func checkHandshake(public crypto.PublicKey, nonce []byte, consumerID, providerID string) error {
@@ -102,10 +110,11 @@ func checkHandshake(public crypto.PublicKey, nonce []byte, consumerID, providerI
 	return CheckNonce(nonce)
 }
 
-// nonceMessage puts the length before each part, so that no two triples give the same message.
-func nonceMessage(nonce []byte, consumerID, providerID string) []byte {
-	message := []byte(nonceDomain)
-	for _, part := range [][]byte{nonce, []byte(consumerID), []byte(providerID)} {
+// signedMessage is what is signed of a text between two clusters. The length stands before each part, so that no two triples give the same
+// message, and the domain keeps what was signed for one purpose from being shown for another.
+func signedMessage(domain string, text []byte, consumerID, providerID string) []byte {
+	message := []byte(domain)
+	for _, part := range [][]byte{text, []byte(consumerID), []byte(providerID)} {
 		message = binary.BigEndian.AppendUint64(message, uint64(len(part)))
 		message = append(message, part...)
 	}

@@ -116,7 +116,7 @@ func TestNonceMessagesAreDistinct(t *testing.T) {
 		a := [3][]byte{part.Draw(t, "a0"), part.Draw(t, "a1"), part.Draw(t, "a2")}
 		b := [3][]byte{part.Draw(t, "b0"), part.Draw(t, "b1"), part.Draw(t, "b2")}
 		same := bytes.Equal(a[0], b[0]) && bytes.Equal(a[1], b[1]) && bytes.Equal(a[2], b[2])
-		if got := bytes.Equal(nonceMessage(a[0], string(a[1]), string(a[2])), nonceMessage(b[0], string(b[1]), string(b[2]))); got != same {
+		if got := bytes.Equal(signedMessage(nonceDomain, a[0], string(a[1]), string(a[2])), signedMessage(nonceDomain, b[0], string(b[1]), string(b[2]))); got != same {
 			t.Fatalf("%v and %v: equal messages %v", a, b, got)
 		}
 	})

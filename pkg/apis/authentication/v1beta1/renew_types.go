@@ -19,6 +19,11 @@ type RenewSpec struct {
 	// csr for the new key pair, PEM.
 	// +kubebuilder:validation:MaxLength=16384
 	CSR []byte `json:"csr"`
+	// signature of the csr, made with the private key of the certificate that is replaced. It is required of the control plane's certificates
+	// that name their peering.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Signature []byte `json:"signature,omitempty"`
 	// identityType says which certificate is renewed.
 	IdentityType IdentityType `json:"identityType"`
 	// resourceSliceRef names the ResourceSlice whose certificate is renewed.

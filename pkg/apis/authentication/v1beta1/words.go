@@ -115,6 +115,8 @@ const (
 	ReasonTenantLimit = "TenantLimitReached"
 	// ReasonTenantCordoned: the tenant gets nothing new.
 	ReasonTenantCordoned = "TenantCordoned"
+	// ReasonRenewalNotSigned: a renewal was not signed with the key of the certificate that was issued last.
+	ReasonRenewalNotSigned = "RenewalNotSigned"
 	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.
 	ReasonPeeringRevoked = "PeeringRevoked"
 	// ReasonTenantDrained: the tenant lost everything.

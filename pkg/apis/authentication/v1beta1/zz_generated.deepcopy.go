@@ -270,6 +270,11 @@ func (in *RenewSpec) DeepCopyInto(out *RenewSpec) {
 		*out = make([]byte, len(*in))
 		copy(*out, *in)
 	}
+	if in.Signature != nil {
+		in, out := &in.Signature, &out.Signature
+		*out = make([]byte, len(*in))
+		copy(*out, *in)
+	}
 	if in.ResourceSliceRef != nil {
 		in, out := &in.ResourceSliceRef, &out.ResourceSliceRef
 		*out = new(v1.LocalObjectReference)

@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"sync"
@@ -76,6 +74,8 @@ type Request struct {
 	RemoteID string
 	// CSR as the consumer sent it.
 	CSR []byte
+	// Choose, if set, says which request is signed instead of CSR, given the one that was signed last; nil if there is none.
+	Choose func(recorded []byte) ([]byte, error)
 	// Want is the only request that is accepted.
 	Want identity.Expectation
 	// Owner of the record.
@@ -98,20 +98,21 @@ type Certificate struct {
 // Issue returns the certificate for a request. A CSR that is not exactly the expected one is a terminal error; while the
 // signer works the error is a wait.
 func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
-	if err := identity.CheckCSR(r.CSR, r.Want); err != nil {
-		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonInvalidCSR, err)
-	}
-	public, err := publicKey(r.CSR)
-	if err != nil {
-		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonInvalidCSR, err)
-	}
-	record, err := i.Secrets.Get(ctx, r.Namespace, r.Record)
+	record, err := i.recordOf(ctx, r)
 	if err != nil {
 		return Certificate{}, err
 	}
-	if record != nil && record.Labels[corev1beta1.ManagedLabel] != "true" {
-		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonNotOurs,
-			fmt.Errorf("the Secret %s/%s was not made by Liqo: remove or rename it", r.Namespace, r.Record))
+	if r.Choose != nil {
+		if r.CSR, err = r.Choose(signedLast(record)); err != nil {
+			return Certificate{}, err
+		}
+	}
+	if err := identity.CheckCSR(r.CSR, r.Want); err != nil {
+		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonInvalidCSR, err)
+	}
+	public, err := identity.RequestKey(r.CSR)
+	if err != nil {
+		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonInvalidCSR, err)
 	}
 	owners, err := i.owners(r)
 	if err != nil {
@@ -135,6 +136,26 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 		return Certificate{}, fmt.Errorf("reading an issued certificate: %w", err)
 	}
 	return Certificate{PEM: issued, RenewAt: at, Fresh: true}, nil
+}
+
+// recordOf reads the record of a certificate; nil if there is none.
+func (i *Issuer) recordOf(ctx context.Context, r Request) (*corev1.Secret, error) {
+	record, err := i.Secrets.Get(ctx, r.Namespace, r.Record)
+	if err != nil {
+		return nil, err
+	}
+	if record != nil && record.Labels[corev1beta1.ManagedLabel] != "true" {
+		return nil, reconcile.Terminate(authv1beta1.ReasonNotOurs,
+			fmt.Errorf("the Secret %s/%s was not made by Liqo: remove or rename it", r.Namespace, r.Record))
+	}
+	return record, nil
+}
+
+func signedLast(record *corev1.Secret) []byte {
+	if record == nil {
+		return nil
+	}
+	return record.Data[authv1beta1.CSRKey]
 }
 
 // recorded returns the recorded certificate if it still serves.
@@ -327,16 +348,4 @@ func requestName(r Request) string {
 		hash.Write(sum[:])
 	}
 	return NamePrefix + hex.EncodeToString(hash.Sum(nil)[:16])
-}
-
-func publicKey(csr []byte) (crypto.PublicKey, error) {
-	block, _ := pem.Decode(csr)
-	if block == nil {
-		return nil, errors.New("the CSR is not PEM")
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, errors.New("the CSR cannot be parsed")
-	}
-	return request.PublicKey, nil
 }

@@ -22,7 +22,7 @@ func Covered(err error, present, csr []byte, subject identity.Subject, now time.
 	if err == nil || reconcile.ReasonOf(err) != authv1beta1.ReasonCertificatePending {
 		return false
 	}
-	public, keyErr := publicKey(csr)
+	public, keyErr := identity.RequestKey(csr)
 	return keyErr == nil && identity.CheckCertificate(present, public, subject, now) == nil
 }
 

@@ -191,7 +191,7 @@ func (r *Reconciler) ask(ctx context.Context, object *authv1beta1.Identity, keys
 			return err
 		}
 	}
-	want, err := r.render(object, keys.Next)
+	want, err := r.render(object, keys)
 	if err != nil {
 		return err
 	}
@@ -217,12 +217,12 @@ func (r *Reconciler) ask(ctx context.Context, object *authv1beta1.Identity, keys
 	return nil
 }
 
-func (r *Reconciler) render(object *authv1beta1.Identity, next identity.KeyPair) (*authv1beta1.Renew, error) {
-	public, err := next.PublicPEM()
+func (r *Reconciler) render(object *authv1beta1.Identity, keys *secrets.Keys) (*authv1beta1.Renew, error) {
+	public, err := keys.Next.PublicPEM()
 	if err != nil {
 		return nil, err
 	}
-	csr, err := identity.NewCSR(next.Signer(), identitycontroller.Subject(object, r.options.ClusterID))
+	csr, err := identity.NewCSR(keys.Next.Signer(), identitycontroller.Subject(object, r.options.ClusterID))
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +239,14 @@ func (r *Reconciler) render(object *authv1beta1.Identity, next identity.KeyPair)
 			ConsumerClusterID: corev1beta1.ClusterID(r.options.ClusterID), PublicKey: public, CSR: csr, IdentityType: object.Spec.Type,
 		},
 	}
-	if object.Spec.Type == authv1beta1.ResourceSliceIdentityType {
+	switch {
+	case object.Spec.Type == authv1beta1.ResourceSliceIdentityType:
 		renew.Spec.ResourceSliceRef = &corev1.LocalObjectReference{Name: object.Labels[authv1beta1.ResourceSliceNameLabel]}
+	case identity.CertificatePeering(object.Spec.AuthParams.SignedCRT) != "":
+		// Earlier releases of the provider do not know the field.
+		if renew.Spec.Signature, err = identity.SignRenewal(keys.Current.Signer(), csr, r.options.ClusterID, remote); err != nil {
+			return nil, err
+		}
 	}
 	if err := controllerutil.SetControllerReference(object, renew, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("setting the owner of Renew %s/%s: %w", renew.Namespace, renew.Name, err)

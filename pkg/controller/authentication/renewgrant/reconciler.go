@@ -101,10 +101,14 @@ func (r *Reconciler) answer(ctx context.Context, renew *authv1beta1.Renew) error
 	if err != nil {
 		return err
 	}
-	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
+	request := certificate.Request{
 		Namespace: renew.Namespace, Record: certificate.RenewRecord(renew.Name), RemoteID: consumer,
 		CSR: renew.Spec.CSR, Want: want, Owner: renew, Late: true,
-	})
+	}
+	if access.Peering != "" && renew.Spec.IdentityType == authv1beta1.ControlPlaneIdentityType {
+		r.succeed(&request, renew, tenant)
+	}
+	issued, err := r.options.Issuer.Issue(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -112,6 +116,21 @@ func (r *Reconciler) answer(ctx context.Context, renew *authv1beta1.Renew) error
 		CA: endpoint.CA, SignedCRT: issued.PEM, APIServer: endpoint.APIServer, ProxyURL: tenant.Spec.ProxyURL,
 	}
 	return nil
+}
+
+// succeed makes a renewal the successor of the tenant's present certificate, in the Tenant's own record, which the consumer cannot delete.
+// Only who holds the present key may name the next one.
+func (r *Reconciler) succeed(request *certificate.Request, renew *authv1beta1.Renew, tenant *authv1beta1.Tenant) {
+	access := identity.AccessOf(&tenant.Spec)
+	request.Record, request.Owner = certificate.TenantRecord(), tenant
+	request.Choose = func(recorded []byte) ([]byte, error) {
+		present := access.PresentRequest(recorded, tenant.Spec.CSR)
+		err := identity.CheckSuccession(present, renew.Spec.CSR, renew.Spec.Signature, access.Consumer, r.options.ClusterID)
+		if err != nil {
+			return nil, reconcile.Refuse(authv1beta1.ReasonRenewalNotSigned, err)
+		}
+		return renew.Spec.CSR, nil
+	}
 }
 
 // tenantOf finds the tenant that owns a namespace, and may have certificates.

@@ -185,12 +185,19 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 		return reconcile.Terminate(authv1beta1.ReasonCSRMissing,
 			errors.New("the Tenant has no csr, so no certificate can be issued: delete it and peer with 'liqoctl peer', which fills it in"))
 	}
-	want := identity.AccessOf(&tenant.Spec).TenantExpectation()
+	access, csr := identity.AccessOf(&tenant.Spec), tenant.Spec.CSR
+	want := access.TenantExpectation()
 	issued, err := r.options.Issuer.Issue(ctx, certificate.Request{
 		Namespace: tenant.Namespace, Record: certificate.TenantRecord(), RemoteID: string(tenant.Spec.ClusterID),
-		CSR: tenant.Spec.CSR, Want: want, Owner: tenant,
+		Want: want, Owner: tenant,
+		// A consumer that was away for longer than its certificate lived finds one for its present key here.
+		Choose: func(recorded []byte) ([]byte, error) {
+			csr = access.PresentRequest(recorded, tenant.Spec.CSR)
+			return csr, nil
+		},
+		Late: access.Peering != "",
 	})
-	if present := tenant.Status.AuthParams; present != nil && certificate.Covered(err, present.SignedCRT, tenant.Spec.CSR, want.Subject, r.options.Clock.Now()) {
+	if present := tenant.Status.AuthParams; present != nil && certificate.Covered(err, present.SignedCRT, csr, want.Subject, r.options.Clock.Now()) {
 		s.renewAt = r.options.Clock.Now().Add(certificate.Soon)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -230,6 +231,37 @@ func TestRevokedPeering(t *testing.T) {
 	}
 	if diff := cmp.Diff(group(), b.tenantRights()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// G2: a Tenant holds a certificate for the key of the last renewal, so that a consumer that was away for longer than its certificate lived
+// need not be peered anew; one that belongs to an earlier peering is of no use.
+func TestATenantHoldsACertificateForThePresentKey(t *testing.T) {
+	b := newBench(t)
+	b.peeringGroups = true
+	tenant := b.tenant(nil)
+	peering, err := identity.PeeringID(b.key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed := b.ca.Key()
+	b.record(b.ca.CSR(renewed, identity.TenantSubject("rome").InPeering(peering)))
+	_, live := b.reconcile(tenant)
+	subject := identity.TenantSubject("rome").InPeering(peering)
+	if reason(live) != authv1beta1.ReasonReady || identity.CheckCertificate(live.Status.AuthParams.SignedCRT, renewed.Public(), subject, b.clock.Now()) != nil {
+		t.Errorf("%s, with a certificate for another key", reason(live))
+	}
+	b.clock.Step(22 * time.Hour)
+	b.reconcile(tenant)
+	requests := &certificatesv1.CertificateSigningRequestList{}
+	if err := b.client.List(t.Context(), requests); err != nil {
+		t.Fatal(err)
+	}
+	if len(requests.Items) != 1 {
+		t.Fatalf("%d certificates were asked for", len(requests.Items))
+	}
+	if public, err := identity.RequestKey(requests.Items[0].Spec.Request); err != nil || !identity.SamePublicKey(public, renewed.Public()) {
+		t.Errorf("a certificate was asked for another key than the present one (%v)", err)
 	}
 }
 
