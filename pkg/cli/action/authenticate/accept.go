@@ -3,8 +3,6 @@ package authenticate
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +14,6 @@ import (
 	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
-	"liqo.io/liqo/pkg/identity"
 )
 
 // settled is how often the same refusal must be seen in a row before it is believed: controllers may still be working on it.
@@ -81,6 +78,11 @@ func (h *handshake) tenant(ctx context.Context) error {
 	provider := h.pair.Provider
 	return progress.Run(ctx, h.observer, provider.Name, "Introducing tenant "+h.pair.ConsumerID, func(ctx context.Context, task progress.Task) (string, error) {
 		tenant := h.newTenant()
+		if found, err := provider.Get(ctx, tenant); err != nil || found && h.inReserve(tenant) {
+			h.accepted = tenant
+			return "Tenant " + tenant.Name + " has a certificate for the present key", err
+		}
+		tenant = h.newTenant()
 		change, err := provider.Ensure(ctx, tenant, func() error {
 			metav1.SetMetaDataLabel(&tenant.ObjectMeta, corev1beta1.RemoteClusterIDLabel, h.pair.ConsumerID)
 			spec := &tenant.Spec
@@ -111,27 +113,6 @@ func (h *handshake) tenant(ctx context.Context) error {
 		h.accepted = tenant
 		return "Tenant " + tenant.Name + " accepted", err
 	})
-}
-
-// certified tells whether the Tenant holds a certificate for the key that the consumer answered with. Its dates are left to the
-// clusters: the clock of the user's machine is no measure.
-func (h *handshake) certified(tenant *authv1beta1.Tenant) bool {
-	if !tenantAccepted(tenant) {
-		return false
-	}
-	if tenant.Status.AuthParams.AwsConfig != nil {
-		return true
-	}
-	public, err := identity.ParsePublicKey(h.answer.Data[authv1beta1.PublicKeyKey])
-	if err != nil {
-		return false
-	}
-	block, _ := pem.Decode(tenant.Status.AuthParams.SignedCRT)
-	if block == nil {
-		return false
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	return err == nil && identity.SamePublicKey(public, certificate.PublicKey)
 }
 
 // identity gives the consumer what the provider answered, and waits until it can be used.

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func ConsumerRights(pair *target.Pair) []target.Right {
 	namespace := pair.ConsumerNamespace()
 	return append(target.Rights("", "namespaces", "", "get", "create", "update"),
-		append(target.Rights("", "secrets", namespace, "get", "create", "update"),
+		append(target.Rights("", "secrets", namespace, "get", "create", "update", "delete"),
 			target.Rights(authv1beta1.GroupVersion.Group, "identities", namespace, "get", "create", "update")...)...)
 }
 

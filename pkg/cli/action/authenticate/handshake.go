@@ -15,7 +15,6 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
-	"liqo.io/liqo/pkg/identity"
 )
 
 // handshake carries what the steps learn.
@@ -165,35 +164,11 @@ func (h *handshake) dropSpentNonce(ctx context.Context, task progress.Task) erro
 	})
 }
 
-// dropRevokedKey has the consumer make a new key if the provider revoked the peering, and tells whether it did.
-func (h *handshake) dropRevokedKey(ctx context.Context, task progress.Task) (bool, error) {
-	tenant := h.newTenant()
-	found, err := h.pair.Provider.Get(ctx, tenant)
-	if err != nil || !found || !identity.AccessOf(&tenant.Spec).Revoked {
-		return false, err
-	}
-	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: h.pair.ConsumerNamespace(), Name: authv1beta1.KeySecretPrefix + authv1beta1.ControlPlaneIdentityPrefix + h.pair.ProviderID,
-	}}
-	if found, err := h.pair.Consumer.Get(ctx, key); err != nil || !found {
-		return err == nil, err
-	}
-	h.changed = true
-	if err := h.pair.Consumer.Remove(ctx, key); err != nil {
-		return false, err
-	}
-	revoked := key.UID
-	return true, await.Until(ctx, task, "the revoked key to be gone", func(ctx context.Context) (bool, string, error) {
-		found, err := h.pair.Consumer.Get(ctx, key)
-		return !found || key.UID != revoked, "it is being deleted", err
-	})
-}
-
 // sign has the consumer answer the nonce.
 func (h *handshake) sign(ctx context.Context) error {
 	consumer := h.pair.Consumer
 	return progress.Run(ctx, h.observer, consumer.Name, "Signing the nonce", func(ctx context.Context, task progress.Task) (string, error) {
-		revoked, err := h.dropRevokedKey(ctx, task)
+		spent, err := h.dropSpentKey(ctx, task)
 		if err != nil {
 			return "", err
 		}
@@ -205,7 +180,7 @@ func (h *handshake) sign(ctx context.Context) error {
 			if h.peeringGroups {
 				metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authv1beta1.PeeringGroupsAnnotation, "true")
 			}
-			if revoked || !bytes.Equal(secret.Data[authv1beta1.NonceKey], h.nonceData) {
+			if spent || !bytes.Equal(secret.Data[authv1beta1.NonceKey], h.nonceData) {
 				// The answer to another nonce, or with another key, must not be taken for the answer to this one.
 				secret.Data = map[string][]byte{authv1beta1.NonceKey: h.nonceData}
 			}
