@@ -160,3 +160,29 @@ func (a Access) SliceExpectation(slice string) Expectation {
 	want.Subject = want.InPeering(a.Peering)
 	return want
 }
+
+// Revocation is the value of a Tenant's revokedPeering that takes all rights from the certificates of its present peering, whether they name
+// it or not.
+func Revocation(spec *authv1beta1.TenantSpec) string {
+	for _, read := range []func() (crypto.PublicKey, error){
+		func() (crypto.PublicKey, error) { return RequestKey(spec.CSR) },
+		func() (crypto.PublicKey, error) { return ParsePublicKey(spec.PublicKey) },
+	} {
+		if public, err := read(); err == nil {
+			if peering, err := PeeringID(public); err == nil {
+				return peering
+			}
+		}
+	}
+	// Without a key there is no certificate. Any value keeps the next one from being issued without a peering.
+	return digest(string(spec.CSR), peeringDigest)
+}
+
+// StandsFor tells whether a user or group is one of a consumer's, of whatever peering.
+func StandsFor(name, consumer string) bool {
+	if rest, ok := strings.CutPrefix(name, peeringPrefix); ok {
+		_, rest, _ = strings.Cut(rest, ":")
+		name = UserPrefix + rest
+	}
+	return name == TenantUser(consumer) || name == ConsumerGroup(consumer)
+}

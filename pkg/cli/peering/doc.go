@@ -1,3 +1,3 @@
-// Package peering holds the commands that join two clusters and separate them: peer, unpeer, force unpeer, authenticate and
-// unauthenticate. They are glue around pkg/cli/action.
+// Package peering holds the commands that join two clusters and separate them: peer, unpeer, force unpeer, authenticate,
+// unauthenticate and revoke. They are glue around pkg/cli/action.
 package peering

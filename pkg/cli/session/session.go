@@ -78,6 +78,11 @@ func (s *Session) CompleteCluster(command *cobra.Command, flags *target.Flags) {
 	register(command, prefix+"user", complete.Kubeconfig(flags, func(n complete.Names) []string { return n.Users }))
 }
 
+// CompletePeer offers the cluster IDs of the peers for a flag.
+func (s *Session) CompletePeer(command *cobra.Command, flag string) {
+	register(command, flag, complete.Flag(s.Local, complete.ClusterIDs))
+}
+
 // register offers proposals for a flag's value. It fails only for flags that do not exist, which tests would show.
 func register(command *cobra.Command, flag string, function complete.Function) {
 	_ = command.RegisterFlagCompletionFunc(flag, function)

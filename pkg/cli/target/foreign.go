@@ -24,9 +24,9 @@ func (c *Cluster) ForeignCluster(ctx context.Context, peerID string) (*corev1bet
 	return &list.Items[index], nil
 }
 
-// MarkDead says of a peer that it will not come back, or takes that word back. It tells whether anything changed.
+// MarkDead says of a peer that it will not come back, or takes that word back, and that of CutOff. It tells whether anything changed.
 func (c *Cluster) MarkDead(ctx context.Context, peer *corev1beta1.ForeignCluster, dead bool) (bool, error) {
-	if peer == nil || peer.IsMarkedDead() == dead {
+	if peer == nil || dead == peer.IsMarkedDead() && (dead || !peer.IsCutOff()) {
 		return false, nil
 	}
 	changed := peer.DeepCopy()
@@ -34,9 +34,24 @@ func (c *Cluster) MarkDead(ctx context.Context, peer *corev1beta1.ForeignCluster
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.PermanentlyUnreachableAnnotation, "true")
 	} else {
 		delete(changed.Annotations, corev1beta1.PermanentlyUnreachableAnnotation)
+		delete(changed.Annotations, corev1beta1.CutOffAnnotation)
 	}
+	return true, c.patchPeer(ctx, peer, changed)
+}
+
+// CutOff says of a provider that it is not talked to any more, although it answers.
+func (c *Cluster) CutOff(ctx context.Context, peer *corev1beta1.ForeignCluster) error {
+	if peer == nil || peer.IsCutOff() {
+		return nil
+	}
+	changed := peer.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.CutOffAnnotation, "true")
+	return c.patchPeer(ctx, peer, changed)
+}
+
+func (c *Cluster) patchPeer(ctx context.Context, peer, changed *corev1beta1.ForeignCluster) error {
 	if err := c.Client.Patch(ctx, changed, client.MergeFrom(peer)); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("changing %s: %w", c.Describe(peer), err)
+		return fmt.Errorf("changing %s: %w", c.Describe(peer), err)
 	}
-	return true, nil
+	return nil
 }

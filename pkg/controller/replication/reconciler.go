@@ -147,32 +147,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if object.Spec.Type != authv1beta1.ControlPlaneIdentityType {
 		return ctrl.Result{}, nil
 	}
-	gone, err := r.peerGone(ctx, string(object.Spec.ClusterID))
+	gone, cutOff, err := r.peerGone(ctx, string(object.Spec.ClusterID))
 	if err != nil {
 		return reconcile.Result(err)
 	}
 	if object.DeletionTimestamp.IsZero() {
-		err = r.run(ctx, object, gone)
+		err = r.run(ctx, object, gone, cutOff)
 	} else {
-		err = r.finish(ctx, object, gone)
+		err = r.finish(ctx, object, gone, cutOff)
 	}
 	return reconcile.Result(err)
 }
 
-// peerGone tells whether the user said that the peer will not come back; that it does not answer is for the reflector to add.
-func (r *Reconciler) peerGone(ctx context.Context, id string) (bool, error) {
+// peerGone tells whether the user said that the peer will not come back, or is not to be talked to any more.
+func (r *Reconciler) peerGone(ctx context.Context, id string) (gone, cutOff bool, err error) {
 	cluster := &corev1beta1.ForeignCluster{}
 	if err := r.client.Get(ctx, types.NamespacedName{Name: id}, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			return false, nil
+			return false, false, nil
 		}
-		return false, fmt.Errorf("reading ForeignCluster %s: %w", id, err)
+		return false, false, fmt.Errorf("reading ForeignCluster %s: %w", id, err)
 	}
-	return cluster.IsDead(), nil
+	return cluster.IsDead(), cluster.IsCutOff(), nil
 }
 
 // run holds the Identity and runs its reflector, once its kubeconfig is there.
-func (r *Reconciler) run(ctx context.Context, object *authv1beta1.Identity, gone bool) error {
+func (r *Reconciler) run(ctx context.Context, object *authv1beta1.Identity, gone, cutOff bool) error {
 	if object.Status.KubeconfigSecretRef == nil {
 		return nil // the Identity's status change brings us back
 	}
@@ -183,12 +183,14 @@ func (r *Reconciler) run(ctx context.Context, object *authv1beta1.Identity, gone
 			return fmt.Errorf("adding the finalizer of Identity %s/%s: %w", object.Namespace, object.Name, err)
 		}
 	}
-	return r.ensure(object, gone)
+	return r.ensure(object, gone, cutOff)
 }
 
 // target is what a reflector connects to.
 type target struct {
 	clusterID, namespace, secret, remoteNamespace string
+	// cutOff says that the peer is not to be talked to.
+	cutOff bool
 }
 
 func (r *Reconciler) targetOf(object *authv1beta1.Identity) (target, error) {
@@ -206,12 +208,13 @@ func (r *Reconciler) targetOf(object *authv1beta1.Identity) (target, error) {
 }
 
 // ensure has the reflector of an Identity run with the present target.
-func (r *Reconciler) ensure(object *authv1beta1.Identity, gone bool) error {
+func (r *Reconciler) ensure(object *authv1beta1.Identity, gone, cutOff bool) error {
 	key := client.ObjectKeyFromObject(object)
 	to, err := r.targetOf(object)
 	if err != nil {
 		return err
 	}
+	to.cutOff = cutOff
 	r.mu.Lock()
 	running, ctx := r.reflectors[key], r.ctx
 	r.mu.Unlock()
@@ -247,7 +250,7 @@ func (r *Reconciler) stop(key types.NamespacedName) {
 }
 
 // finish lets an Identity go once nothing is replicated through it any more.
-func (r *Reconciler) finish(ctx context.Context, object *authv1beta1.Identity, gone bool) error {
+func (r *Reconciler) finish(ctx context.Context, object *authv1beta1.Identity, gone, cutOff bool) error {
 	if !controllerutil.ContainsFinalizer(object, authv1beta1.ReplicatorFinalizer) {
 		r.stop(client.ObjectKeyFromObject(object))
 		return nil
@@ -258,7 +261,7 @@ func (r *Reconciler) finish(ctx context.Context, object *authv1beta1.Identity, g
 	}
 	if left != "" {
 		if object.Status.KubeconfigSecretRef != nil {
-			if err := r.ensure(object, gone); err != nil {
+			if err := r.ensure(object, gone, cutOff); err != nil {
 				return err
 			}
 		}

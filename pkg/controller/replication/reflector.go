@@ -43,9 +43,13 @@ type reflector struct {
 }
 
 func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
+	var credentials peer.Source = peer.SecretSource{Client: r.options.Kube, Namespace: to.namespace, Name: to.secret}
+	if to.cutOff {
+		credentials = nothingToSay{}
+	}
 	connection, err := peer.New(peer.Options{
 		ClusterID:  to.clusterID,
-		Kubeconfig: peer.SecretSource{Client: r.options.Kube, Namespace: to.namespace, Name: to.secret},
+		Kubeconfig: credentials,
 		Scheme:     r.client.Scheme(), Mapper: mapper(), Endpoints: r.options.Endpoints,
 		ProbeInterval: r.options.ProbeInterval, ProbeTimeout: r.options.ProbeTimeout, RequestTimeout: r.options.RequestTimeout,
 		Meter: r.options.Meter, Clock: r.options.Clock, Log: r.mgr.GetLogger().WithName("peer"), UserAgent: "liqo-controller-manager",
@@ -62,6 +66,15 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 	}
 	f.gone.Store(gone)
 	return f, nil
+}
+
+// nothingToSay are the credentials for a peer that was cut off: none.
+type nothingToSay struct{}
+
+// Run implements peer.Source.
+func (nothingToSay) Run(ctx context.Context, _ func([]byte)) error {
+	<-ctx.Done()
+	return nil
 }
 
 // rights are what a provider grants us in our tenant namespace there as long as we are its tenant.

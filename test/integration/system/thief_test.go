@@ -3,15 +3,20 @@ package system
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/revoke"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -102,6 +107,10 @@ func TestTheThiefDoesNotSurviveTheNextPeering(t *testing.T) {
 			if err := c.user.Get(ctx, client.ObjectKeyFromObject(slice), slice); err != nil || slice.Status.AuthParams == nil {
 				return false, fmt.Sprint(err, slice.Status.Conditions)
 			}
+			subject := identity.SliceSubject(c.id, grantedSlice).InPeering(c.peering)
+			if err := identity.CheckCertificate(slice.Status.AuthParams.SignedCRT, c.key.Public(), subject, time.Now()); err != nil {
+				return false, err.Error()
+			}
 			kubelet := env.Milan.Holding(t, "the next virtual kubelet", slice.Status.AuthParams.SignedCRT, c.key)
 			err := kubelet.List(ctx, &offloadingv1beta1.ShadowPodList{}, client.InNamespace(thief.twin))
 			return err == nil, fmt.Sprint(err)
@@ -115,4 +124,113 @@ func renewal(t *testing.T, c *tenant, introduced authv1beta1.TenantSpec) authv1b
 	t.Helper()
 	return authv1beta1.RenewSpec{ConsumerClusterID: corev1beta1.ClusterID(c.id), PublicKey: introduced.PublicKey, CSR: introduced.CSR,
 		IdentityType: authv1beta1.ControlPlaneIdentityType}
+}
+
+// G5: a provider revokes what it issued to a consumer while somebody works with it. Once a request was refused none is allowed any more,
+// also not after the consumer was peered again.
+func TestRevokedWhileRequestsRun(t *testing.T) {
+	c, thief := copiedFrom(t)
+	kept := c.shadow(thief.twin, "kept", container(func(*corev1.Container) {}))
+	fixture.Must(t, "creating a ShadowPod", env.Milan.Slice(t, c.id, grantedSlice).Create(t.Context(), kept))
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	served, refused := map[string]int{}, map[string]int{}
+	for what := range thief.tries(ctx) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				err := thief.tries(ctx)[what]
+				mu.Lock()
+				switch {
+				case err == nil && refused[what] > 0:
+					t.Errorf("%s: allowed again after %d refusals", what, refused[what])
+					refused[what] = 0
+				case err == nil:
+					served[what]++
+				case apierrors.IsForbidden(err):
+					refused[what]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	defer group.Wait()
+	defer stop()
+	awaitAll := func(what string, counts map[string]int) {
+		t.Helper()
+		fixture.Await(t, fixture.Patience, what, func(ctx context.Context) (bool, string) {
+			mu.Lock()
+			defer mu.Unlock()
+			for try := range thief.tries(ctx) {
+				if counts[try] == 0 {
+					return false, fmt.Sprintf("%s: %d", try, counts[try])
+				}
+			}
+			return true, ""
+		})
+	}
+	awaitAll("all requests to be served", served)
+	_, err := revoke.Run(t.Context(), revoke.Options{Cluster: env.Milan.Target(t), PeerID: c.id, Timeout: 2 * fixture.Patience})
+	fixture.Must(t, "revoking", err)
+	awaitAll("all requests to be refused", refused)
+
+	object := &authv1beta1.Tenant{}
+	fixture.Must(t, "reading the Tenant", env.Milan.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: c.id}, object))
+	if object.Status.AuthParams != nil {
+		t.Error("the Tenant still has a certificate")
+	}
+	peered := object.DeepCopy()
+	peered.Spec = c.introduction(t)
+	peered.Spec.RevokedPeering = object.Spec.RevokedPeering
+	fixture.Must(t, "peering with a new key", env.Milan.Client.Patch(t.Context(), peered, client.MergeFrom(object)))
+	c.accepted(t)
+	live := &offloadingv1beta1.ShadowPod{}
+	fixture.Must(t, "reading what the consumer had", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), live))
+	if live.UID != kept.UID || live.DeletionTimestamp != nil {
+		t.Error("what the consumer had was taken with its certificates")
+	}
+	thief.loses(t, "beside the consumer that was peered again")
+}
+
+// S16: who copied the control plane's certificate and key cannot renew it once the consumer has; a thief who is first shows, because the
+// consumer is refused.
+func TestACopiedKeyDoesNotRenew(t *testing.T) {
+	c := newTenant(t)
+	subject := identity.TenantSubject(c.id).InPeering(c.peering)
+	renew := func(t *testing.T, name string, signer identity.KeyPair) (identity.KeyPair, *authv1beta1.Renew) {
+		t.Helper()
+		next, err := identity.NewKeyPair(identity.AlgorithmEd25519)
+		fixture.Must(t, "making a key", err)
+		public, err := next.PublicPEM()
+		fixture.Must(t, "encoding a key", err)
+		csr, err := identity.NewCSR(next.Signer(), subject)
+		fixture.Must(t, "making a CSR", err)
+		signature, err := identity.SignRenewal(signer.Signer(), csr, c.id, "milan")
+		fixture.Must(t, "signing a renewal", err)
+		object := &authv1beta1.Renew{ObjectMeta: c.marks(name), Spec: authv1beta1.RenewSpec{ConsumerClusterID: corev1beta1.ClusterID(c.id),
+			PublicKey: public, CSR: csr, Signature: signature, IdentityType: authv1beta1.ControlPlaneIdentityType}}
+		fixture.Must(t, "creating a Renew", c.user.Create(t.Context(), object))
+		return next, object
+	}
+	answer := func(t *testing.T, object *authv1beta1.Renew, reason string) {
+		t.Helper()
+		fixture.Await(t, fixture.Patience, "the answer "+reason, func(ctx context.Context) (bool, string) {
+			err := c.user.Get(ctx, client.ObjectKeyFromObject(object), object)
+			ready := meta.FindStatusCondition(object.Status.Conditions, corev1beta1.ConditionReady)
+			return err == nil && ready != nil && ready.Reason == reason, fmt.Sprint(object.Status.Conditions, err)
+		})
+		if certified := object.Status.AuthParams != nil; certified != (reason == authv1beta1.ReasonCertificateRenewed) {
+			t.Errorf("with a certificate: %t", certified)
+		}
+	}
+	second, honest := renew(t, "honest", c.key)
+	answer(t, honest, authv1beta1.ReasonCertificateRenewed)
+	_, late := renew(t, "thief", c.key)
+	answer(t, late, authv1beta1.ReasonRenewalNotSigned)
+	// To delete the renewal does not make the earlier key the present one again.
+	fixture.Must(t, "deleting the renewal", c.user.Delete(t.Context(), honest))
+	_, later := renew(t, "thief-again", c.key)
+	answer(t, later, authv1beta1.ReasonRenewalNotSigned)
+	_, next := renew(t, "honest-again", second)
+	answer(t, next, authv1beta1.ReasonCertificateRenewed)
 }

@@ -8,9 +8,15 @@ func (fc *ForeignCluster) IsMarkedDead() bool {
 	return fc != nil && fc.Annotations[PermanentlyUnreachableAnnotation] == "true"
 }
 
-// IsDead tells whether a peer is given up: an administrator said that it will not come back, and it does not answer, or has taken our
-// rights back. A peer that answers and lets us work is never dead, whatever the annotation says. A nil ForeignCluster is not dead.
-func (fc *ForeignCluster) IsDead() bool { return fc.IsMarkedDead() && !fc.answers() }
+// IsCutOff tells whether an administrator took the provider's reach into this cluster away: it is not talked to any more. A nil
+// ForeignCluster is not cut off.
+func (fc *ForeignCluster) IsCutOff() bool {
+	return fc != nil && fc.Annotations[CutOffAnnotation] == "true"
+}
+
+// IsDead tells whether a peer is given up: an administrator cut it off, or said that it will not come back, and it does not answer, or has
+// taken our rights back. A peer that answers and lets us work is never dead by the latter. A nil ForeignCluster is not dead.
+func (fc *ForeignCluster) IsDead() bool { return fc.IsCutOff() || fc.IsMarkedDead() && !fc.answers() }
 
 // WhyLost says why nothing can be done at a provider: it was asked and does not answer, or it has taken our rights back. It is empty if
 // the provider lets us work, if it was not asked yet, and for a nil ForeignCluster.

@@ -18,11 +18,13 @@ func TestADeadPeerIsMarkedAndSilent(t *testing.T) {
 		cluster *ForeignCluster
 		want    bool
 	}{
-		"marked and not answering":       {cluster("true", StatusError), true},
-		"marked and never asked":         {cluster("true", ""), true},
-		"marked but it answers":          {cluster("true", StatusEstablished), false},
-		"not marked":                     {cluster("", StatusError), false},
-		"marked with something else":     {cluster("yes", StatusError), false},
+		"marked and not answering":   {cluster("true", StatusError), true},
+		"marked and never asked":     {cluster("true", ""), true},
+		"marked but it answers":      {cluster("true", StatusEstablished), false},
+		"not marked":                 {cluster("", StatusError), false},
+		"marked with something else": {cluster("yes", StatusError), false},
+		"cut off although it answers": {&ForeignCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{CutOffAnnotation: "true"}},
+			Status: ForeignClusterStatus{Conditions: []Condition{{Type: APIServerStatus, Status: StatusEstablished}}}}, true},
 		"no annotations at all, no more": {&ForeignCluster{}, false},
 	} {
 		if got := tc.cluster.IsDead(); got != tc.want {

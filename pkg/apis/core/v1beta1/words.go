@@ -29,6 +29,9 @@ const (
 	// PermanentlyUnreachableAnnotation ("true") on a ForeignCluster says that the peer will not come back, or not give our rights back.
 	// It is removed when the peer answers and lets us work, and by 'liqoctl peer'.
 	PermanentlyUnreachableAnnotation = "liqo.io/foreign-cluster-permanently-unreachable"
+	// CutOffAnnotation ("true") on a ForeignCluster says that the provider is not talked to any more, although it answers: 'liqoctl revoke'
+	// sets it. It is removed by 'liqoctl peer'.
+	CutOffAnnotation = "liqo.io/foreign-cluster-cut-off"
 	// OriginUIDAnnotation on an object made at a peer is the UID of the object that it stands for.
 	OriginUIDAnnotation = "liqo.io/origin-uid"
 	// PreinstalledAnnotation ("true") marks objects that the chart owns.

@@ -69,6 +69,10 @@ func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 			module.Conditions = append([]corev1beta1.Condition{condition}, module.Conditions...)
 		}
 	}
+	if foreign.IsCutOff() {
+		module.Conditions = append(module.Conditions, corev1beta1.Condition{Type: cutOff, Status: corev1beta1.StatusError, Message: fmt.Sprintf(
+			"it was revoked here and is not talked to; finish with 'liqoctl revoke --remote-cluster-id %s', or use it again with 'liqoctl peer'", foreign.Spec.ClusterID)})
+	}
 	if foreign.IsMarkedDead() {
 		module.Conditions = append(module.Conditions, markedDead(foreign))
 	}
@@ -77,6 +81,9 @@ func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 
 // permanentlyUnreachable is what info calls the mark of a dead peer among the conditions; no object has such a condition.
 const permanentlyUnreachable = "PermanentlyUnreachable"
+
+// cutOff is what info calls the mark of a provider whose reach was revoked.
+const cutOff = "CutOff"
 
 // markedDead is what an administrator said of a peer, as a condition, with how to go on.
 func markedDead(foreign *corev1beta1.ForeignCluster) corev1beta1.Condition {
