@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,9 +115,15 @@ func (s *grantingServer) asked() int {
 
 func startGranted(t *testing.T, s *grantingServer) (*Peer, *testclock.FakeClock) {
 	t.Helper()
+	return startVouched(t, s, nil)
+}
+
+// startVouched has somebody else who knows whether the peer answers.
+func startVouched(t *testing.T, s *grantingServer, witness func(context.Context) bool) (*Peer, *testclock.FakeClock) {
+	t.Helper()
 	clock := testclock.NewFakeClock(time.Unix(1000, 0))
 	p, err := New(Options{
-		ClusterID: "milan", Kubeconfig: StaticSource(s.kubeconfig(t, nil)), Endpoints: identity.EndpointPolicy{AllowLoopback: true}, Clock: clock,
+		ClusterID: "milan", Kubeconfig: StaticSource(s.kubeconfig(t, nil)), Endpoints: identity.EndpointPolicy{AllowLoopback: true}, Clock: clock, Witness: witness,
 		Rights: func() []Right { return []Right{{Verb: "list", Resource: "shadowpods", Namespace: "shop"}} },
 	})
 	if err != nil {
@@ -201,6 +208,24 @@ func TestRightsThatAreTakenBackQuietlyAreMissedWithinAMinute(t *testing.T) {
 	<-s.arrived
 	resting(t, clock)
 	s.set(func() { s.granted = false })
+	for begin := clock.Now(); !p.State().Revoked(); probed(t, clock) {
+		if clock.Since(begin) >= time.Minute {
+			t.Fatalf("not missed yet: %+v", p.State())
+		}
+	}
+}
+
+// Who relies on a witness asks for the rights as soon as that one has lost them: watches that were opened before go on, and tell nothing.
+func TestRightsAreAskedForWhenTheWitnessLosesThem(t *testing.T) {
+	s := newGrantingServer(t)
+	var vouches atomic.Bool
+	vouches.Store(true)
+	p, clock := startVouched(t, s, func(context.Context) bool { return vouches.Load() })
+	<-s.arrived
+	resting(t, clock)
+	s.set(func() { s.granted = false })
+	vouches.Store(false)
+	p.Doubt()
 	for begin := clock.Now(); !p.State().Revoked(); probed(t, clock) {
 		if clock.Since(begin) >= time.Minute {
 			t.Fatalf("not missed yet: %+v", p.State())

@@ -18,10 +18,12 @@ type testimony struct {
 	answered time.Time
 }
 
-// Doubt has a connected peer asked at once that was not asked because of Options.Witness. It does not block.
+// Doubt has a connected peer asked at once that was not asked because of Options.Witness, and whether we still have our rights there. It
+// does not block.
 func (p *Peer) Doubt() {
 	p.mu.Lock()
 	p.testimony.doubts++
+	p.rights.doubted = true
 	p.mu.Unlock()
 	select {
 	case p.doubted <- struct{}{}:
