@@ -7,9 +7,11 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -32,6 +34,9 @@ type Options[T Object] struct {
 	Watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// Streams lets the server of Page and Watch stream the first list, if it can: what it streams is counted as it comes.
 	Streams bool
+	// Soon has what fails tried again within ten seconds in place of a minute. It is for this cluster, where rights in a new namespace may
+	// come late.
+	Soon bool
 	// Example makes an object of the type that is watched.
 	Example func() runtime.Object
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A
@@ -74,7 +79,11 @@ func New[T Object](o Options[T]) *Replica[T] {
 // Run lists and watches until the context ends. It runs once.
 func (r *Replica[T]) Run(ctx context.Context) {
 	defer r.Release()
-	reflector := cache.NewReflectorWithOptions(r.options.Source, r.options.Example(), (*sink[T])(r), cache.ReflectorOptions{Name: r.options.Name})
+	options := cache.ReflectorOptions{Name: r.options.Name}
+	if r.options.Soon {
+		options.Backoff = &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 5 * time.Second}
+	}
+	reflector := cache.NewReflectorWithOptions(r.options.Source, r.options.Example(), (*sink[T])(r), options)
 	reflector.RunWithContext(ctx)
 }
 

@@ -300,7 +300,7 @@ func tokenWorkers(t *testing.T, k *knobs) {
 	k.off(t, "serviceaccount", "")
 	talker := pod(k.namespace, "talker")
 	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), talker))
-	k.there(t, "the pod", func() client.Object { return &corev1.Pod{} }, map[string]bool{talker.Name: true})
+	k.there(t, "the pod", func() client.Object { return &offloadingv1beta1.ShadowPod{} }, map[string]bool{talker.Name: true})
 	k.passes(t)
 	k.there(t, "no workers", func() client.Object { return &corev1.Secret{} }, map[string]bool{reflection.TokenSecretName(talker.Name): false})
 	k.set(t, configure("serviceaccount", 3, ""))

@@ -5,45 +5,42 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// countingStore counts how often everything is gathered.
-type countingStore struct {
-	cache.Store
-	lists int
+// countingView counts how often everything is gathered.
+type countingView struct {
+	records []*record
+	lists   int
 }
 
-func (s *countingStore) List() []any {
-	s.lists++
-	return s.Store.List()
+func (v *countingView) Synced() bool { return true }
+
+func (v *countingView) Get(string) (*record, bool) { return nil, false }
+
+func (v *countingView) List() []*record {
+	v.lists++
+	return v.records
 }
-
-type inStep struct{ cache.Controller }
-
-func (inStep) HasSynced() bool { return true }
 
 // burst is a reconciler of a namespace with so many Secrets, whose ledger was just written.
-func burst(t testing.TB, secrets int) (*Reconciler, *countingStore, *testclock.FakePassiveClock, ctrl.Request) {
+func burst(t testing.TB, secrets int) (*Reconciler, *countingView, *testclock.FakePassiveClock, ctrl.Request) {
 	t.Helper()
 	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
-	store := &countingStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	store := &countingView{}
 	for i := range secrets {
-		held, err := summarize(secret(fmt.Sprintf("s-%d", i), "1"))
-		if err == nil {
-			err = store.Add(held)
+		held, is := summarize(secret(fmt.Sprintf("s-%d", i), "1"))
+		if !is {
+			t.Fatal("a Secret is not taken for one")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		store.records = append(store.records, held)
 	}
 	c := fake.NewClientBuilder().WithObjects(twinNamespace()).Build()
 	r := newReconciler(c, Options{Client: c, Events: &eventLog{}, Clock: clock})
-	r.twins.watches[twinName] = &twin{consumer: "rome", store: store, ctrl: inStep{}}
+	r.twins.watches[twinName] = &twin{consumer: "rome", secrets: store}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: twinName}}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,21 @@ func TestTokensStandInTheLedger(t *testing.T) {
 	}, twinNamespace())
 }
 
+// The rights in a twin may be given long after it was made, or be taken for a while: once they are there pods do not wait for long.
+func TestRightsThatComeLateHoldPodsUpForSeconds(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.stop()
+		b.forbidden.Store(true)
+		b.start()
+		b.must(b.client.Create(b.Context(), secret("x", "1")))
+		b.pass(3 * time.Minute)
+		b.expect("without rights", nil)
+		b.forbidden.Store(false)
+		b.pass(10 * time.Second)
+		b.expect("with rights", map[string]string{"x": line(secret("x", "1"))}, "create")
+	}, twinNamespace())
+}
+
 // Who waits for the tokens of a pod is woken by them, not by those of an earlier pod of the name.
 func TestWhoWaitsForTokensIsWoken(t *testing.T) {
 	inBubble(t, func(b *bench) {

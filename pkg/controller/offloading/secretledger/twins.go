@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/replica"
 )
 
 // twins watches the Secrets of twin namespaces, one watch each. It is a source of requests for their namespaces.
@@ -34,9 +35,15 @@ type twins struct {
 // twin is the watch of one namespace.
 type twin struct {
 	consumer string
-	store    cache.Store
-	ctrl     cache.Controller
+	secrets  view
 	cancel   context.CancelFunc
+}
+
+// view of the Secrets of a namespace, by name.
+type view interface {
+	Synced() bool
+	Get(name string) (*record, bool)
+	List() []*record
 }
 
 // record is what is kept of a Secret.
@@ -66,7 +73,7 @@ func (t *twins) follow(namespace, consumer string) (ok bool) {
 		t.watches[namespace] = t.watch(namespace, consumer)
 		return false
 	}
-	return w.ctrl.HasSynced()
+	return w.secrets.Synced()
 }
 
 // entries are what the ledger of a namespace that is followed has to say.
@@ -74,10 +81,10 @@ func (t *twins) entries(namespace string) map[string]string {
 	t.mu.Lock()
 	w := t.watches[namespace]
 	t.mu.Unlock()
-	objects := w.store.List()
-	entries := make(map[string]string, len(objects))
-	for _, object := range objects {
-		if r := object.(*record); r.entry != "" {
+	records := w.secrets.List()
+	entries := make(map[string]string, len(records))
+	for _, r := range records {
+		if r.entry != "" {
 			entries[r.Name] = r.entry
 		}
 	}
@@ -92,8 +99,8 @@ func (t *twins) entry(secret types.NamespacedName) (entry string, there bool) {
 	if w == nil {
 		return "", false
 	}
-	if object, found, _ := w.store.GetByKey(secret.String()); found {
-		return object.(*record).entry, true
+	if r, found := w.secrets.Get(secret.Name); found {
+		return r.entry, true
 	}
 	return "", false
 }
@@ -123,8 +130,6 @@ func (t *twins) stop(namespace string) {
 
 func (t *twins) watch(namespace, consumer string) *twin {
 	ctx, cancel := context.WithCancel(t.ctx)
-	logger := klog.FromContext(ctx).WithValues("namespace", namespace)
-	w := &twin{consumer: consumer, cancel: cancel}
 	selected := func(raw metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{
 			Namespace: namespace, Raw: &raw, Limit: raw.Limit, Continue: raw.Continue,
@@ -132,11 +137,11 @@ func (t *twins) watch(namespace, consumer string) *twin {
 		}
 	}
 	queue := t.queue
-	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: namespace}}
-	changed := func() { queue.Add(request) }
-	w.store, w.ctrl = cache.NewInformerWithOptions(cache.InformerOptions{
-		Logger: &logger,
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	changed := func() { queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: namespace}}) }
+	secrets := replica.New(replica.Options[*record]{
+		Name: "secrets of twins", Namespace: namespace, Hold: summarize, Soon: true,
+		Example: func() runtime.Object { return &corev1.Secret{} },
+		Source: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 				list := &corev1.SecretList{}
 				return list, t.client.List(ctx, list, selected(raw))
@@ -145,54 +150,29 @@ func (t *twins) watch(namespace, consumer string) *twin {
 				return t.client.Watch(ctx, &corev1.SecretList{}, selected(raw))
 			},
 		}, t.client),
-		ObjectType: &corev1.Secret{},
-		Transform:  summarize,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(now any) {
-				t.tell(now)
+		Event: func(before, now *record, deleted bool) {
+			if !deleted {
+				t.came(types.NamespacedName{Namespace: namespace, Name: now.Name})
+			}
+			// Changes that the ledger does not show are left out.
+			if deleted || before == nil || before.entry != now.entry {
 				changed()
-			},
-			UpdateFunc: func(before, now any) {
-				t.tell(now)
-				changedIf(before, now, changed)
-			},
-			DeleteFunc: func(any) { changed() },
+			}
 		},
+		Synced: changed,
 	})
-	go w.ctrl.RunWithContext(ctx)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-w.ctrl.HasSyncedChecker().Done():
-			changed()
-		}
-	}()
-	return w
-}
-
-func (t *twins) tell(object any) {
-	if r, ok := object.(*record); ok {
-		t.came(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
-	}
-}
-
-// changedIf leaves out changes that the ledger does not show.
-func changedIf(before, now any, changed func()) {
-	a, okA := before.(*record)
-	b, okB := now.(*record)
-	if !okA || !okB || a.entry != b.entry {
-		changed()
-	}
+	go secrets.Run(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", namespace)))
+	return &twin{consumer: consumer, secrets: secrets, cancel: cancel}
 }
 
 // summarize keeps of a Secret only what the ledger says of it.
-func summarize(object any) (any, error) {
-	secret, ok := object.(*corev1.Secret)
-	if !ok {
-		return object, nil
+func summarize(object any) (*record, bool) {
+	secret, is := object.(*corev1.Secret)
+	if !is {
+		return nil, false
 	}
 	return &record{
 		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion},
 		entry:      entryOf(secret),
-	}, nil
+	}, true
 }
