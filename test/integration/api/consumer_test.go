@@ -332,8 +332,14 @@ func awaitStreamPolicy(t *testing.T) {
 	p := newPeering(t)
 	p.provide(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: p.twin},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}}})
-	fixture.Await(t, fixture.Patience, "policy liqo-consumer-streams to be effective", func(ctx context.Context) (bool, string) {
-		err := p.slice.Kube.CoreV1().RESTClient().Post().Namespace(p.twin).Resource("pods").Name("probe").SubResource("attach").Do(ctx).Error()
+	p.awaitRefusedStream(t, "probe")
+}
+
+// awaitRefusedStream waits until the policy knows a pod: the API server learns of policies, and of pods as their parameters, in the background.
+func (p *peering) awaitRefusedStream(t *testing.T, pod string) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, "policy liqo-consumer-streams to refuse "+pod, func(ctx context.Context) (bool, string) {
+		err := p.slice.Kube.CoreV1().RESTClient().Post().Namespace(p.twin).Resource("pods").Name(pod).SubResource("attach").Do(ctx).Error()
 		return err != nil && strings.Contains(err.Error(), notYourObject), fmt.Sprint(err)
 	})
 }
@@ -351,6 +357,8 @@ func TestStreamsIntoForeignPods(t *testing.T) {
 		p.provide(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: p.twin, Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}}})
 	}
+	p.awaitRefusedStream(t, "providers")
+	p.awaitRefusedStream(t, "naples")
 	for _, pod := range []string{"own", "providers", "naples"} {
 		t.Run("log "+pod, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,8 @@ func (c *tenant) twin(t *testing.T) string {
 		var errs []error
 		for _, probe := range []client.Object{
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe", Labels: marks}}, data,
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe", Labels: marks},
+				Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}},
 			c.shadow(name, "probe", container(func(*corev1.Container) {})),
 		} {
 			errs = append(errs, user.Create(ctx, probe, client.DryRunAll))
