@@ -100,6 +100,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		APIServerCA:         ca,
 		TrustedCA:           config.APIServer.TrustedCA,
 		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
+		ConsumerSilentAfter: config.Authentication.ConsumerSilentAfter.Duration,
 		Endpoints:           endpoints,
 		Grants: slicegrant.Policy{
 			DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,

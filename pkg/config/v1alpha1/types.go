@@ -84,6 +84,8 @@ type Authentication struct {
 	DefaultResourceSliceClassEnabled bool `json:"defaultResourceSliceClassEnabled"`
 	// CertificateLifetime is how long peers' client certificates live.
 	CertificateLifetime metav1.Duration `json:"certificateLifetime"`
+	// ConsumerSilentAfter is how long a consumer may ask for no certificate before its Tenant says so, and not before its last one expired.
+	ConsumerSilentAfter metav1.Duration `json:"consumerSilentAfter"`
 }
 
 // Common holds what all created objects get.

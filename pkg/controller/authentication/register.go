@@ -42,6 +42,8 @@ type Options struct {
 	TrustedCA        bool
 	// CertificateLifetime of what is issued to consumers; zero means 24 h, the least is 10 min.
 	CertificateLifetime time.Duration
+	// ConsumerSilentAfter is how long a consumer may ask for no certificate before its Tenant says so.
+	ConsumerSilentAfter time.Duration
 	// Endpoints says where a provider's API server may be: Deny holds this cluster's pod and service ranges.
 	Endpoints identity.EndpointPolicy
 	// Grants says what consumers get.
@@ -93,7 +95,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		tenantnamespace.Register(mgr, tenantnamespace.Options{ServiceAccount: o.ServiceAccount, LiqoNamespace: o.LiqoNamespace, Watch: watch}),
 		nonce.Register(mgr, nonce.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Watch: watch, Secrets: store}),
 		tenant.Register(mgr, tenant.Options{
-			ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Secrets: store, Watch: watch, Clock: o.Clock,
+			ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Secrets: store, Watch: watch, SilentAfter: o.ConsumerSilentAfter, Clock: o.Clock,
 		}),
 		identitycontroller.Register(mgr, identitycontroller.Options{
 			ClusterID: o.ClusterID, Endpoints: o.Endpoints, Secrets: store, Watch: watch, Clock: o.Clock,

@@ -101,7 +101,7 @@ type TenantStatus struct {
 	// authParams that the consumer needs to authenticate.
 	// +optional
 	AuthParams *AuthParams `json:"authParams,omitempty"`
-	// conditions of the tenant: Ready.
+	// conditions of the tenant: Ready, and ConsumerSeen, which is False once the consumer gives no sign of life any more.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -67,6 +67,11 @@ const (
 	CSRKey = "csr"
 	// CertificateKey holds the certificate in records of issued certificates.
 	CertificateKey = "certificate"
+	// RequestedAtKey holds, in records of issued certificates, when the consumer's request was first answered, by the provider's clock (RFC 3339).
+	RequestedAtKey = "requestedAt"
+	// ExpiresAtKey holds, in records of issued certificates, when that answer expires (RFC 3339). The record's certificate may be younger: the
+	// provider keeps one ready for the same request.
+	ExpiresAtKey = "expiresAt"
 	// NextPrivateKeyKey holds the private key that a running renewal introduces.
 	NextPrivateKeyKey = "nextPrivateKey"
 	// CertificateSecretPrefix and "tenant", slice-<name> or renew-<name> make the name of the provider's record of an issued certificate.
@@ -76,6 +81,10 @@ const (
 	// ResourceSliceIdentityPrefix and a slice's name make the name of its Identity.
 	ResourceSliceIdentityPrefix = "resourceslice-"
 )
+
+// ConsumerSeenCondition of a Tenant tells whether the consumer gave a sign of life lately: it asked for a certificate. There is none as long
+// as no such sign is known.
+const ConsumerSeenCondition = "ConsumerSeen"
 
 // Condition types of a ResourceSlice, and their statuses.
 const (
@@ -119,6 +128,10 @@ const (
 	ReasonRenewalNotSigned = "RenewalNotSigned"
 	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.
 	ReasonPeeringRevoked = "PeeringRevoked"
+	// ReasonConsumerSeen: the consumer has asked for a certificate lately.
+	ReasonConsumerSeen = "ConsumerSeen"
+	// ReasonConsumerSilent: the consumer has asked for no certificate for long, and its last one has expired.
+	ReasonConsumerSilent = "ConsumerSilent"
 	// ReasonTenantDrained: the tenant lost everything.
 	ReasonTenantDrained = "TenantDrained"
 	// ReasonAuthParamsFailed: the certificate could not be issued.

@@ -93,6 +93,8 @@ type Certificate struct {
 	RenewAt time.Time
 	// Fresh says that it was issued by this call.
 	Fresh bool
+	// Demand of the consumer that the certificate answers, now or earlier.
+	Demand Demand
 }
 
 // Issue returns the certificate for a request. A CSR that is not exactly the expected one is a terminal error; while the
@@ -125,7 +127,11 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, err
 	}
-	if err := i.store(ctx, record, r, owners, issued); err != nil {
+	demand, err := nextDemand(record, r.CSR, issued, i.Clock.Now())
+	if err != nil {
+		return Certificate{}, err
+	}
+	if err := i.store(ctx, record, r, owners, issued, demand); err != nil {
 		return Certificate{}, err
 	}
 	if err := i.remove(ctx, name); err != nil {
@@ -135,7 +141,7 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, fmt.Errorf("reading an issued certificate: %w", err)
 	}
-	return Certificate{PEM: issued, RenewAt: at, Fresh: true}, nil
+	return Certificate{PEM: issued, RenewAt: at, Fresh: true, Demand: demand}, nil
 }
 
 // recordOf reads the record of a certificate; nil if there is none.
@@ -168,7 +174,7 @@ func (i *Issuer) recorded(record *corev1.Secret, r Request, public crypto.Public
 		return Certificate{}, false
 	}
 	due, at, err := needsRenewal(stored, r.Late, now)
-	return Certificate{PEM: stored, RenewAt: at}, err == nil && !due
+	return Certificate{PEM: stored, RenewAt: at, Demand: demandOf(record)}, err == nil && !due
 }
 
 // owners are the owner references of a record.
@@ -190,8 +196,9 @@ func (i *Issuer) inherit(ctx context.Context, record *corev1.Secret, owners []me
 	return i.Secrets.Update(ctx, record)
 }
 
-func (i *Issuer) store(ctx context.Context, record *corev1.Secret, r Request, owners []metav1.OwnerReference, issued []byte) error {
+func (i *Issuer) store(ctx context.Context, record *corev1.Secret, r Request, owners []metav1.OwnerReference, issued []byte, demand Demand) error {
 	data := map[string][]byte{authv1beta1.CSRKey: r.CSR, authv1beta1.CertificateKey: issued}
+	demand.put(data)
 	if record != nil {
 		record = record.DeepCopy()
 		record.Data, record.OwnerReferences = data, owners

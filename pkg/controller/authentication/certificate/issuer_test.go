@@ -298,3 +298,62 @@ func TestNames(t *testing.T) {
 		t.Error("two requests share a name")
 	}
 }
+
+// C9: when a consumer asked last is recorded with the certificate that it got, by our clock; one that we make for the same request by
+// ourselves changes nothing of it.
+func TestTheRecordSaysWhenTheConsumerAsked(t *testing.T) {
+	b := newBench(t)
+	key := b.ca.Key()
+	r := b.request(key)
+	first := b.issued(t, r)
+	start := b.clock.Now()
+	want := Demand{At: start.UTC(), Until: start.Add(time.Hour).UTC()}
+	if first.Demand != want {
+		t.Fatalf("recorded %+v, want %+v", first.Demand, want)
+	}
+	b.clock.Step(2 * time.Hour)
+	if again := b.issued(t, r); !again.Fresh || again.Demand != want {
+		t.Errorf("made anew for the same request: %+v, want %+v", again, want)
+	}
+	if kept, err := b.Issue(t.Context(), r); err != nil || kept.Fresh || kept.Demand != want {
+		t.Errorf("read again: %+v, %v", kept, err)
+	}
+	next := b.issued(t, b.request(b.ca.Key()))
+	if moved := (Demand{At: b.clock.Now().UTC(), Until: b.clock.Now().Add(time.Hour).UTC()}); next.Demand != moved {
+		t.Errorf("asked again: %+v, want %+v", next.Demand, moved)
+	}
+	// A record of an earlier release says nothing, until we make a certificate for it.
+	record, err := b.Secrets.Get(t.Context(), r.Namespace, r.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(record.Data, authv1beta1.RequestedAtKey)
+	if err := b.Secrets.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	older := r
+	older.CSR = record.Data[authv1beta1.CSRKey]
+	if silent, err := b.Issue(t.Context(), older); err != nil || silent.Demand != (Demand{}) {
+		t.Errorf("an earlier release's record: %+v, %v", silent, err)
+	}
+	b.clock.Step(2 * time.Hour)
+	if found := b.issued(t, older); !found.Demand.At.Equal(b.clock.Now()) {
+		t.Errorf("it is heard of since %s, want now", found.Demand.At)
+	}
+}
+
+// issued has a certificate made for a request that none is recorded for.
+func (b *bench) issued(t *testing.T, r Request) Certificate {
+	t.Helper()
+	for range 2 {
+		if _, err := b.Issue(t.Context(), r); err == nil {
+			t.Fatal("it is there before the signer has signed")
+		}
+	}
+	b.sign(t, b.good)
+	issued, err := b.Issue(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issued
+}

@@ -1,9 +1,6 @@
 package certificate
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -32,13 +29,9 @@ func needsRenewal(issued []byte, late bool, now time.Time) (bool, time.Time, err
 	if err != nil || !late {
 		return due, at, err
 	}
-	block, _ := pem.Decode(issued)
-	if block == nil {
-		return false, time.Time{}, errors.New("the certificate is not PEM")
-	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
+	leaf, err := parse(issued)
 	if err != nil {
-		return false, time.Time{}, errors.New("the certificate cannot be parsed")
+		return false, time.Time{}, err
 	}
 	at = leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 10 * 9)
 	return !now.Before(at), at, nil

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -148,6 +149,7 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.tenant.Status.AuthParams = nil
+	meta.RemoveStatusCondition(&s.tenant.Status.Conditions, authv1beta1.ConsumerSeenCondition)
 	return reconcile.Refuse(authv1beta1.ReasonPeeringRevoked, errors.New(
 		"the certificates of the consumer have no rights here any more: peer again, which makes it a new key"))
 }
@@ -208,7 +210,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) error {
 	tenant.Status.AuthParams = &authv1beta1.AuthParams{
 		CA: endpoint.CA, SignedCRT: issued.PEM, APIServer: endpoint.APIServer, ProxyURL: tenant.Spec.ProxyURL,
 	}
-	return nil
+	return r.see(ctx, s, issued.Demand)
 }
 
 // confirm asks the API server itself whether a tenant that is to be deleted or drained is: a cache of the past may show an earlier one, or
@@ -242,6 +244,7 @@ func (r *Reconciler) drain(ctx context.Context, tenant *authv1beta1.Tenant) erro
 		return fmt.Errorf("draining Tenant %s/%s: %w", tenant.Namespace, tenant.Name, err)
 	}
 	tenant.Status.AuthParams = nil
+	meta.RemoveStatusCondition(&tenant.Status.Conditions, authv1beta1.ConsumerSeenCondition)
 	selector := []client.ListOption{
 		client.InNamespace(tenant.Namespace),
 		client.MatchingLabels{corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: string(tenant.Spec.ClusterID)},

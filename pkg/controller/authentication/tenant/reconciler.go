@@ -49,7 +49,9 @@ type Options struct {
 	Secrets secrets.Store
 	// Watch follows the Secrets of tenant namespaces.
 	Watch *secrets.Watch
-	// Clock tells when certificates need renewal.
+	// SilentAfter is how long a consumer may ask for no certificate before its Tenant says so. It is never said before its last one expired.
+	SilentAfter time.Duration
+	// Clock tells when certificates need renewal, and which consumers are silent.
 	Clock clock.PassiveClock
 }
 
@@ -68,7 +70,14 @@ type scope struct {
 	tenant    *authv1beta1.Tenant
 	namespace *corev1.Namespace // set by findNamespace
 	renewAt   time.Time         // set by issue
-	again     time.Duration     // set by fence: when it is to be looked at again, 0 for not of its own
+	again     time.Duration     // set by fence and issue: when it is to be looked at again, 0 for not of its own
+}
+
+// lookAgain has the Tenant be looked at again after a time, if not sooner.
+func (s *scope) lookAgain(after time.Duration) {
+	if s.again == 0 || after < s.again {
+		s.again = after
+	}
 }
 
 // Register adds the controller to the manager.
@@ -122,13 +131,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if phaseErr != nil {
 		return reconcile.Result(phaseErr)
 	}
-	again := s.again
 	if !s.renewAt.IsZero() {
-		if due := max(s.renewAt.Sub(r.options.Clock.Now()), time.Second); again == 0 || due < again {
-			again = due
-		}
+		s.lookAgain(max(s.renewAt.Sub(r.options.Clock.Now()), time.Second))
 	}
-	return ctrl.Result{RequeueAfter: again}, nil
+	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // phases are the steps, each of which may be the last.

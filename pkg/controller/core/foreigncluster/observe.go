@@ -101,6 +101,9 @@ func (f *Facts) tenant() observation {
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		if t.Status.TenantNamespace != "" && t.Status.AuthParams != nil {
+			if c := meta.FindStatusCondition(t.Status.Conditions, authv1beta1.ConsumerSeenCondition); c != nil && c.Status == "False" {
+				return observation{o.kind, corev1beta1.StatusError, c.Reason, fmt.Sprintf("Tenant %s: %s", t.Name, c.Message)}
+			}
 			continue
 		}
 		o.status, o.reason, o.message = corev1beta1.StatusPending, corev1beta1.ReasonTenantNotReady, fmt.Sprintf("Tenant %s has no certificate yet", t.Name)

@@ -32,6 +32,13 @@ func tenant(accepted bool) authv1beta1.Tenant {
 	return t
 }
 
+// silent gives no sign of life any more.
+func silent() authv1beta1.Tenant {
+	t := tenant(true)
+	t.Status.Conditions = []metav1.Condition{{Type: authv1beta1.ConsumerSeenCondition, Status: metav1.ConditionFalse, Reason: authv1beta1.ReasonConsumerSilent, Message: "nothing is heard of it"}}
+	return t
+}
+
 func controlPlane(ready bool) authv1beta1.Identity {
 	id := authv1beta1.Identity{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "controlplane-milan"}, Spec: authv1beta1.IdentitySpec{ClusterID: "milan",
 		Type: authv1beta1.ControlPlaneIdentityType, Namespace: ptr.To("liqo-tenant-rome"), AuthParams: authv1beta1.AuthParams{APIServer: "https://milan:6443", ProxyURL: ptr.To("http://proxy")}}}
@@ -141,6 +148,8 @@ func TestObserve(t *testing.T) {
 			map[string]string{"role": "Consumer", "AuthTenantStatus": "Established", "Ready": "True"}},
 		"a consumer that waits": {Facts{Tenants: []authv1beta1.Tenant{tenant(false)}},
 			map[string]string{"role": "Consumer", "AuthTenantStatus": "Pending", "Ready": "False"}},
+		"a consumer that is silent": {Facts{Tenants: []authv1beta1.Tenant{silent()}},
+			map[string]string{"role": "Consumer", "AuthTenantStatus": "Error", "Ready": "False"}},
 		"a provider that answers": {Facts{Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Connected: true}},
 			map[string]string{"role": "Provider", "AuthIdentityControlPlaneStatus": "Established", "APIServerStatus": "Established", "Ready": "True", "url": "https://milan:6443 http://proxy liqo-tenant-rome"}},
 		"a provider that does not answer": {Facts{Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Message: "time-out"}},
