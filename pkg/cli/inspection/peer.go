@@ -107,6 +107,9 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 		page.Field("Not seen", unseen+": you are not allowed to list them")
 	}
 	page.Field("Role", string(report.Info.Role))
+	if report.Hosted != nil {
+		page.Field("Has here", report.Hosted.String())
+	}
 	module(page, "Network", report.Network)
 	module(page, "Authentication", report.Authentication.Module)
 	if report.Authentication.APIServerAddr != "" {

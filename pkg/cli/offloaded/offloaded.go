@@ -81,9 +81,11 @@ func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (
 // Hosted is what another cluster has here.
 type Hosted struct {
 	// Namespaces are the twins of its namespaces.
-	Namespaces []string
-	// Pods in them that have not ended, and Claims, as namespace/name.
-	Pods, Claims []string
+	Namespaces []string `json:"namespaces"`
+	// Pods in them that have not ended, as namespace/name.
+	Pods []string `json:"pods"`
+	// Claims in them, as namespace/name.
+	Claims []string `json:"claims"`
 }
 
 // HostedRights are what a user needs for Hosts.
@@ -96,12 +98,12 @@ func HostedRights() []target.Right {
 // Hosts reads what another cluster has here.
 func Hosts(ctx context.Context, cluster *target.Cluster, other string) (*Hosted, error) {
 	found := &Hosted{}
-	twins := &corev1.NamespaceList{}
-	if err := cluster.List(ctx, twins, client.MatchingLabels{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: other}); err != nil {
+	twins, err := Twins(ctx, cluster, other)
+	if err != nil {
 		return nil, err
 	}
-	for i := range twins.Items {
-		twin := twins.Items[i].Name
+	for i := range twins {
+		twin := twins[i].Name
 		found.Namespaces = append(found.Namespaces, twin)
 		pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
 		if err := cluster.List(ctx, pods, client.InNamespace(twin)); err != nil {
@@ -116,6 +118,46 @@ func Hosts(ctx context.Context, cluster *target.Cluster, other string) (*Hosted,
 		}
 	}
 	return found, nil
+}
+
+// Twins are the namespaces that were made here for those of another cluster, also where what asked for them is gone. A namespace that somebody
+// else made is none, whatever its labels.
+func Twins(ctx context.Context, cluster *target.Cluster, other string) ([]corev1.Namespace, error) {
+	list := &corev1.NamespaceList{}
+	if err := cluster.List(ctx, list, client.MatchingLabels{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: other}); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(namespace corev1.Namespace) bool { return !isTwin(&namespace) }), nil
+}
+
+// isTwin tells whether a namespace was made for one of the cluster that its label names.
+func isTwin(namespace *corev1.Namespace) bool {
+	tenant := corev1beta1.TenantNamespacePrefix + namespace.Labels[corev1beta1.RemoteClusterIDLabel]
+	return namespace.Annotations[offloadingv1beta1.OriginalNameAnnotation] != "" &&
+		strings.HasPrefix(namespace.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation], tenant+"/")
+}
+
+// Others are the clusters that have twins here.
+func Others(ctx context.Context, cluster *target.Cluster) ([]string, error) {
+	list := &corev1.NamespaceList{}
+	err := cluster.List(ctx, list, client.MatchingLabels{corev1beta1.ManagedLabel: "true"}, client.HasLabels{corev1beta1.RemoteClusterIDLabel})
+	var ids []string
+	for i := range list.Items {
+		if isTwin(&list.Items[i]) {
+			ids = append(ids, list.Items[i].Labels[corev1beta1.RemoteClusterIDLabel])
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// String counts and names all of it.
+func (h *Hosted) String() string {
+	all := Counted("namespace", h.Namespaces)
+	if within := h.Counted(); within != "" {
+		all += " with " + within
+	}
+	return all
 }
 
 // Counted counts and names what is in the namespaces; empty if nothing is.

@@ -2,14 +2,17 @@ package info
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
+	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/target"
 )
 
@@ -121,7 +124,34 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 		return nil, err
 	}
 	report.Peerings.Peers = peers(foreign.Items)
-	return report, explain(ctx, cluster, foreign.Items, report.Peerings.Peers)
+	if err := explain(ctx, cluster, foreign.Items, report.Peerings.Peers); err != nil {
+		return nil, err
+	}
+	left, err := leftovers(ctx, cluster, foreign.Items)
+	report.Peerings.Peers = append(report.Peerings.Peers, left...)
+	slices.SortFunc(report.Peerings.Peers, func(a, b Peer) int { return strings.Compare(a.ClusterID, b.ClusterID) })
+	return report, err
+}
+
+// leftovers are clusters that are no peers any more, and have something here that nobody asks for. Whoever may not look for it is told of none.
+func leftovers(ctx context.Context, cluster *target.Cluster, foreign []corev1beta1.ForeignCluster) ([]Peer, error) {
+	ids, err := offloaded.Others(ctx, cluster)
+	var left []Peer
+	for _, id := range ids {
+		if slices.ContainsFunc(foreign, func(fc corev1beta1.ForeignCluster) bool { return string(fc.Spec.ClusterID) == id }) {
+			continue
+		}
+		var hosted *offloaded.Hosted
+		if hosted, err = offloaded.Hosts(ctx, cluster, id); err != nil {
+			break
+		}
+		left = append(left, Peer{id, corev1beta1.UnknownRole, Disabled, Disabled, Disabled, &Cause{"Cluster " + id, fmt.Sprintf(
+			"it is no peer any more, and nobody asks for what it has here: %s; remove it with 'liqoctl unpeer --force %s'", hosted, id)}})
+	}
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return left, err
 }
 
 // explain adds the first cause to the peers of which something does not work.
@@ -173,7 +203,6 @@ func peers(foreign []corev1beta1.ForeignCluster) []Peer {
 			AuthenticationStatus: statusOf(authentication(&foreign[i])), OffloadingStatus: statusOf(modules.Offloading),
 		})
 	}
-	slices.SortFunc(result, func(a, b Peer) int { return strings.Compare(a.ClusterID, b.ClusterID) })
 	return result
 }
 

@@ -159,3 +159,43 @@ func TestAMarkIsShown(t *testing.T) {
 		t.Errorf("without the mark: %+v", report.Authentication)
 	}
 }
+
+// C9: of a consumer that is silent it is said what it has here, data above all.
+func TestASilentConsumerIsShownWithWhatItHas(t *testing.T) {
+	twin, copied := twinOf("oslo"), twinOf("bern")
+	// Somebody copied its labels.
+	copied.Name, copied.Annotations = "copied", nil
+	foreign := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "oslo"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "oslo"}}
+	foreign.Status.Modules.Authentication = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
+		{Type: corev1beta1.AuthTenantStatus, Status: corev1beta1.StatusError, Reason: authv1beta1.ReasonConsumerSilent, Message: "nothing is heard of it since noon"}}}
+	healthy := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "good"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: []client.Object{twin, twinOf("bern"), copied, foreign, healthy,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "web"}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "data"}}}}).Cluster
+	reports, err := ReadPeers(t.Context(), cluster, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Cause{{"ForeignCluster oslo", "AuthTenantStatus is Error: ConsumerSilent: nothing is heard of it since noon. " +
+		"It has here: 1 namespace (shop-oslo) with 1 pod (shop-oslo/web) and the data of 1 volume (shop-oslo/data)"}}
+	if diff := cmp.Diff(want, reports["oslo"].Causes); diff != "" || reports["oslo"].Authentication.Status != Unhealthy {
+		t.Errorf("%s: %s", reports["oslo"].Authentication.Status, diff)
+	}
+	all, err := Read(t.Context(), cluster, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of the other nobody knows any more.
+	left := &Cause{"Cluster bern", "it is no peer any more, and nobody asks for what it has here: 1 namespace (shop-bern); remove it with 'liqoctl unpeer --force bern'"}
+	if diff := cmp.Diff([]*Cause{left, &want[0]}, []*Cause{all.Peerings.Peers[0].Cause, all.Peerings.Peers[1].Cause}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// twinOf is the namespace shop of a consumer.
+func twinOf(consumer string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-" + consumer,
+		Labels:      map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: consumer},
+		Annotations: map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: "liqo-tenant-" + consumer + "/rome", offloadingv1beta1.OriginalNameAnnotation: "shop"}}}
+}

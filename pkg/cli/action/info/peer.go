@@ -14,7 +14,9 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/kube/conditions"
 )
 
 // Identity of a peer.
@@ -81,6 +83,8 @@ type PeerReport struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Conditions of the ForeignCluster, its VirtualNodes and their Nodes.
 	Conditions []Condition `json:"conditions,omitempty"`
+	// Hosted is what a consumer that is silent has here; nil if it is not.
+	Hosted *offloaded.Hosted `json:"hosted,omitempty"`
 	// Unseen is what the user is not allowed to look at, although it may be a cause.
 	Unseen         []string       `json:"unseen,omitempty"`
 	Info           Identity       `json:"info"`
@@ -146,6 +150,7 @@ type parts struct {
 	nodes                    []corev1.Node
 	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
 	pods, liqo []corev1.Pod
+	hosted     *offloaded.Hosted // what a silent consumer has here
 	unseen     []string
 }
 
@@ -179,13 +184,30 @@ func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1
 		}
 	}
 	p.slices, p.virtual, p.nodes, p.pods, p.liqo = resourceSlices.Items, virtual.Items, nodes.Items, pods.Items, liqo.Items
+	if silent(foreign) {
+		hosted, err := offloaded.Hosts(ctx, cluster, id)
+		switch {
+		case apierrors.IsForbidden(err):
+			p.unseen = append(p.unseen, "the namespaces, pods and claims that it has here")
+		case err != nil:
+			return nil, err
+		default:
+			p.hosted = hosted
+		}
+	}
 	return p.report(), nil
+}
+
+// silent tells whether the peer is a consumer that gives no sign of life any more.
+func silent(foreign *corev1beta1.ForeignCluster) bool {
+	c := conditions.Find(foreign.Status.Modules.Authentication.Conditions, corev1beta1.AuthTenantStatus)
+	return c != nil && c.Reason == authv1beta1.ReasonConsumerSilent
 }
 
 // report sums the parts up.
 func (p *parts) report() *PeerReport {
 	report := Peering(p.foreign, p.slices, p.virtual)
-	report.Unseen = p.unseen
+	report.Unseen, report.Hosted = p.unseen, p.hosted
 	report.Conditions = ofForeign(p.foreign)
 	for i := range p.virtual {
 		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
@@ -194,6 +216,11 @@ func (p *parts) report() *PeerReport {
 		report.Conditions = append(report.Conditions, ofNode(&p.nodes[i])...)
 	}
 	report.Causes = causes(p, report)
+	for i := range report.Causes {
+		if p.hosted != nil && strings.Contains(report.Causes[i].Message, authv1beta1.ReasonConsumerSilent) {
+			report.Causes[i].Message += ". It has here: " + p.hosted.String()
+		}
+	}
 	return report
 }
 

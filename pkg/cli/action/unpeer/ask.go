@@ -175,6 +175,7 @@ func (s *side) forceRights(deleteVolumes bool) ([]target.Right, error) {
 		rights = append(rights, target.Rights(kind.group, kind.resource, s.namespace, "list", "get", "patch", "delete")...)
 	}
 	rights = append(rights, target.Rights("", "namespaces", "", "get", "delete")...)
+	rights = append(rights, target.Rights("", "pods", "", "patch")...)
 	if deleteVolumes {
 		rights = append(rights, target.Rights("", "persistentvolumeclaims", "", "get", "delete")...)
 	}

@@ -11,5 +11,6 @@
 //     the controllers had their chance.
 //   - Force gives up a peer that is lost: it does not answer, or took our rights back. One that works is left in order, and what protects
 //     data there holds. Run, which needs the peer to work, refuses at once while it is lost, and names Force.
+//   - Force removes what the peer has here also where nothing knows of the peer any more: twins are told by what we wrote on them.
 //   - Idempotent and resumable. Both report what is left.
 package unpeer

@@ -83,7 +83,7 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 		volumes = func(ctx context.Context) error { return s.giveUpVolumes(ctx, o.DeleteVolumes) }
 	}
 	for _, step := range []func(context.Context) error{
-		volumes, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas,
+		volumes, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas, s.dropTwins,
 		func(ctx context.Context) error { return s.deleteNamespace(ctx, true) },
 	} {
 		if err := step(ctx); err != nil {
@@ -187,21 +187,28 @@ func (s *side) strip(ctx context.Context, object client.Object) error {
 	if err != nil || !found || object.GetDeletionTimestamp().IsZero() {
 		return err
 	}
+	removed, err := s.unbind(ctx, object, replicators...)
+	if removed && err == nil {
+		s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf("%s is released by hand: what it stands for at %s may be left there", s.cluster.Describe(object), s.peerID))
+	}
+	return err
+}
+
+// unbind removes finalizers from the object as it was read, and tells whether it had any of them.
+func (s *side) unbind(ctx context.Context, object client.Object, finalizers ...string) (removed bool, err error) {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil
+		return false, nil
 	}
-	removed := false
-	for _, finalizer := range replicators {
+	for _, finalizer := range finalizers {
 		removed = controllerutil.RemoveFinalizer(object, finalizer) || removed
 	}
 	if !removed {
-		return nil
+		return false, nil
 	}
-	s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf("%s is released by hand: what it stands for at %s may be left there", s.cluster.Describe(object), s.peerID))
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := s.cluster.Client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("releasing %s: %w", s.cluster.Describe(object), err)
+		return true, fmt.Errorf("releasing %s: %w", s.cluster.Describe(object), err)
 	}
-	return nil
+	return true, nil
 }

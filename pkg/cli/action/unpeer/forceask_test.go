@@ -3,6 +3,7 @@ package unpeer_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/unpeer"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
@@ -19,10 +21,15 @@ import (
 
 // hosting is what milan has for rome: a twin with a pod that runs, one that has ended, and a claim.
 func hosting() []client.Object {
-	twin := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-rome",
-		Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: "rome"}}}
-	return append(provider(), twin,
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "web"}},
+	labels := map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: "rome"}
+	twin := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-rome", Labels: labels, Annotations: map[string]string{
+		offloadingv1beta1.ManagedByNamespaceMapAnnotation: "liqo-tenant-rome/milan", offloadingv1beta1.OriginalNameAnnotation: "shop"}}}
+	// Somebody copied its labels.
+	copied := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "copied", Labels: labels}}
+	return append(provider(), twin, copied,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "web", Finalizers: []string{offloadingv1beta1.ShadowPodRecordFinalizer, "example.com/own"},
+			Labels: map[string]string{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: copied.Name, Name: "own"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "ended"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "own"}},
 		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: twin.Name, Name: "data"}})
@@ -66,7 +73,7 @@ func TestForceSaysWhatGoesAndAsks(t *testing.T) {
 }
 
 func TestForceWithoutARightTouchesNothing(t *testing.T) {
-	for _, missing := range []string{"patch foreignclusters.core.liqo.io", "delete virtualnodes.offloading.liqo.io in namespace liqo-tenant-milan", "delete namespaces", "list persistentvolumeclaims"} {
+	for _, missing := range []string{"patch foreignclusters.core.liqo.io", "delete virtualnodes.offloading.liqo.io in namespace liqo-tenant-milan", "delete namespaces", "patch pods", "list persistentvolumeclaims"} {
 		t.Run(missing, func(t *testing.T) {
 			rome := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: offloading(1), Missing: []string{missing}})
 			_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: rome.Cluster, PeerID: "milan", Timeout: 20 * time.Second,
@@ -76,5 +83,29 @@ func TestForceWithoutARightTouchesNothing(t *testing.T) {
 				t.Errorf("got %v, written %v", err, rome.Writes())
 			}
 		})
+	}
+}
+
+// C9: the Tenant may be gone, and with it who would remove the twins: the command does, and lets go of their pods. What only looks like a twin
+// is named, and not touched.
+func TestForceRemovesTwinsThatNobodyElseDoes(t *testing.T) {
+	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: hosting()})
+	_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: milan.Cluster, PeerID: "rome", Timeout: 10 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), "namespaces copied") || strings.Contains(err.Error(), "shop-rome") {
+		t.Errorf("got %v, want an error that names what only looks like a twin", err)
+	}
+	twin, copied, web := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-rome"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "copied"}}, &corev1.Pod{}
+	if found, err := milan.Cluster.Get(t.Context(), twin); found || err != nil {
+		t.Errorf("the twin is there: %t, %v", found, err)
+	}
+	if found, err := milan.Cluster.Get(t.Context(), copied); !found || err != nil {
+		t.Errorf("what is not ours is there: %t, %v", found, err)
+	}
+	web.Namespace, web.Name = twin.Name, "web"
+	if found, err := milan.Cluster.Get(t.Context(), web); !found || err != nil {
+		t.Fatalf("the pod, which the namespace would take along, is there: %t, %v", found, err)
+	}
+	if diff := cmp.Diff([]string{"example.com/own"}, web.Finalizers); diff != "" {
+		t.Errorf("finalizers of the pod: %s", diff)
 	}
 }
