@@ -39,7 +39,11 @@ const (
 	refusalTimeout = 20 * time.Second
 )
 
-var once sync.Once
+var (
+	once sync.Once
+	// managers of rome and milan, by cluster ID.
+	managers = map[string]*fixture.Manager{}
+)
 
 // contents are what a namespace holds when the provider is lost, by what it is called.
 var contents = []string{"no pod", "refused pod", "running pod", "finished pod", "volume"}
@@ -59,7 +63,7 @@ func begin(t *testing.T) *world {
 	env.Explain(t)
 	once.Do(func() {
 		for _, c := range []*fixture.Cluster{env.Rome, env.Milan} {
-			env.StartManager(t, c)
+			managers[c.ID] = env.StartManager(t, c)
 			c.SimulateStorage(t)
 		}
 	})
