@@ -59,7 +59,8 @@ func Decide(f Facts) (Step, time.Time) {
 	due, at, err := identity.NeedsRenewal(f.Certificate, f.Now)
 	if answerErr == nil && string(f.Answer) != string(f.Certificate) {
 		_, answerAt, answerAtErr := identity.NeedsRenewal(f.Answer, f.Now)
-		if presentErr != nil || (answerAtErr == nil && answerAt.After(at)) {
+		// Who was away while the provider made one for the old key by itself asks with a new one all the same: the provider hears of it by that.
+		if presentErr != nil || (!due && answerAtErr == nil && answerAt.After(at)) {
 			return Adopt, time.Time{}
 		}
 	}

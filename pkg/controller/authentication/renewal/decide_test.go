@@ -35,6 +35,8 @@ func TestDecide(t *testing.T) {
 		"the right answer swaps the keys":                    {Facts{Certificate: oldCert, Current: old, Next: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Swap},
 		"after a crash the Identity follows the swapped key": {Facts{Certificate: oldCert, Current: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Adopt},
 		"then all is quiet":                                  {Facts{Certificate: nextCert, Current: next, Asked: nextPEM, Answer: nextCert, Now: start.Add(17 * time.Hour)}, Idle},
+		"a due one is not replaced by one for the old key":   {Facts{Certificate: oldCert, Current: old, Answer: ca.Issue(old, subject, start.Add(22*time.Hour), day), Now: start.Add(23 * time.Hour)}, MakeKey},
+		"one that has expired is":                            {Facts{Certificate: oldCert, Current: old, Answer: ca.Issue(old, subject, start.Add(22*time.Hour), day), Now: start.Add(25 * time.Hour)}, Adopt},
 		"an older answer never replaces a newer certificate": {Facts{Certificate: nextCert, Current: next, Answer: ca.Issue(next, subject, start, day), Now: start.Add(17 * time.Hour)}, Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
