@@ -13,7 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 const (
@@ -43,7 +45,7 @@ type Quotas struct {
 const KindsKnown = 35 * time.Second
 
 // Ensure makes the ResourceQuota of a namespace what is wanted. again is when it has to be looked at again, 0 for not before something
-// changes.
+// changes. One of that name that somebody else made is left alone, and refused: it bounds what its owner wants, not what we want.
 func (q Quotas) Ensure(ctx context.Context, namespace string, hard corev1.ResourceList) (again time.Duration, err error) {
 	var live corev1.ResourceQuota
 	want := corev1.ResourceQuotaSpec{Hard: hard}
@@ -55,6 +57,9 @@ func (q Quotas) Ensure(ctx context.Context, namespace string, hard corev1.Resour
 		again, err = patience, q.Client.Create(ctx, &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}, Spec: want,
 		})
+	case err == nil && live.Labels[corev1beta1.ManagedLabel] != "true":
+		return 0, reconcile.Refuse(authv1beta1.ReasonNotOurs,
+			fmt.Errorf("the ResourceQuota %s/%s was not made by Liqo: the provider has to remove or rename it", namespace, QuotaName))
 	case err == nil && !equality.Semantic.DeepEqual(live.Spec, want):
 		changed := live.DeepCopy()
 		changed.Spec = want

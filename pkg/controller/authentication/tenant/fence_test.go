@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
 )
@@ -25,7 +26,7 @@ func counted() *corev1.ResourceQuota {
 	} {
 		hard[kind], used[kind] = tenantObjects, resource.Quantity{}
 	}
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: counting.QuotaName},
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: counting.QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
 		Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Used: used}}
 }
 

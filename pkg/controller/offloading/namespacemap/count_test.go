@@ -8,12 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -104,6 +106,24 @@ func TestALimitIsRestoredBesideAnotherTwinsProblem(t *testing.T) {
 		if got := w.limit(); got != want.limit || result.RequeueAfter != want.after {
 			t.Errorf("the limit is %s and looked at again in %s, want %s in %s", got, result.RequeueAfter, want.limit, want.after)
 		}
+	}
+}
+
+// A quota of somebody else bounds nothing for us: the consumer is told, and has no rights in a new twin.
+func TestTheQuotaOfSomebodyElseInATwin(t *testing.T) {
+	theirs := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: counting.QuotaName},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("99")}}}
+	w := newWorld(t, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"), theirs)
+	w.pass()
+	if got := w.answers()["shop"]; got != "shop-rome CreationLoopBackOff ObjectNotOurs" {
+		t.Errorf("the answer is %q", got)
+	}
+	if got := w.limit(); got != "99" {
+		t.Errorf("its limit became %s", got)
+	}
+	rights := client.ObjectKey{Namespace: "shop-rome", Name: offloadingv1beta1.RemoteClusterRole}
+	if err := w.Get(t.Context(), rights, &rbacv1.RoleBinding{}); err == nil {
+		t.Error("the consumer has rights where nothing of ours counts what it makes")
 	}
 }
 
