@@ -47,6 +47,7 @@ func (t *translation) conditions() {
 		LastTransitionTime: t.now,
 	})
 	t.change()
+	t.withoutAddress()
 	if t.in.NoAPIServer {
 		t.set(corev1.PodCondition{
 			Type: offloadingv1beta1.APIServerReachableCondition, Status: corev1.ConditionFalse,
@@ -82,10 +83,25 @@ func (t *translation) change() {
 		c.LastTransitionTime = t.now
 		t.set(c)
 	case t.in.ChangesTaken:
-		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == offloadingv1beta1.ChangeRefusedCondition
-		})
+		t.drop(offloadingv1beta1.ChangeRefusedCondition)
 	}
+}
+
+// withoutAddress says why the pod is without the address that it has at the provider.
+func (t *translation) withoutAddress() {
+	if !t.unannounced {
+		t.drop(offloadingv1beta1.AddressShownCondition)
+		return
+	}
+	t.set(corev1.PodCondition{
+		Type: offloadingv1beta1.AddressShownCondition, Status: corev1.ConditionFalse,
+		Reason: offloadingv1beta1.ReasonNoPodAddressRange, Message: "the pod is shown without its address: " + unannounced, LastTransitionTime: t.now,
+	})
+}
+
+// drop takes a condition away.
+func (t *translation) drop(conditionType corev1.PodConditionType) {
+	t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool { return c.Type == conditionType })
 }
 
 // sized tells whether all containers are shown with what they have. Where that is not known, a size that can never be had must
@@ -104,7 +120,7 @@ func (t *translation) sized() bool {
 // dropResize takes away a condition about a resize that is over: a kubelet removes it then.
 func (t *translation) dropResize(conditionType corev1.PodConditionType) {
 	if conditionType == corev1.PodResizePending || conditionType == corev1.PodResizeInProgress {
-		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool { return c.Type == conditionType })
+		t.drop(conditionType)
 	}
 }
 
@@ -145,9 +161,7 @@ func (t *translation) openGates() []string {
 // report shows what was refused, as a condition of its own.
 func (t *translation) report() {
 	if len(t.refused) == 0 {
-		t.out.Conditions = slices.DeleteFunc(t.out.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == offloadingv1beta1.InvalidRemoteStatusCondition
-		})
+		t.drop(offloadingv1beta1.InvalidRemoteStatusCondition)
 		return
 	}
 	parts := make([]string, len(t.refused))

@@ -148,6 +148,7 @@ type translation struct {
 	finished      bool
 	replaced      bool
 	lie           bool
+	unannounced   bool
 	restarts      map[string]int32
 	out           corev1.PodStatus
 	refused       []Refused
@@ -242,6 +243,10 @@ func (t *translation) addresses() {
 	families := map[bool]bool{}
 	for _, claim := range claimed {
 		address, why := t.address(claim)
+		if why == unannounced {
+			t.unannounced = true
+			continue
+		}
 		if why != "" {
 			t.refuse("podIPs", "%s", why)
 			continue
@@ -257,6 +262,10 @@ func (t *translation) addresses() {
 		t.out.PodIP = t.out.PodIPs[0].IP
 	}
 }
+
+// unannounced is why no address at all is shown. That says nothing against the provider's report: it is told of the VirtualNode.
+const unannounced = "the provider announced no range that it can be in: see condition " + offloadingv1beta1.AddressesShownCondition +
+	" of the pod's VirtualNode"
 
 // address is how this cluster reaches a remote pod, given the address that it has at the provider; or why it cannot be that.
 func (t *translation) address(claim string) (netip.Addr, string) {
@@ -291,7 +300,7 @@ func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	case slices.ContainsFunc(t.in.PodPrefixes, holds):
 		return ""
 	case len(t.in.PodPrefixes) == 0:
-		return fmt.Sprintf("pod IP %s is not shown, because the provider announced no range that can be its own: set ipam.podCIDRs there, and have it pinned here", address)
+		return unannounced
 	case slices.ContainsFunc(t.in.OwnPrefixes, holds):
 		// Not a lie for certain: ranges of clusters may overlap where no network connects them.
 		return fmt.Sprintf("pod IP %s lies in a range of this cluster, so it is not shown", address)

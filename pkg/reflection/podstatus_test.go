@@ -296,6 +296,55 @@ func TestAddressesOfRemotePodsAreTranslated(t *testing.T) {
 	}
 }
 
+// A provider that announced no range did nothing wrong: its pods run, without an address, and each says where to read what to do.
+func TestPodsOfAProviderThatAnnouncedNothing(t *testing.T) {
+	type shown struct {
+		Address string
+		Ready   corev1.ConditionStatus
+		Why     string
+		Refused int
+	}
+	const why = "NoPodAddressRange"
+	for name, tc := range map[string]struct {
+		ip     string
+		change func(*StatusInput)
+		want   shown
+	}{
+		"an address":                  {"10.1.0.7", nil, shown{"", corev1.ConditionTrue, why, 0}},
+		"one of the Internet":         {"203.0.113.7", nil, shown{"", corev1.ConditionTrue, why, 0}},
+		"one of ours":                 {"10.0.0.7", nil, shown{"", corev1.ConditionTrue, why, 0}},
+		"IPv6":                        {"fd00::7", nil, shown{"", corev1.ConditionTrue, why, 0}},
+		"none yet":                    {"", nil, shown{"", corev1.ConditionTrue, "", 0}},
+		"what is no pod's anywhere":   {"127.0.0.1", nil, shown{"", corev1.ConditionFalse, "", 1}},
+		"what is no address":          {"x", nil, shown{"", corev1.ConditionFalse, "", 1}},
+		"which nobody wants to see":   {"10.1.0.7", func(in *StatusInput) { in.HideAddresses = true }, shown{"", corev1.ConditionTrue, "", 0}},
+		"and announces one later":     {"10.1.0.7", func(in *StatusInput) { in.PodPrefixes = plainInput.PodPrefixes }, shown{"10.1.0.7", corev1.ConditionTrue, "", 0}},
+		"and announces another later": {"10.2.0.7", func(in *StatusInput) { in.PodPrefixes = plainInput.PodPrefixes }, shown{"", corev1.ConditionFalse, "", 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plainInput
+			in.PodPrefixes = nil
+			local, remote := localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running(tc.ip, 0))
+			if tc.change != nil {
+				local.Status, _ = LocalStatus(local, remote, in)
+				tc.change(&in)
+			}
+			status, refused := LocalStatus(local, remote, in)
+			got := shown{Address: status.PodIP, Ready: ready(status), Refused: len(refused)}
+			if c := condition(status.Conditions, offloadingv1beta1.AddressShownCondition); c != nil {
+				got.Why = c.Reason
+				if c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "condition AddressesShown of the pod's VirtualNode") {
+					t.Errorf("the condition says %v", c)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, refused)
+			}
+			checkIdempotent(t, local, remote, status, in)
+		})
+	}
+}
+
 func TestTimestampsFromTheFutureAreClampedOnce(t *testing.T) {
 	remote := remotePod(running("10.1.0.7", 0))
 	future := metav1.NewTime(noon.Add(time.Hour))

@@ -181,6 +181,10 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 		"slice-denied": {change: func(p *peering) {
 			p.slice.Status.Conditions[1] = corev1beta1.Condition{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Denied, Message: "the class gives 2 cpu at most"}
 		}, first: "ResourceSlice milan: Resources is Denied: the class gives 2 cpu at most"},
+		"no-pod-address-range": {change: func(p *peering) {
+			p.virtual.Status.Conditions = append(p.virtual.Status.Conditions, corev1beta1.Condition{
+				Type: "AddressesShown", Status: "False", Reason: "NoPodAddressRange", Message: `set ipam.podCIDRs there, then run here: kubectl annotate …`})
+		}, first: "VirtualNode milan: AddressesShown is False: NoPodAddressRange: set ipam.podCIDRs there, then run here: kubectl annotate …"},
 		"who-may-not-see-pods": {change: func(p *peering) {
 			p.kubeletNotReady("waiting for the virtual kubelet to become ready")
 		}, forbidden: true, first: "VirtualNode milan: Ready is False: VirtualKubeletStarting: waiting for the virtual kubelet to become ready"},

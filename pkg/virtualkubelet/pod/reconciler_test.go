@@ -650,6 +650,24 @@ func TestStatusesThatCannotBeTrueAreReportedOnce(t *testing.T) {
 	}
 }
 
+// That a provider announced no range is told once, of its VirtualNode, and not by an Event of each pod.
+func TestPodsWithoutARangeMakeNoEvents(t *testing.T) {
+	w := up(t)
+	w.r.SetSettings(Settings{})
+	w.eventually("the pod says that it is without its address", func() bool {
+		return slices.ContainsFunc(w.pod("p").Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == offloadingv1beta1.AddressShownCondition && c.Status == corev1.ConditionFalse
+		})
+	})
+	w.calm()
+	if p := w.pod("p"); !isReady(p) || p.Status.PodIP != "" {
+		t.Errorf("the pod is ready: %v, with address %q", isReady(p), p.Status.PodIP)
+	}
+	if events := w.events.all(); len(events) != 0 {
+		t.Errorf("events: %v", events)
+	}
+}
+
 func TestTwin(t *testing.T) {
 	w := up(t)
 	ctx := context.Background()

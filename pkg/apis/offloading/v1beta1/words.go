@@ -179,6 +179,9 @@ const (
 	RightsCondition = "Rights"
 	// LabelsChangedCondition tells that the provider suggests other labels than were taken. It is there, and True, only then.
 	LabelsChangedCondition = "LabelsChanged"
+	// AddressesShownCondition tells that no address of the virtual node's pods is shown, and what to do about it. It is there, and False,
+	// only then.
+	AddressesShownCondition = "AddressesShown"
 	// StatusNone: there is none.
 	StatusNone = "None"
 	// StatusCreating: it does not run yet.
@@ -214,6 +217,8 @@ const (
 	KeysRefusedCondition = "offloading.liqo.io/KeysRefused"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
+	// AddressShownCondition ("False") tells why the pod is shown without its address, although it has one.
+	AddressShownCondition = "offloading.liqo.io/AddressShown"
 	// HostNamespacesCondition ("False") tells which of its host's namespaces a pod asks for and does not get at the provider.
 	HostNamespacesCondition = "offloading.liqo.io/HostNamespaces"
 )
@@ -336,6 +341,8 @@ const (
 	ReasonRemoteChangeReverted = "RemoteChangeReverted"
 	// ReasonLabelsNotApproved: the provider suggests other labels for its node than were taken when the VirtualNode was made.
 	ReasonLabelsNotApproved = "LabelsNotApproved"
+	// ReasonNoPodAddressRange: the provider announced no range that addresses of its pods can be in, so none of them is shown.
+	ReasonNoPodAddressRange = "NoPodAddressRange"
 	// ReasonRemoteOverLimit: the provider shows more objects than are accepted from it.
 	ReasonRemoteOverLimit = "RemoteOverLimit"
 	// ReasonLedgerOverflow: there are more reflected Secrets in a twin than its ledger can list.

@@ -48,6 +48,8 @@ type Options struct {
 	Namespace string
 	// PodCIDRs of the local cluster, told to the virtual kubelets.
 	PodCIDRs []string
+	// HideAddresses says that pods are without addresses by this cluster's own wish.
+	HideAddresses bool
 	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
 	// DrainTimeout is how long PodDisruptionBudgets are respected when a VirtualNode is deleted; 10 minutes if 0.

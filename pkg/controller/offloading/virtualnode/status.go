@@ -37,6 +37,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	} else {
 		set(offloadingv1beta1.LabelsChangedCondition, string(corev1.ConditionTrue), reason, message)
 	}
+	if reason, message := r.aboutAddresses(s.vn); reason == "" {
+		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition)
+	} else {
+		set(offloadingv1beta1.AddressesShownCondition, string(corev1.ConditionFalse), reason, message)
+	}
 	if problem != nil {
 		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
 	} else {
@@ -69,6 +74,18 @@ func aboutLabels(vn *offloadingv1beta1.VirtualNode) (reason, message string) {
 	return offloadingv1beta1.ReasonLabelsNotApproved, conditions.Bound(fmt.Sprintf(
 		"the provider suggests the labels %q in place of %q; to take them, run: kubectl annotate virtualnode -n %s %s --overwrite %s=%q",
 		suggested, vn.Annotations[offloadingv1beta1.ProviderLabelsAnnotation], vn.Namespace, vn.Name, offloadingv1beta1.ApprovedLabelsAnnotation, suggested))
+}
+
+// aboutAddresses is the reason and the message of the condition that says that pods are without addresses because of their provider; empty
+// if they are not.
+func (r *reconciler) aboutAddresses(vn *offloadingv1beta1.VirtualNode) (reason, message string) {
+	const ranges = offloadingv1beta1.RemotePodCIDRsAnnotation
+	if r.HideAddresses || vn.Annotations[ranges] != offloadingv1beta1.NoPodCIDRs {
+		return "", ""
+	}
+	return offloadingv1beta1.ReasonNoPodAddressRange, fmt.Sprintf(
+		"cluster %q announced no range that addresses of its pods can be in, so its pods are shown without one, and no Service leads to them from here; "+
+			"set ipam.podCIDRs there, then run here: kubectl annotate virtualnode -n %s %s %s-", vn.Spec.ClusterID, vn.Namespace, vn.Name, ranges)
 }
 
 // aboutNode is the reason and the message of the Node's condition.
