@@ -49,7 +49,7 @@ const (
 	disabledListening = "0"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,resourceNames=liqo-webhook,verbs=get;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,resourceNames=liqo-webhook,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -122,7 +122,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // servingCertificates makes and rotates the webhooks' certificates. It reads past every cache: it has rights to one Secret only.
 func servingCertificates(config *rest.Config, scheme *runtime.Scheme, env surroundings) (*servingcert.Manager, error) {
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of the webhooks' certificates: %w", err)
 	}

@@ -28,7 +28,7 @@ func TestThePageHasTheMetricsOfTheControllerManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates, err := servingcert.New(servingcert.Options{Client: mgr.GetClient(), Namespace: "liqo", SecretName: webhookSecret, DNSNames: []string{"a"}})
+	certificates, err := servingcert.New(servingcert.Options{Client: fake.NewClientBuilder().Build(), Namespace: "liqo", SecretName: webhookSecret, DNSNames: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

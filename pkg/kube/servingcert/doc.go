@@ -11,5 +11,6 @@
 //   - The Secret and the webhook configurations are written only when they differ, and only if they are ours: a Secret that
 //     holds data without our mark, or a configuration without our label, is left alone and reported.
 //   - Manager is a Runnable for every replica, leader or not. Its client must read from the API server and not from a cache:
-//     it reads by name only, so that its rights can be narrowed to names.
+//     it reads and watches by name only, so that its rights can be narrowed to names.
+//   - It looks when one of the objects was changed, so that damage is repaired at once, and else a few times a day.
 package servingcert

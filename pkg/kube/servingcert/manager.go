@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,19 +21,23 @@ import (
 )
 
 const (
-	// DefaultInterval is the time between two looks at the Secret and the webhook configurations.
-	DefaultInterval = time.Minute
+	// DefaultInterval is the time between two looks at the Secret and the webhook configurations while nobody changes them: everything
+	// that is due has days to be done in.
+	DefaultInterval = 6 * time.Hour
 
 	passTimeout  = 30 * time.Second
 	firstBackOff = time.Second
 	maxBackOff   = time.Minute
-	fieldManager = client.FieldOwner("liqo-serving-certificate")
+	// Who keeps changing what we keep has it put back so often at once, and then once in every repairs.
+	repairsAtOnce = 10
+	repairs       = 10 * time.Second
+	fieldManager  = client.FieldOwner("liqo-serving-certificate")
 )
 
 // Options are the settings of a Manager.
 type Options struct {
-	// Client reads from and writes to the local API server, without a cache.
-	Client client.Client
+	// Client reads from, watches and writes to the local API server, without a cache.
+	Client client.WithWatch
 	// Namespace and SecretName say where the certificate is kept.
 	Namespace, SecretName string
 	// DNSNames are the names that API servers call: see ServiceDNSNames.
@@ -46,7 +51,7 @@ type Options struct {
 	// SecretPaths are the paths of webhooks that want to know whether a request comes from an API server: a slash and Token follow them in
 	// the configurations.
 	SecretPaths []string
-	// Interval is the time between two looks. Default: DefaultInterval.
+	// Interval is the time between two looks while nothing changes. Default: DefaultInterval.
 	Interval time.Duration
 	// Clock is the real one by default.
 	Clock clock.Clock
@@ -61,6 +66,7 @@ func ServiceDNSNames(service, namespace string) []string {
 // Manager keeps the certificate, and serves it.
 type Manager struct {
 	options Options
+	changed signal
 
 	mu       sync.RWMutex
 	serving  *tls.Certificate
@@ -95,16 +101,20 @@ func New(options Options) (*Manager, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Manager{options: options}, nil
+	return &Manager{options: options, changed: make(signal, 1)}, nil
 }
 
 // NeedLeaderElection is false: every replica serves.
 func (m *Manager) NeedLeaderElection() bool { return false }
 
-// Start looks after the certificate until ctx ends. Failures are logged, tried again with back-off, and told by Ready.
+// Start looks after the certificate until ctx ends: when something that it keeps was changed, and when something may be due. Failures are
+// logged, tried again with back-off, and told by Ready.
 func (m *Manager) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("serving-certificate")
-	backOff := firstBackOff
+	var following sync.WaitGroup
+	defer following.Wait()
+	m.follow(ctx, &following)
+	backOff, limit := firstBackOff, rate.NewLimiter(rate.Every(repairs), repairsAtOnce)
 	for {
 		wait := m.options.Interval
 		if err := m.Ensure(ctx); err != nil && ctx.Err() == nil {
@@ -119,6 +129,11 @@ func (m *Manager) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C():
+		case <-m.changed:
+			timer.Stop()
+			if limit.Wait(ctx) != nil {
+				return nil
+			}
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,12 +25,16 @@ import (
 )
 
 type cluster struct {
-	client.Client
-	clock  *testingclock.FakeClock
-	writes atomic.Int64
-	fail   atomic.Pointer[string] // verb that fails
-	before func()                 // runs once before the next write
+	client.WithWatch
+	clock   *testingclock.FakeClock
+	writes  atomic.Int64
+	watches atomic.Int64
+	fail    atomic.Pointer[string] // verb that fails
+	before  func()                 // runs once before the next write
 }
+
+// IsWatchListSemanticsUnSupported tells that the fake API server streams no lists.
+func (*cluster) IsWatchListSemanticsUnSupported() bool { return true }
 
 func service(namespace string) admissionregistrationv1.WebhookClientConfig {
 	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "liqo-webhook"}}
@@ -59,7 +65,7 @@ func newCluster(objects ...client.Object) *cluster {
 		c.writes.Add(1)
 		return nil
 	}
-	c.Client = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	c.WithWatch = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := write("create"); err != nil {
 				return err
@@ -83,6 +89,10 @@ func newCluster(objects ...client.Object) *cluster {
 				return errors.New("the API server is down")
 			}
 			return w.Get(ctx, k, o, opts...)
+		},
+		Watch: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			defer c.watches.Add(1) // once it is open: what is missed before does not come again, as it would from an API server
+			return w.Watch(ctx, list, opts...)
 		},
 	}).Build()
 	return c
@@ -361,6 +371,18 @@ func TestAPIServerDown(t *testing.T) {
 	}
 }
 
+func awaited(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for !reached() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited for %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func TestStart(t *testing.T) {
 	c := newCluster(webhooks(ourLabels())...)
 	m := c.manager(t)
@@ -369,31 +391,66 @@ func TestStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }()
-	wait := func(what string, reached func() bool) {
-		t.Helper()
-		deadline := time.After(2 * time.Minute)
-		for !reached() {
-			select {
-			case <-deadline:
-				t.Fatalf("waited for %s", what)
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}
+	wait := func(what string, reached func() bool) { t.Helper(); awaited(t, what, reached) }
 	wait("the first failure", c.clock.HasWaiters)
 	c.fail.Store(nil)
-	c.clock.Step(firstBackOff)
-	wait("readiness", func() bool { return m.Ready(nil) == nil })
+	// A pass that a change brought about may have begun before the clock goes on: it is pushed until it is seen to be late enough.
+	wait("readiness", func() bool { c.clock.Step(firstBackOff); return m.Ready(nil) == nil })
 	first, _ := m.GetCertificate(nil)
 	wait("the next look", c.clock.HasWaiters)
 	c.clock.Step(250 * 24 * time.Hour)
 	wait("a renewed certificate", func() bool {
+		c.clock.Step(DefaultInterval)
 		now, _ := m.GetCertificate(nil)
 		return now != first && now.Leaf.NotAfter.After(first.Leaf.NotAfter)
 	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// What somebody damages is repaired at once, without asking all the time whether it is: the clock stands still.
+func TestWhatIsDamagedIsRepairedAtOnce(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "liqo-webhook"}
+	emptied := client.RawPatch(types.MergePatchType, []byte(`{"data":null}`))
+	for what, damage := range map[string]func(ctx context.Context, c client.Client) error{
+		"the Secret is deleted": func(ctx context.Context, c client.Client) error {
+			return c.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-webhook-certs"}})
+		},
+		"the Secret is emptied": func(ctx context.Context, c client.Client) error {
+			return c.Patch(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-webhook-certs"}}, emptied)
+		},
+		"the validating configuration is made anew": func(ctx context.Context, c client.Client) error {
+			return errors.Join(c.Delete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}), c.Create(ctx, webhooks(ourLabels())[0]))
+		},
+		"the mutating configuration is made anew": func(ctx context.Context, c client.Client) error {
+			return errors.Join(c.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}), c.Create(ctx, webhooks(ourLabels())[1]))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := newCluster(webhooks(ourLabels())...)
+			m := c.manager(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- m.Start(ctx) }()
+			whole := func() bool {
+				secret, v, w := &corev1.Secret{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+				err := errors.Join(c.Get(ctx, client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, secret),
+					c.Get(ctx, client.ObjectKey{Name: "liqo-webhook"}, v), c.Get(ctx, client.ObjectKey{Name: "liqo-webhook"}, w))
+				bundle := secret.Data[AuthoritiesKey]
+				return err == nil && len(bundle) > 0 && bytes.Equal(bundle, v.Webhooks[0].ClientConfig.CABundle) && bytes.Equal(bundle, w.Webhooks[0].ClientConfig.CABundle)
+			}
+			awaited(t, "everything to be in place", func() bool { return m.Ready(nil) == nil && whole() && c.watches.Load() == 3 })
+			if err := damage(ctx, c.WithWatch); err != nil {
+				t.Fatal(err)
+			}
+			awaited(t, "the repair", whole)
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

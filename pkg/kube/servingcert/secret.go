@@ -23,7 +23,7 @@ const ExpireTimeAnnotation = "liqo.io/certificate-expire-time"
 const maxRaces = 5
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=liqo,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,namespace=liqo,resourceNames=liqo-webhook-certs,verbs=get;update
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=liqo,resourceNames=liqo-webhook-certs,verbs=get;list;watch;update
 
 // ensureSecret returns what the Secret holds after it was brought up to date, by us or by another replica.
 func (m *Manager) ensureSecret(ctx context.Context) (Material, error) {
