@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"testing"
 	"time"
@@ -19,35 +20,63 @@ const (
 	spread = 3 * time.Minute
 )
 
-// An application of six parts works when it is spread over two providers and the consumer: each part is found by its
-// Service's name from each cluster, and the front end through Ingresses at home and at a provider.
+// An application of six parts works when it is spread over two providers and the consumer, with both profiles: each part is found by its
+// Service's name from each cluster, and the front end through Ingresses at home and at a provider. With the stricter profile, which the
+// clusters are peered with, all other examples are tried, too.
 func TestApplication(t *testing.T) {
 	naples, err := newSide(the.lab, secondProvider)
 	if err != nil {
 		t.Fatal(err)
 	}
 	the.recordFailure(t, naples)
-	the.install(t, naples)
 	t.Cleanup(func() {
 		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
 	})
+	t.Cleanup(func() {
+		if the.profile != compatible {
+			the.runs(t, compatible)
+		}
+	})
+	the.runs(t, hardened, naples)
 	the.peered(t)
 	both := []string{"--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", naples.kubeconfig}
 	the.liqoctl(t, 3*time.Minute, append([]string{"peer", "--timeout", "2m"}, both...)...).succeeds(t)
-	const namespace = "bookshop"
 	t.Cleanup(func() {
-		if !kept(t) {
-			the.leaving = append(the.leaving, absence{naples, twinOf(namespace)})
-		}
 		if err := the.settle(context.WithoutCancel(t.Context()), the.leaving); err != nil {
 			t.Error(err)
 		}
 		the.liqoctl(t, 3*time.Minute, append([]string{"unpeer", "--skip-confirm"}, both...)...).succeeds(t)
 	})
-	twin := the.offloaded(t, namespace)
+	t.Run(hardened, func(t *testing.T) {
+		the.recordFailure(t, naples)
+		spreadBookshop(t, naples, "bookshop-"+hardened)
+		hardenedExamples(t)
+	})
+	the.runs(t, compatible, naples)
+	the.peered(t)
+	the.recordFailure(t, naples)
+	const namespace = "bookshop"
+	twin, authority := spreadBookshop(t, naples, namespace)
+	t.Run("through its Ingresses", func(t *testing.T) { the.recordFailure(t, naples); throughIngresses(t, namespace, twin, authority) })
+	the.kubectl(t, the.rome, patience, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
+	the.rome.readyWithin(t, spread, namespace, "db", 1)
+	// The clients are only ready while what the database kept in its volume is still there.
+	the.rome.readyWithin(t, spread, namespace, "client", 3)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(namespace, "data-db-0")}
+	the.rome.deletes(t, claim)
+}
+
+// spreadBookshop runs the application in a namespace that is offloaded to both providers, until each of its parts works.
+func spreadBookshop(t *testing.T, naples *side, namespace string) (twin string, authority *x509.CertPool) {
+	t.Cleanup(func() {
+		if !kept(t) {
+			the.leaving = append(the.leaving, absence{naples, twinOf(namespace)})
+		}
+	})
+	twin = the.offloaded(t, namespace)
 	the.recordFailure(t, naples)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")
-	authority := the.certifies(t, namespace, "bookshop", bookshop)
+	authority = the.certifies(t, namespace, "bookshop", bookshop)
 	the.rome.applies(t, namespace, "bookshop.yaml")
 
 	the.rome.readyWithin(t, spread, namespace, "db", 1)
@@ -72,11 +101,5 @@ func TestApplication(t *testing.T) {
 	for _, c := range []*side{the.milan, naples} {
 		c.sees(t, &networkingv1.Ingress{ObjectMeta: named(twin, "front")}, "the Ingress")
 	}
-	t.Run("through its Ingresses", func(t *testing.T) { the.recordFailure(t, naples); throughIngresses(t, namespace, twin, authority) })
-	the.kubectl(t, the.rome, patience, "delete", "-n", namespace, "pod", "db-0").succeeds(t)
-	the.rome.readyWithin(t, spread, namespace, "db", 1)
-	// The clients are only ready while what the database kept in its volume is still there.
-	the.rome.readyWithin(t, spread, namespace, "client", 3)
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(namespace, "data-db-0")}
-	the.rome.deletes(t, claim)
+	return twin, authority
 }

@@ -58,8 +58,9 @@ func reflectionExamples(t *testing.T) {
 	}
 }
 
-func podExamples(t *testing.T) {
-	const namespace = "example-pods"
+// offloadedByExample creates a namespace that is offloaded as the page shows, and returns its twin's name.
+func offloadedByExample(t *testing.T, namespace string) (twin string) {
+	t.Helper()
 	the.namespace(t, namespace)
 	the.rome.applies(t, namespace, "pods/offloading.yaml")
 	eventually(t, soon, "the namespace to be offloaded", func(ctx context.Context) (bool, string) {
@@ -69,7 +70,12 @@ func podExamples(t *testing.T) {
 		}
 		return object.Status.OffloadingPhase == offloadingv1beta1.ReadyOffloadingPhaseType, string(object.Status.OffloadingPhase)
 	})
-	twin := twinOf(namespace)
+	return twinOf(namespace)
+}
+
+func podExamples(t *testing.T) {
+	const namespace = "example-pods"
+	twin := offloadedByExample(t, namespace)
 	the.rome.applies(t, namespace, "pods/runtimeclass.yaml")
 	the.rome.applies(t, namespace, "pods/spread.yaml")
 	the.rome.applies(t, namespace, "pods/job.yaml")

@@ -110,6 +110,7 @@ func (s *suite) certifies(t *testing.T, namespace, secret, host string) *x509.Ce
 		t.Fatal(err)
 	}
 	s.kubectl(t, s.rome, soon, "create", "secret", "tls", secret, "-n", namespace, "--cert", store.Cert(host), "--key", store.Key(host)).succeeds(t)
+	s.kubectl(t, s.rome, soon, "annotate", "secret", secret, "-n", namespace, "liqo.io/allow-reflection=").succeeds(t)
 	authority, err := os.ReadFile(store.Cert(pki.ClusterCA))
 	if err != nil {
 		t.Fatal(err)

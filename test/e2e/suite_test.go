@@ -45,6 +45,7 @@ type suite struct {
 	rome, milan      *side
 	before           map[string]inventory // by cluster: what there was before Liqo
 	installed, peers bool
+	profile          string          // that the clusters have or get
 	leaving          []absence       // what tests deleted, until it was seen to be gone
 	recorded         map[string]bool // by test: whether the state of the clusters was written down
 }
@@ -72,7 +73,7 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
-	s := &suite{recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s := &suite{profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
 	building, stopBuilding := context.WithCancel(ctx)
 	defer stopBuilding()
 	built := make(chan error, 1)
@@ -192,6 +193,7 @@ func (s *suite) installArgs(t *testing.T, c *side) []string {
 		"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
 		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--set", c.reachableAPI(t), "--timeout", "3m",
 	}
+	args = append(args, s.profileArgs()...)
 	switch c.name {
 	case consumer:
 		return append(args, "--set", "offloading.reflection.ingress.statusBack=true")
