@@ -5,50 +5,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// held is what a consumer holds of one identity.
-type held struct {
-	identity *authv1beta1.Identity
-	key      identity.KeyPair
-	renewing bool
-	// kubeconfig is the whole file.
-	kubeconfig []byte
-}
-
-func holding(ctx context.Context, name string) (held, error) {
-	h := held{identity: &authv1beta1.Identity{}}
-	if err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: name}, h.identity); err != nil {
-		return h, err
-	}
-	secret := &corev1.Secret{}
-	if err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: authv1beta1.KeySecretPrefix + name}, secret); err != nil {
-		return h, err
-	}
-	h.renewing = len(secret.Data[authv1beta1.NextPrivateKeyKey]) > 0
-	var err error
-	if h.key, err = identity.KeyPairFromData(secret.Data); err != nil {
-		return h, err
-	}
-	config := &corev1.Secret{}
-	if err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: consumerNamespace, Name: authv1beta1.KubeconfigSecretPrefix + name}, config); err != nil {
-		return h, err
-	}
-	h.kubeconfig = config.Data[authv1beta1.KubeconfigKey]
-	return h, nil
+func holding(ctx context.Context, name string) (fixture.Held, error) {
+	return fixture.Holding(ctx, env.Rome.Client, consumerNamespace, name)
 }
 
 // credential names a certificate as the API server does in its audit log.
@@ -76,26 +44,22 @@ func TestKeysAreRotated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, err := holding(t.Context(), tc.identity)
 			fixture.Must(t, "reading the identity", err)
-			peering := identity.CertificatePeering(before.identity.Spec.AuthParams.SignedCRT)
+			peering := identity.CertificatePeering(before.Identity.Spec.AuthParams.SignedCRT)
 			if peering == "" {
 				t.Error("the certificate names no peering")
 			}
 			tc.subject = tc.subject.InPeering(peering)
-			expire(t, before, tc.subject)
-			after := held{}
-			fixture.Await(t, 2*fixture.Patience, "a certificate with a new key", func(ctx context.Context) (bool, string) {
-				if after, err = holding(ctx, tc.identity); err != nil {
-					return false, err.Error()
-				}
-				certified := identity.CheckCertificate(after.identity.Spec.AuthParams.SignedCRT, after.key.Public(), tc.subject, time.Now())
-				return !after.renewing && !identity.SamePublicKey(before.key.Public(), after.key.Public()) && certified == nil, fmt.Sprint(certified)
-			})
-			encoded := []byte(base64.StdEncoding.EncodeToString(after.identity.Spec.AuthParams.SignedCRT))
+			before.Expire(t, env.Rome.Client, env.PKI(t, env.Milan))
+			after := before.Renewed(t, env.Rome.Client)
+			if err := identity.CheckCertificate(after.Identity.Spec.AuthParams.SignedCRT, after.Key.Public(), tc.subject, time.Now()); err != nil {
+				t.Errorf("the new certificate is not the identity's: %v", err)
+			}
+			encoded := []byte(base64.StdEncoding.EncodeToString(after.Identity.Spec.AuthParams.SignedCRT))
 			fixture.Await(t, fixture.Patience, "the kubeconfig to hold the certificate", func(ctx context.Context) (bool, string) {
 				after, err = holding(ctx, tc.identity)
-				return err == nil && bytes.Contains(after.kubeconfig, encoded), fmt.Sprint(err)
+				return err == nil && bytes.Contains(after.Kubeconfig, encoded), fmt.Sprint(err)
 			})
-			if due, _, err := identity.NeedsRenewal(after.identity.Spec.AuthParams.SignedCRT, time.Now()); err != nil || due {
+			if due, _, err := identity.NeedsRenewal(after.Identity.Spec.AuthParams.SignedCRT, time.Now()); err != nil || due {
 				t.Errorf("the new certificate is due at once: %v, %v", due, err)
 			}
 			fixture.Await(t, 5*fixture.Patience, "the running components to show the new certificate", func(ctx context.Context) (bool, string) {
@@ -103,7 +67,7 @@ func TestKeysAreRotated(t *testing.T) {
 				if after, err = holding(ctx, tc.identity); err != nil {
 					return false, err.Error()
 				}
-				want := credential(after.identity.Spec.AuthParams.SignedCRT)
+				want := credential(after.Identity.Spec.AuthParams.SignedCRT)
 				start := env.Milan.Recorder.Now(t)
 				tc.use(t)
 				var shown []string
@@ -123,24 +87,4 @@ func TestKeysAreRotated(t *testing.T) {
 		})
 	}
 	onlyExpectedSubjects(t)
-}
-
-// expire gives an Identity a certificate that is as good as its own and due for renewal, until the renewal has begun. The
-// slice's own certificate, which is younger, comes back as long as it fits the key.
-func expire(t *testing.T, h held, subject identity.Subject) {
-	t.Helper()
-	due := env.Issue(t, env.Milan, subject, h.key.Public(), time.Now().Add(-time.Hour), time.Now().Add(15*time.Minute))
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"authParams": map[string]any{"signedCRT": due}}})
-	fixture.Must(t, "encoding a patch", err)
-	fixture.Await(t, fixture.Patience, "the renewal to begin", func(ctx context.Context) (bool, string) {
-		now, err := holding(ctx, h.identity.Name)
-		if err != nil {
-			return false, err.Error()
-		}
-		if now.renewing || !identity.SamePublicKey(now.key.Public(), h.key.Public()) {
-			return true, ""
-		}
-		err = env.Rome.Client.Patch(ctx, now.identity, client.RawPatch(types.MergePatchType, patch))
-		return false, fmt.Sprintf("the Identity has a certificate that is due; error %v", err)
-	})
 }
