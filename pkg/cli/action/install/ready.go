@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -109,11 +108,10 @@ func whyWebhooksNotReady(ctx context.Context, cluster *target.Cluster) (string, 
 	return probe(ctx, cluster), nil
 }
 
-// probe has the API server call a webhook with an object that is never stored. Any verdict is an answer.
+// probe has the API server call a webhook with an object that is never stored. Any verdict is an answer. The webhook is one that changes
+// objects: it is called before any policy, which could give the verdict in its place.
 func probe(ctx context.Context, cluster *target.Cluster) string {
-	object := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cluster.LiqoNamespace, Name: offloadingv1beta1.NamespaceOffloadingName,
-	}}
+	object := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 	err := cluster.Client.Create(ctx, object, client.DryRunAll)
 	if err == nil || target.Absent(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
 		return ""
