@@ -34,7 +34,7 @@ CONFORMANCE_FLAGS ?=
 # The database of known vulnerabilities.
 VULNDB ?= https://vuln.go.dev
 # Only the tests of these packages; `make unit UNIT=./pkg/mirror/...`.
-UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|chaos|bench)(/|$$)')
+UNIT ?= $(shell go list ./... | grep -v -E '^$(MODULE)/test/(integration|e2e|chaos|bench|skew)(/|$$)')
 # Folders with Go code of this module.
 SOURCES = $(wildcard charts cmd deployments hack pkg test)
 
@@ -158,6 +158,10 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 	else \
 		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
+
+.PHONY: skew
+skew: ## Run this code beside that of the last recorded release in real clusters, and upgrade each side first (needs root; about 10 minutes).
+	@go test -count=1 -timeout 40m $(TEST_FLAGS) ./test/skew
 
 .PHONY: conformance
 conformance: ## Run Kubernetes' own tests at a provider and on its virtual node, in real clusters (needs root; see docs/conformance.md).
