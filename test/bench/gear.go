@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqo.io/liqo/test/bench/floor"
-	"liqo.io/liqo/test/integration/fixture"
 )
 
 // runFloor is the program's other face: the floor's virtual kubelet.
@@ -37,10 +36,7 @@ func runFloor(ctx context.Context, home, away string) error {
 
 // startFloor runs this very program as the floor's virtual kubelet.
 func (b *bench) startFloor() {
-	self, err := os.Executable()
-	fixture.Must(b.w, "finding this program", err)
-	// The fixture takes a program that is there for one that it has built.
-	fixture.Must(b.w, "placing the floor", os.Symlink(self, filepath.Join(b.env.Dir, "bin", "floor")))
+	b.self(floorName)
 	b.runFloor()
 }
 

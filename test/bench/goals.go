@@ -26,6 +26,7 @@ func (r *Report) judge() {
 	r.judgePods()
 	r.judgeRequests()
 	r.judgeObjects()
+	r.judgeFloods()
 	r.judgeMemory()
 	r.compare()
 }
@@ -214,6 +215,18 @@ func (r *Report) judgeObjects() {
 		"7 ms", p50, "%.1f ms", p50 <= 7, "≤ 7 ms")
 	r.add("one ConfigMap on an idle system, p99", unknown, text(r.operation("configmap", floorName, 1, "update", p99Of), "%.1f ms"),
 		"28 ms", p99, "%.1f ms", p99 <= 28, "≤ 28 ms")
+}
+
+func (r *Report) judgeFloods() {
+	var ratios []float64
+	for _, flood := range r.Floods {
+		ratios = append(ratios, over(flood.During.P99, flood.Idle.P99))
+	}
+	ratio := -1.0
+	if len(ratios) > 0 {
+		ratio = median(ratios)
+	}
+	r.add("the provider's own requests while one consumer floods its API server, p99 ÷ idle", unknown, unknown, unknown, ratio, "%.1f", ratio <= 2, "≤ 2")
 }
 
 func (r *Report) judgeMemory() {

@@ -35,9 +35,12 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if len(os.Args) == 4 && os.Args[1] == "floor" {
+	switch {
+	case len(os.Args) == 4 && os.Args[1] == "floor":
 		err = runFloor(ctx, os.Args[2], os.Args[3])
-	} else {
+	case len(os.Args) == 6 && os.Args[1] == "flood":
+		err = runFlood(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
+	default:
 		err = run(ctx, os.Args[1:], os.Stdout)
 	}
 	stop()
@@ -130,6 +133,7 @@ var scenarios = []scenario{
 		b.limits(true)
 	}},
 	{"endpoints", func(b *bench) { b.endpoints(b.options.endpoints) }},
+	{"flood", func(b *bench) { b.flood(b.options.idle) }},
 	{"sizes", func(b *bench) {
 		for _, n := range b.options.pods {
 			switch {

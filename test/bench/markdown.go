@@ -209,9 +209,22 @@ func (r *Report) requestsMarkdown(p *page) {
 			p.row(fmt.Sprint(i+1), fmt.Sprint(restart.NewPod), fmt.Sprint(restart.StatusHome), fmt.Sprint(restart.Idle), fmt.Sprint(restart.IdleOwn), fmt.Sprint(restart.Loaded), fmt.Sprint(restart.LoadedOwn), fmt.Sprint(restart.Fresh))
 		}
 	}
+	r.floodsMarkdown(p)
 	if r.Idle != nil {
 		p.say("\nRequests of Liqo per minute while nothing happens (over %.0f s):", r.Idle.Seconds)
 		p.requests(r.Idle.PerMinute, 0)
+	}
+}
+
+// floodsMarkdown shows what the provider's own requests take while a consumer makes as many as it can.
+func (r *Report) floodsMarkdown(p *page) {
+	if len(r.Floods) == 0 {
+		return
+	}
+	p.say("\nRequests of the provider's administrator, 20 a second, before and while %d workers of one consumer list, create and delete as fast as they get answers (every round):", floodWorkers)
+	p.table("p50, idle (ms)", "p99, idle (ms)", "p50, flood (ms)", "p99, flood (ms)", "requests of the consumer per second")
+	for _, f := range r.Floods {
+		p.row(fmt.Sprint(f.Idle.P50), fmt.Sprint(f.Idle.P99), fmt.Sprint(f.During.P50), fmt.Sprint(f.During.P99), fmt.Sprintf("%.0f", f.PerSecond))
 	}
 }
 

@@ -30,6 +30,7 @@ type Report struct {
 	Objects   []Objects   `json:"objects,omitempty"`
 	Endpoints []Endpoints `json:"endpoints,omitempty"`
 	Restarts  []Restart   `json:"restarts,omitempty"`
+	Floods    []Flood     `json:"floods,omitempty"`
 	Idle      *Idle       `json:"idle,omitempty"`
 	Scales    []Scale     `json:"scales,omitempty"`
 	// Scenarios in the order in which they were run.
