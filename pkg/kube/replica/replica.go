@@ -22,7 +22,7 @@ type Object interface {
 	GetNamespace() string
 }
 
-// Options of a Replica. All but Hold, Slim and the bounds must be given.
+// Options of a Replica. All but Missed, Hold, Slim and the bounds must be given.
 type Options[T Object] struct {
 	// Name for logs.
 	Name string
@@ -43,6 +43,9 @@ type Options[T Object] struct {
 	// list that is read anew shows all objects again. The replica holds what Event is told; before is what it held of the object
 	// until then, the zero value if it did not.
 	Event func(before, object T, deleted bool)
+	// Missed is called in place of Event for each object that was held and that a list does not show any more: nobody saw it go. Nil has
+	// Event told of it as of one that was deleted.
+	Missed func(object T)
 	// Synced is called once, when the first list is in and was told.
 	Synced func()
 	// Hold makes of an object that is watched what is held of it, unless it cannot; nil holds the object itself.
@@ -206,7 +209,11 @@ func (s *sink[T]) Replace(items []any, _ string) error {
 		return ErrOverLimit
 	}
 	for name, object := range before {
-		if _, stays := now[name]; !stays {
+		switch _, stays := now[name]; {
+		case stays:
+		case s.options.Missed != nil:
+			s.options.Missed(object)
+		default:
 			s.options.Event(object, object, true)
 		}
 	}
