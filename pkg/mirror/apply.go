@@ -37,6 +37,9 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 			t.enqueueAfter(t.name, wait)
 			return nil
 		}
+		if may, err := t.mayRemove(ctx, types.UID(reflection.OriginUID(live))); !may {
+			return err
+		}
 	}
 	c, err := t.client()
 	if err != nil {

@@ -208,6 +208,9 @@ func (t *task) blindRemove(ctx context.Context, l ledger) error {
 	if err != nil {
 		return err
 	}
+	if may, err := t.mayRemove(ctx, l.origin(t.remoteName)); !may {
+		return err
+	}
 	if err := t.confirm(ctx); err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	}
 	t.state = p.state(name)
 	t.local = p.objects.get(name)
+	if t.local != nil {
+		p.options().Removals.Settle(p.kind().Name, p.namespace, name)
+	}
 	if err := t.translate(ctx); err != nil {
 		return err
 	}

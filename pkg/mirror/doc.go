@@ -17,6 +17,8 @@
 //   - Something is deleted only on positive knowledge: the local watch is in step and a live read says that the object is
 //     gone, or the user's policy keeps it at home. Namespaces that leave the mapping, kinds that are turned off, lost peers
 //     and caches that are not in step delete nothing.
+//   - Many copies whose originals a list did not show, as after the restore of an old backup, are kept until that is confirmed. What a
+//     watch was told goes at once.
 //   - With several virtual nodes of a provider one engine works for all. For lack of use it removes something only when the use
 //     by the pods of all of them is known.
 //   - Where the configuration wants it, the status of a remote object that is in step comes back into that of the local one,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
@@ -50,6 +51,12 @@ func (l ledger) names() []string {
 		}
 	}
 	return names
+}
+
+// origin is the UID of the local object that an entry says to stand for; empty if there is none.
+func (l ledger) origin(name string) types.UID {
+	uid, _, _ := strings.Cut(strings.TrimSpace(l.entries[name]), " ")
+	return types.UID(uid)
 }
 
 // lists tells whether the ledger shows a reflected object of that name. Pods' tokens stand there, too, but are not ours to

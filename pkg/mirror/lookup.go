@@ -1,8 +1,6 @@
 package mirror
 
 import (
-	"strings"
-
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -29,8 +27,7 @@ func (e *Engine) Reflected(kind, namespace, name string) (reflection.Object, boo
 func (p *pair) represents(view *watched, local reflection.Object) bool {
 	remoteName := p.kind().Remote(p.options().Home, local.GetName())
 	if p.kind().WriteOnly() {
-		uid, _, _ := strings.Cut(strings.TrimSpace(ledgerOf(view, p.kind().Ledger).entries[remoteName]), " ")
-		return uid == string(local.GetUID())
+		return ledgerOf(view, p.kind().Ledger).origin(remoteName) == local.GetUID()
 	}
 	remote := view.get(remoteName)
 	return remote != nil && reflection.IsOurs(remote, p.options().Home, p.options().Remote) &&

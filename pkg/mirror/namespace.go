@@ -29,6 +29,8 @@ type namespaces struct {
 type namespace struct {
 	annotations map[string]string
 	read        time.Time
+	// leaving says that it is being deleted.
+	leaving bool
 }
 
 func newNamespaces(o Options) *namespaces {
@@ -57,8 +59,15 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known, there := n.known[name]
-	n.known[name] = namespace{annotations: object.Annotations, read: n.clock.Now()}
+	n.known[name] = namespace{annotations: object.Annotations, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
 	return object.Annotations, there && !maps.Equal(known.annotations, object.Annotations), nil
+}
+
+// leaving tells whether a namespace is known to be deleted.
+func (n *namespaces) leaving(ctx context.Context, name string) bool {
+	_, _, err := n.annotations(ctx, name, namespaceFresh)
+	known, _ := n.lookup(name, 0)
+	return err == nil && known.leaving
 }
 
 func (n *namespaces) reader(name string) *sync.Mutex {

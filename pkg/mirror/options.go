@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -70,6 +71,8 @@ type Options struct {
 	Clock clock.WithTickerAndDelayedExecution
 	// RequestTimeout bounds every call (default 30 s).
 	RequestTimeout time.Duration
+	// Removals holds back the removal of many copies at once whose originals a list did not show; nil holds none.
+	Removals *massremoval.Guard
 	// MaxRemoteObjects of a kind are accepted from the provider in one namespace (default 10000).
 	MaxRemoteObjects int
 	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it; nil means one of its own.

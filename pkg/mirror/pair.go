@@ -52,6 +52,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 		newList:   r.kind.NewList,
 		namespace: namespace,
 		event:     p.localEvent,
+		missed:    func(object reflection.Object) { p.localChanged(object, true) },
 		synced:    p.localSynced,
 		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
 	}
@@ -79,8 +80,16 @@ func (p *pair) asleep() bool {
 	return !p.awake
 }
 
-// localEvent queues a local object that changed. One that was just written waits until it is calm.
+// localEvent takes note of what the watch tells of a local object.
 func (p *pair) localEvent(object reflection.Object, deleted bool) {
+	if deleted {
+		p.state(object.GetName()).goes(object.GetUID())
+	}
+	p.localChanged(object, deleted)
+}
+
+// localChanged queues a local object that changed, or is not there any more. One that was just written waits until it is calm.
+func (p *pair) localChanged(object reflection.Object, deleted bool) {
 	name := object.GetName()
 	if calm := p.kind().Calm; calm > 0 && !deleted {
 		p.enqueueAfter(name, p.state(name).unrest(calm, p.options().Clock.Now()))

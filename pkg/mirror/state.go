@@ -35,6 +35,8 @@ type state struct {
 	// removed is the remote object that was deleted last; until then no other delete of it is sent.
 	removed      types.UID
 	removedUntil time.Time
+	// gone is the local object that was seen to be deleted last.
+	gone types.UID
 	// inStep is what was wanted when the live object held it.
 	inStep string
 	// revertedAt is when a change that was put back was told last.
@@ -64,6 +66,7 @@ func (p *pair) state(name string) *state {
 
 // forget drops the memory of an object that is gone on both sides.
 func (p *pair) forget(name string) {
+	p.options().Removals.Settle(p.kind().Name, p.namespace, name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.states, name)
@@ -83,6 +86,20 @@ func (s *state) vanished(object reflection.Object) {
 	if s.answer != nil && s.answer.GetUID() == object.GetUID() {
 		s.answer = nil
 	}
+}
+
+// goes takes note that the local object was seen to be deleted.
+func (s *state) goes(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = uid
+}
+
+// went tells whether the local object of that UID was seen to be deleted.
+func (s *state) went(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone != "" && s.gone == uid
 }
 
 // removes takes note that the deletion of a remote object was accepted.

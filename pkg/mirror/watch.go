@@ -36,6 +36,8 @@ type scope struct {
 	overLimit func()
 	// event is called for each event, one after the other, before the first list is in and after.
 	event func(object reflection.Object, deleted bool)
+	// missed, if given, is called in place of event for each object that a list does not show any more.
+	missed func(object reflection.Object)
 	// synced is called once the first list is in.
 	synced func()
 	// failed is called with each failure to list or watch, and with nil once that is over.
@@ -60,7 +62,7 @@ func newWatched(s scope) *watched {
 	w := &watched{scope: s}
 	w.replica = replica.New(replica.Options[reflection.Object]{
 		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: func() runtime.Object { return s.newObject() }, Event: func(_, object reflection.Object, deleted bool) { s.event(object, deleted) },
-		Synced: s.synced, Slim: strip, Limit: s.limit, Budget: s.budget, Over: s.overLimit,
+		Missed: s.missed, Synced: s.synced, Slim: strip, Limit: s.limit, Budget: s.budget, Over: s.overLimit,
 	})
 	return w
 }
