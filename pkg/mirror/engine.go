@@ -92,6 +92,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.refit()
 	cancel := e.options.Peer.Subscribe(e.poke)
 	defer cancel()
+	defer e.each(func(r *runner) { e.options.Removals.Leave(r.kind.Name) })
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, r := range e.runners {
@@ -108,6 +109,7 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 	ticker := e.options.Clock.NewTicker(namespaceRefresh)
 	defer ticker.Stop()
 	var again <-chan time.Time
+	lost := false
 	refresh := func() {
 		if again = nil; e.refresh(ctx) {
 			again = e.options.Clock.After(namespaceFresh)
@@ -126,10 +128,13 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 		case <-e.wake:
 			e.refit()
 			connected, now := e.options.Peer.State()
-			if now != epoch {
+			// What was followed before a loss may be long past: of a server that was restored from a backup a watch that goes on where it
+			// was tells nothing for a long time, and never what the restore took away.
+			if now != epoch || connected && lost {
 				epoch = now
 				e.each((*runner).reopen)
 			}
+			lost = !connected
 			// Several changes may have come as one: whoever is connected now may have been cut off in between.
 			if connected {
 				e.each((*runner).resume)
