@@ -119,6 +119,9 @@ func (r *Reporter) SetConnection(connected bool, reason, message, version, platf
 	})
 }
 
+// SetHeld takes what is said of removals that wait for a confirmation; empty if none does.
+func (r *Reporter) SetHeld(said string) { r.update(func(f *Facts) { f.Held = said }) }
+
 func (r *Reporter) update(change func(*Facts)) {
 	r.mu.Lock()
 	change(&r.facts)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/peer"
 )
@@ -47,6 +48,8 @@ type Facts struct {
 	// say so.
 	Connected       bool
 	Reason, Message string
+	// Held says that removals wait for a confirmation; empty if none does.
+	Held string
 }
 
 // Status returns the status of the node, and whether it differs from the old one. Fields of others stay.
@@ -67,6 +70,9 @@ func Status(old *corev1.NodeStatus, f Facts, now time.Time) (*corev1.NodeStatus,
 	}
 	for _, c := range wanted(f) {
 		setCondition(status, c, metav1.NewTime(now.Truncate(time.Second)))
+	}
+	if f.Held == "" {
+		status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == offloadingv1beta1.RemovalsHeldCondition })
 	}
 	return status, !apiequality.Semantic.DeepEqual(old, status)
 }
@@ -113,6 +119,10 @@ func wanted(f Facts) []corev1.NodeCondition {
 	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		pressure.Type = t
 		list = append(list, pressure)
+	}
+	if f.Held != "" {
+		list = append(list, corev1.NodeCondition{Type: offloadingv1beta1.RemovalsHeldCondition, Status: corev1.ConditionTrue,
+			Reason: offloadingv1beta1.ReasonManyAtOnce, Message: conditions.Bound(f.Held)})
 	}
 	return append(list, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
 		Reason: ReasonNetworkNotManaged, Message: "the network between the clusters is not watched over"})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -107,6 +108,28 @@ func TestWhatOthersSetStays(t *testing.T) {
 	got, _ := Status(old, facts(func(f *Facts) { f.Version, f.Platform = "", "" }), noon)
 	if got.Conditions[0].Type != "Mine" || got.NodeInfo.MachineID != "m" || got.NodeInfo.KubeletVersion != "v1.36.3" || len(got.VolumesAttached) != 1 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestHeldRemovalsAreACondition(t *testing.T) {
+	of := func(status *corev1.NodeStatus) (said []string) {
+		for _, c := range status.Conditions {
+			if c.Type == offloadingv1beta1.RemovalsHeldCondition {
+				said = append(said, string(c.Status)+" "+c.Reason+" "+c.Message)
+			}
+		}
+		return said
+	}
+	none, _ := Status(&corev1.NodeStatus{}, facts(), noon)
+	held, changed := Status(none, facts(func(f *Facts) { f.Held = "12 pods" }), noon)
+	if diff := cmp.Diff([]string{"True ManyAtOnce 12 pods"}, of(held)); diff != "" || !changed || len(of(none)) > 0 {
+		t.Errorf("changed %t: %s", changed, diff)
+	}
+	if _, changed := Status(held, facts(func(f *Facts) { f.Held = "12 pods" }), noon.Add(time.Hour)); changed {
+		t.Error("the same is written again")
+	}
+	if after, changed := Status(held, facts(), noon); len(of(after)) > 0 || !changed {
+		t.Errorf("changed %t, it says %v", changed, of(after))
 	}
 }
 

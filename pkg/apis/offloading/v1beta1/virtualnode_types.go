@@ -121,12 +121,12 @@ type VirtualNodeStatus struct {
 	// observedGeneration is the generation that the status was computed from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: VirtualKubelet and Node (None, Creating, Running, NotReady, Draining or Deleting), and Ready; Rights, LabelsChanged and AddressesShown where they apply.
+	// conditions: VirtualKubelet and Node (None, Creating, Running, NotReady, Draining or Deleting), and Ready; Rights, LabelsChanged, AddressesShown and RemovalsHeld where they apply.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights','LabelsChanged','AddressesShown'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','NotReady','Draining','Deleting'])",message="Ready, Rights, LabelsChanged and AddressesShown must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights','LabelsChanged','AddressesShown','RemovalsHeld'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','NotReady','Draining','Deleting'])",message="Ready, Rights, LabelsChanged, AddressesShown and RemovalsHeld must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
 }
 

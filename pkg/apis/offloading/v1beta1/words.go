@@ -75,6 +75,9 @@ const (
 	// ApprovedLabelsAnnotation on a VirtualNode, written by an administrator, lists the suggested labels that are to be taken. It counts
 	// for exactly these.
 	ApprovedLabelsAnnotation = "liqo.io/approved-labels"
+	// ConfirmedRemovalsAnnotation on a VirtualNode, written by an administrator, is the token of the removals that are held and are to be
+	// made. It counts for exactly these, and is taken away once they are not held any more.
+	ConfirmedRemovalsAnnotation = "liqo.io/confirmed-removals"
 	// ReflectedKeysAnnotation on a reflected object records which of its labels and annotations were reflected, four
 	// characters each, so that they can be removed when they vanish at home.
 	ReflectedKeysAnnotation = "offloading.liqo.io/reflected-keys"
@@ -182,6 +185,9 @@ const (
 	// AddressesShownCondition tells that no address of the virtual node's pods is shown, and what to do about it. It is there, and False,
 	// only then.
 	AddressesShownCondition = "AddressesShown"
+	// RemovalsHeldCondition of a VirtualNode, and of its Node, tells that the removal of many copies at once waits for a confirmation. It
+	// is there, and True, only then.
+	RemovalsHeldCondition = "RemovalsHeld"
 	// StatusNone: there is none.
 	StatusNone = "None"
 	// StatusCreating: it does not run yet.
@@ -228,6 +234,9 @@ const (
 	// ReasonPartiallyReflected: the provider refused a part of the object or does not keep it, and the object crossed without it; the
 	// message says which.
 	ReasonPartiallyReflected = "PartiallyReflected"
+	// ReasonManyAtOnce: copies at the provider whose originals a list did not show, as after the restore of an old backup, are more than
+	// may go at once; they are kept until an administrator confirms.
+	ReasonManyAtOnce = "ManyAtOnce"
 	// ReasonRemotePodExists: the pod has its twin at the provider.
 	ReasonRemotePodExists = "RemotePodExists"
 	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.

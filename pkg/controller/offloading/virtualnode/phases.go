@@ -268,6 +268,16 @@ func (r *reconciler) register(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// forgetConfirmation takes the confirmation of removals away once nothing is held any more.
+func (r *reconciler) forgetConfirmation(ctx context.Context, s *scope) error {
+	_, confirmed := s.vn.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation]
+	if !confirmed || s.node == nil || conditionOf(s.node, offloadingv1beta1.RemovalsHeldCondition) != nil {
+		return nil
+	}
+	delete(s.vn.Annotations, offloadingv1beta1.ConfirmedRemovalsAnnotation)
+	return r.patch(ctx, s)
+}
+
 // inspect says what is not ready yet.
 func (r *reconciler) inspect(ctx context.Context, s *scope) error {
 	if s.deployment.Status.AvailableReplicas < 1 || s.deployment.Status.ObservedGeneration < s.deployment.Generation {
@@ -306,9 +316,15 @@ func stateOf(node *corev1.Node) string {
 	}
 }
 
-func nodeReady(node *corev1.Node) *corev1.NodeCondition {
+func nodeReady(node *corev1.Node) *corev1.NodeCondition { return conditionOf(node, corev1.NodeReady) }
+
+// conditionOf is a condition of a Node; nil if it does not have it, or is not there.
+func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	if node == nil {
+		return nil
+	}
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
+		if node.Status.Conditions[i].Type == kind {
 			return &node.Status.Conditions[i]
 		}
 	}

@@ -119,7 +119,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
 	s := &scope{vn: &vn, before: vn.DeepCopy()}
-	phases := []func(context.Context, *scope) error{r.gather, r.validate, r.configure, r.mapping, r.list, r.authorize, r.deploy, r.register, r.empower, r.inspect}
+	phases := []func(context.Context, *scope) error{r.gather, r.validate, r.configure, r.mapping, r.list, r.authorize, r.deploy, r.register, r.empower, r.forgetConfirmation, r.inspect}
 	if !vn.DeletionTimestamp.IsZero() {
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil
@@ -153,7 +153,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) patch(ctx context.Context, s *scope) error {
 	err := r.Patch(ctx, s.vn, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing the finalizers of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
+		return fmt.Errorf("changing the metadata of VirtualNode %s: %w", client.ObjectKeyFromObject(s.vn), err)
 	}
 	s.before = s.vn.DeepCopy()
 	return nil

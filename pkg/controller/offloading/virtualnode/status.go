@@ -42,6 +42,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	} else {
 		set(offloadingv1beta1.AddressesShownCondition, string(corev1.ConditionFalse), reason, message)
 	}
+	if held := conditionOf(s.node, offloadingv1beta1.RemovalsHeldCondition); held == nil {
+		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition)
+	} else {
+		set(offloadingv1beta1.RemovalsHeldCondition, string(held.Status), held.Reason, held.Message)
+	}
 	if problem != nil {
 		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
 	} else {
