@@ -100,10 +100,10 @@ func (d decision) withoutRights() corev1.PodStatus {
 }
 
 // withoutShadow is the status of a pod whose ShadowPod is not there. If the provider refuses to have it, one that ran is not ready any
-// more.
+// more. That of an earlier pod goes first, which is said if it is kept.
 func (d decision) withoutShadow() *corev1.PodStatus {
 	switch {
-	case d.shadow != nil || d.refused == (refusal{}):
+	case d.refused == (refusal{}), d.shadow != nil && d.refused.reason != offloadingv1beta1.ReasonManyAtOnce:
 		return nil
 	case d.refused.rejects:
 		return ptrTo(reflection.RejectedStatus(d.local, d.refused.reason, d.refused.message))

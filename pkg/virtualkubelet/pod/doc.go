@@ -11,6 +11,7 @@
 //     success, which also covers lost answers and crashes.
 //   - A terminating local pod is removed when its ShadowPod and its remote pod are known to be gone, not before.
 //   - A ShadowPod without local pod is removed only after the local API server confirmed that there is no such pod.
+//     Many whose pods a list did not show, as after the restore of an old backup, are kept until that is confirmed.
 //   - A twin is watched from the first pod of its namespace on, or because a survey found ShadowPods there; it is surveyed until
 //     the provider told.
 //   - While the provider does not answer, or a cache is not filled, nothing is removed and no status is written.

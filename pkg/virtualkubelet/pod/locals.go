@@ -84,6 +84,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 		DeleteFunc: func(object any) {
 			r.budget.Expect(-expected)
 			if pod := localOf(object); pod != nil {
+				r.goneFor(object, pod)
 				r.forget(pod)
 				r.work.Add(keyOf(pod))
 				r.tellUses(pod)

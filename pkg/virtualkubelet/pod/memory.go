@@ -20,6 +20,8 @@ type memory struct {
 	removed map[types.UID]time.Time
 	// gone are the pods whose remote pod was seen to go, with the last that was seen of it.
 	gone map[types.UID]*packed
+	// went are the pods that were seen to be deleted while their ShadowPod may be there still.
+	went map[types.UID]key
 	// starting is when the remote pod was first seen.
 	starting map[types.UID]time.Time
 	// refused are the pods that the provider, or we, refuse to run.
@@ -90,7 +92,7 @@ func (r refusal) condition() *corev1.PodCondition {
 func newMemory() memory {
 	return memory{
 		outages: map[string]string{},
-		awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
+		went:    map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
@@ -75,6 +76,8 @@ type Options struct {
 	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it, besides what pods of this
 	// node account for; nil means one of its own.
 	Budget *replica.Budget
+	// Removals holds back the removal of many ShadowPods at once whose pods a list did not show; nil holds none.
+	Removals *massremoval.Guard
 	// HideAddresses keeps the addresses of remote pods out of local ones.
 	HideAddresses bool
 	// Clock tells the time; nil means the real one.

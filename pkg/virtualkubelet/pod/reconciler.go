@@ -137,6 +137,7 @@ func (r *Reconciler) SetMapping(m Mapping) {
 	r.mu.Lock()
 	changed := r.mapping.changes(m)
 	r.mapping = m
+	maps.DeleteFunc(r.memory.went, func(_ types.UID, k key) bool { return m.Known && m.Desired[k.Namespace] == "" })
 	r.mu.Unlock()
 	if len(changed) == 0 {
 		return

@@ -24,7 +24,7 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	case !v.ready:
 		return nil
 	case v.shadow != nil && !standsFor(v.shadow, local):
-		return r.abandon(ctx, keyOf(local), v)
+		return r.abandon(ctx, local, keyOf(local), v)
 	case v.shadow != nil:
 		return r.deleteShadow(ctx, v)
 	case v.waiting:

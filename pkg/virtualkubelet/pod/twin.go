@@ -135,6 +135,7 @@ func (t *twin) fill(r *Reconciler) {
 		return
 	}
 	t.filled.Do(func() {
+		r.forgetGone(t)
 		for _, shadow := range t.shadows.List() {
 			r.enqueue(t.key(shadow), true)
 		}
@@ -164,6 +165,7 @@ func (r *Reconciler) shadowEvent(t *twin, before, after *packed, deleted bool) {
 	switch {
 	case deleted:
 		r.removed(shadow)
+		r.forgetWent(types.UID(reflection.OriginUID(shadow)))
 		r.enqueue(k, false)
 	case before == nil:
 		if t.synced() {

@@ -29,13 +29,16 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 		return r.orphan(ctx, k, r.look(k, ""))
 	}
 	v := r.look(k, local.UID)
+	if v.shadow != nil && standsFor(v.shadow, local) {
+		r.options.Removals.Settle(podKind, k.Namespace, k.Name)
+	}
 	switch {
 	case local.DeletionTimestamp != nil:
 		return r.remove(ctx, local, v)
 	case !v.ready || v.revoked:
 		return nil // an event tells when that changes
 	case v.shadow != nil && !standsFor(v.shadow, local):
-		return r.abandon(ctx, k, v)
+		return r.abandon(ctx, local, k, v)
 	case reflection.Terminal(local.Status.Phase):
 		return r.stopAborted(ctx, local, v)
 	case v.shadow != nil:
@@ -47,15 +50,19 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 
 // orphan removes a ShadowPod whose local pod is gone.
 func (r *Reconciler) orphan(ctx context.Context, k key, v view) error {
+	if v.ready && v.shadow == nil {
+		r.options.Removals.Settle(podKind, k.Namespace, k.Name)
+	}
 	if !v.ready || v.shadow == nil {
 		return r.hastenForced(ctx, k, v)
 	}
-	return r.abandon(ctx, k, v)
+	return r.abandon(ctx, nil, k, v)
 }
 
 // abandon removes a ShadowPod that stands for no local pod, or for another one than the cache shows, after the local API server
-// confirmed that the pod is gone: a cache that was filled from a replica that lags shows the past.
-func (r *Reconciler) abandon(ctx context.Context, k key, v view) error {
+// confirmed that the pod is gone: a cache that was filled from a replica that lags shows the past. A pod of the same name that waits for
+// a removal that is held, if there is one, says so.
+func (r *Reconciler) abandon(ctx context.Context, waits *corev1.Pod, k key, v view) error {
 	if v.shadow.DeletionTimestamp != nil {
 		return nil
 	}
@@ -64,7 +71,19 @@ func (r *Reconciler) abandon(ctx context.Context, k key, v view) error {
 	} else if exists {
 		return reconcile.Wait("LocalCacheBehind", "waiting for the local cache to show the pod", time.Second)
 	}
-	return r.deleteShadow(ctx, v)
+	may, err := r.mayRemove(ctx, k, v.shadow)
+	if err != nil {
+		return err
+	}
+	if may {
+		return r.deleteShadow(ctx, v)
+	}
+	if waits != nil {
+		r.show(waits, refusal{reason: offloadingv1beta1.ReasonManyAtOnce, message: fmt.Sprintf(
+			"waiting for an earlier pod of that name, which still runs in cluster %q: its removal is held back with many others, see condition %s of the VirtualNode",
+			r.options.Remote, offloadingv1beta1.RemovalsHeldCondition)})
+	}
+	return nil // its confirmation is an event
 }
 
 // exists asks this cluster whether the pod that a remote object stands for is still there.
@@ -289,7 +308,7 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 		return nil
 	default:
 		v.shadow = shadow
-		if err := r.abandon(ctx, keyOf(local), v); err != nil {
+		if err := r.abandon(ctx, local, keyOf(local), v); err != nil {
 			return err
 		}
 		return reconcile.Wait("EarlierPod", "waiting for the earlier pod of that name to go", time.Second)
