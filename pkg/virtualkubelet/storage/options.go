@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
@@ -47,6 +48,8 @@ type Options struct {
 	MaxRemoteClaims int
 	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it; nil means one of its own.
 	Budget *replica.Budget
+	// Removals holds back the removal of claims with data of which nothing is known here; nil holds none.
+	Removals *massremoval.Guard
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -62,6 +65,8 @@ type Settings struct {
 }
 
 const (
+	// claimKind is what claims are called among the kinds that are reflected.
+	claimKind      = "persistentvolumeclaim"
 	defaultWorkers = 3
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 100 * time.Millisecond

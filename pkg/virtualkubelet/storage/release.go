@@ -9,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -20,6 +22,9 @@ import (
 // may be nil.
 func (r *Reconciler) release(ctx context.Context, p place, k key, present *corev1.PersistentVolumeClaim) error {
 	var again error
+	if claims := p.view.of(k); len(claims) == 0 || present != nil && len(claims) == 1 && reflection.OriginUID(claims[0]) == string(present.UID) {
+		r.options.Removals.Settle(claimKind, k.Namespace, k.Name)
+	}
 	for _, remote := range p.view.of(k) {
 		if !reflection.IsOurs(remote, r.options.Home, r.options.Remote) || !remote.DeletionTimestamp.IsZero() ||
 			remote.Labels[offloadingv1beta1.RetainedLabel] == "true" ||
@@ -96,7 +101,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, p place, k key, remote *cor
 	}
 	volume, err := r.options.Local.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] != string(corev1.PersistentVolumeReclaimDelete) {
+		if remote.Annotations[offloadingv1beta1.ReclaimPolicyAnnotation] != string(corev1.PersistentVolumeReclaimDelete) || !r.mayDelete(k, remote) {
 			return nil
 		}
 		return r.delete(ctx, p, remote)
@@ -156,7 +161,24 @@ func (r *Reconciler) reclaim(ctx context.Context, p place, remote *corev1.Persis
 	if err := r.let(ctx, volume); err != nil {
 		return err
 	}
+	r.options.Removals.Allow(copyOf(localKey(p.area, remote), remote))
 	return r.delete(ctx, p, remote)
+}
+
+// copyOf names a claim at the provider by the local claim that it was made for.
+func copyOf(k key, remote *corev1.PersistentVolumeClaim) massremoval.Copy {
+	return massremoval.Copy{Kind: claimKind, Namespace: k.Namespace, Name: k.Name, Origin: types.UID(reflection.OriginUID(remote))}
+}
+
+// mayDelete tells whether a claim at the provider may go of whose claim and volume nothing is known here. Where an old backup was
+// restored both are missing, and the data is not to go for that: not even of one claim, unless the volume was given back by this process.
+func (r *Reconciler) mayDelete(k key, remote *corev1.PersistentVolumeClaim) bool {
+	this := copyOf(k, remote)
+	// No error can come of what is not asked.
+	may, _ := r.options.Removals.May(this, func() (massremoval.Inventory, error) {
+		return massremoval.Inventory{Missing: []massremoval.Copy{this}, Data: true}, nil
+	}, func(massremoval.Copy) { r.queue.Add(k) })
+	return may
 }
 
 // let removes our finalizer and the volume, if it is still what was read.
