@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/version"
@@ -41,6 +42,7 @@ type flags struct {
 	reflectors       reflectors
 	hideAddresses    bool
 	remoteMemory     int32
+	maxRemovals      int
 	tokens           tokenFlags
 	metricsEnabled   bool
 	metricsAddress   string
@@ -114,6 +116,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
 	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
+	set.IntVar(&f.maxRemovals, "max-removals", massremoval.DefaultShare, "share, in percent, of the copies of a kind that may go at once because their originals are missing in a list; more than that, and more than 5, are held until confirmed (ManyAtOnce)")
 	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
@@ -153,8 +156,8 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {
 		return nil, errors.New("--node-lease-duration must be at least twice --node-ping-interval, and both it and --node-ping-timeout more than 0")
 	}
-	if f.remoteMemory <= 0 {
-		return nil, errors.New("--remote-memory must be at least 1")
+	if err := f.validateBounds(); err != nil {
+		return nil, err
 	}
 	if err := f.validateLease(); err != nil {
 		return nil, err
@@ -163,6 +166,17 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 		return nil, err
 	}
 	return f.podRanges()
+}
+
+// validateBounds checks how much is held of the provider, and how much is removed there at once.
+func (f *flags) validateBounds() error {
+	if f.remoteMemory <= 0 {
+		return errors.New("--remote-memory must be at least 1")
+	}
+	if f.maxRemovals < 0 || f.maxRemovals > massremoval.Unlimited {
+		return errors.New("--max-removals must be a share in percent, from 0 to 100")
+	}
+	return nil
 }
 
 // podRanges are this cluster's.

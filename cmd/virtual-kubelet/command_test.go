@@ -47,6 +47,8 @@ func TestFlags(t *testing.T) {
 		"a turn without renewal":        {[]string{"--vk-lease-enabled", "--vk-lease-retry-period=99s"}, "at least 4s more"},
 		"an identity that there is not": {[]string{"--node-identity=admin"}, "must be node or serviceAccount"},
 		"no node but an account":        {[]string{"--node-identity=serviceAccount"}, ""},
+		"no memory":                     {[]string{"--remote-memory=0"}, "must be at least 1"},
+		"more than all copies":          {[]string{"--max-removals=101"}, "from 0 to 100"},
 		"no time between probes":        {[]string{"--node-ping-interval=0s"}, "more than 0"},
 		"a way to the API server":       {[]string{"--enable-apiserver-support", "--home-api-server-host=api", "--home-api-server-port=6443"}, ""},
 		"a port of no host":             {[]string{"--home-api-server-port=6443"}, "needs --home-api-server-host"},

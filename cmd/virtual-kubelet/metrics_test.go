@@ -53,7 +53,7 @@ func putTogether(t *testing.T, registry *monitoring.Registry) *kubelet {
 	if k.events, err = k.newEvents(); err != nil {
 		t.Fatal(err)
 	}
-	k.node = newNodeSide(k)
+	k.node, k.removals = newNodeSide(k), newRemovals(k)
 	local := fake.NewClientset()
 	if err := k.node.build(t.Context(), local); err != nil {
 		t.Fatal(err)

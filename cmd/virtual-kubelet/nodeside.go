@@ -133,7 +133,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
-		API: f.tokens.api(), Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget,
+		API: f.tokens.api(), Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
 		return err
@@ -188,6 +188,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 		settings.Addresses = addressing.Mapping{}.Translate
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
+		n.reporter.SetHeld(n.k.removals.said())
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {

@@ -95,6 +95,7 @@ func (k *kubelet) settings() *settings {
 // configure tells all parts what the VirtualNode and its template say.
 func (k *kubelet) configure(ctx context.Context, vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTemplate) {
 	k.peer.Tell(revoked(vn)) // before the node is told anything: a restart is no news
+	k.removals.setVirtualNode(vn)
 	not := notReflected(vn, t)
 	k.mirror.setNotReflected(not)
 	for _, kind := range reflection.Kinds() {

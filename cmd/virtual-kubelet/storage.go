@@ -20,7 +20,7 @@ func (k *kubelet) startStorage(ctx context.Context, group *errgroup.Group) error
 	}
 	reconciler, err := storage.New(storage.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, Node: k.flags.node,
-		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: int(claims.NumWorkers), Budget: k.budget,
+		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: int(claims.NumWorkers), Budget: k.budget, Removals: k.removals.guard,
 	})
 	if err != nil {
 		return err

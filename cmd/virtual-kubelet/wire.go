@@ -58,6 +58,8 @@ type kubelet struct {
 	fence    fence
 	// budget bounds what is held of the provider, whichever part holds it.
 	budget *replica.Budget
+	// removals holds back the removal of many copies at once, whichever part is about to make it.
+	removals *removals
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
@@ -65,6 +67,7 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.remoteMemory) << 20)}
 	logger := klog.FromContext(ctx).WithValues("node", f.node)
 	ctx = klog.NewContext(ctx, logger)
+	k.removals = newRemovals(k)
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
 	if err := k.connect(ctx); err != nil {
 		return err
@@ -168,6 +171,8 @@ func (k *kubelet) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.removals.recorder = recorder(ctx, k.account)
+	group.Go(func() error { k.removals.run(ctx); return nil })
 	k.reflect(ctx, others)
 	if k.events, err = k.newEvents(); err != nil {
 		return err
@@ -193,7 +198,7 @@ func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
 	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget,
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
 	for kind, config := range options.Config {
@@ -229,6 +234,7 @@ func (k *kubelet) followNamespaces(ctx context.Context, settings *settings) {
 				return
 			}
 			k.rights.set(mapping.Effective)
+			k.removals.guard.Follow(mapping.Desired)
 			k.mirror.setMapping(mapping.Effective)
 			k.events.SetMapping(mapping.Effective)
 			k.mapStorage(mapping.Effective)

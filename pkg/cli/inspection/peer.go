@@ -126,6 +126,7 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 	module(page, "Offloading", report.Offloading.Module)
 	for _, node := range report.Offloading.VirtualNodes {
 		page.Field("  Virtual node", fmt.Sprintf("%s, %s: %s", node.Name, node.Status, amounts(node.Resources)))
+		alerts(page, node.Alerts)
 	}
 	if len(report.Causes) > 0 || s.Verbose() {
 		conditions(page, report.Conditions)

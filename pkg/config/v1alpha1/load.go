@@ -195,6 +195,9 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 			errs = append(errs, field.NotSupported(path.Child("reflection", name, "type"), kind.Type, policies))
 		}
 	}
+	if share := o.Reflection.MaxRemovals; share != nil && (*share < 0 || *share > 100) {
+		errs = append(errs, field.Invalid(path.Child("reflection", "maxRemovals"), *share, "must be a share in percent, from 0 to 100"))
+	}
 	errs = append(errs, validateClasses(path.Child("reflection", "ingress", "ingressClasses"), o.Reflection.Ingress.IngressClasses)...)
 	errs = append(errs, validateClasses(path.Child("reflection", "service", "loadBalancerClasses"), o.Reflection.Service.LoadBalancerClasses)...)
 	errs = append(errs, o.Consumers.validate(path.Child("consumers"))...)

@@ -40,6 +40,7 @@ func TestParseRefuses(t *testing.T) {
 		"an identity that virtual kubelets do not have": {"profile:", "virtualKubelet: {nodeIdentity: admin}\nprofile:", "virtualKubelet.nodeIdentity: Unsupported value"},
 		"a policy that Secrets do not have":             {"offloading: {", "offloading: {reflection: {secret: {type: CustomLiqo}}, ", "offloading.reflection.secret.type: Unsupported value"},
 		"a policy that Services do not have":            {"offloading: {", "offloading: {reflection: {service: {type: Some}}, ", "offloading.reflection.service.type: Unsupported value"},
+		"more than all copies":                          {"offloading: {", "offloading: {reflection: {maxRemovals: 101}, ", "offloading.reflection.maxRemovals: Invalid value: 101: must be a share in percent, from 0 to 100"},
 		"an offered class without a name":               {"offloading: {", "offloading: {reflection: {ingress: {ingressClasses: [{default: true}]}}, ", "offloading.reflection.ingress.ingressClasses[0].name: Required value"},
 		"an offered class twice":                        {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a}, {name: a}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].name: Duplicate value"},
 		"two default classes":                           {"offloading: {", "offloading: {reflection: {service: {loadBalancerClasses: [{name: a, default: true}, {name: b, default: true}]}}, ", "offloading.reflection.service.loadBalancerClasses[1].default: Invalid value: true: there is another default class"},

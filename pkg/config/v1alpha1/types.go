@@ -176,6 +176,9 @@ type Reflection struct {
 	Event offloadingv1beta1.ReflectorConfig `json:"event"`
 	// PersistentVolumeClaim configures the claims of the storage fabric; they have no policy.
 	PersistentVolumeClaim offloadingv1beta1.ReflectorConfig `json:"persistentvolumeclaim"`
+	// MaxRemovals is the share, in percent, of the copies of a kind at a provider that may go at once because their originals are missing
+	// in a list; more waits for a confirmation. 100 never waits; nil means what virtual kubelets do by default.
+	MaxRemovals *int `json:"maxRemovals"`
 	// Skip lists what never crosses.
 	Skip Skip `json:"skip"`
 }

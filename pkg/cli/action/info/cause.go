@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 )
 
@@ -50,7 +51,7 @@ func causes(p *parts, report *PeerReport) []Cause {
 	}
 	f.those(saysWhy)
 	f.those(func(c Condition) bool {
-		return strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
+		return strings.HasPrefix(c.Object, "VirtualNode ") && (c.Type == corev1beta1.ConditionReady || c.Type == offloadingv1beta1.RemovalsHeldCondition)
 	})
 	f.those(func(c Condition) bool { return strings.HasPrefix(c.Object, "Node ") })
 	if len(f.found) == 0 {

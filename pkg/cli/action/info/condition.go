@@ -32,7 +32,8 @@ var good = map[string]bool{
 func own(object string, list []corev1beta1.Condition) []Condition {
 	result := make([]Condition, 0, len(list))
 	for _, c := range list {
-		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, good[c.Status]})
+		isGood := good[c.Status] && c.Type != offloadingv1beta1.RemovalsHeldCondition
+		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, isGood})
 	}
 	return result
 }

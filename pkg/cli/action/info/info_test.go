@@ -44,7 +44,7 @@ func objects() []client.Object {
 	}}
 	node.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-milan"}
 	node.Spec.ResourceQuota.Hard = cpu
-	node.Status.Conditions = []corev1beta1.Condition{{Type: "Ready", Status: "True"}}
+	node.Status.Conditions = []corev1beta1.Condition{{Type: "Ready", Status: "True"}, {Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"}}
 	pods := []client.Object{
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "good"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
 		&corev1.Pod{
@@ -86,13 +86,14 @@ func TestReadPeers(t *testing.T) {
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	want := map[string]*PeerReport{"milan": {
 		Causes: []Cause{
-			*badPod, {"ResourceSlice milan", "Ready is False: the peer does not answer"},
+			*badPod, {"ResourceSlice milan", "Ready is False: the peer does not answer"}, {"VirtualNode milan", "RemovalsHeld is True: 12 of kind pod"},
 		},
 		Conditions: []Condition{
 			{Object: "ForeignCluster milan", Type: "AuthIdentityControlPlaneStatus", Status: "Established", Good: true},
 			{Object: "ForeignCluster milan", Type: "OffloadingNodeStatus", Status: "NotReady", Reason: "NodeNotReady"},
 			{Object: "ForeignCluster milan", Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Message: "pod x crashes"},
 			{Object: "VirtualNode milan", Type: "Ready", Status: "True", Good: true},
+			{Object: "VirtualNode milan", Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"},
 		},
 		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
 		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{
@@ -101,7 +102,7 @@ func TestReadPeers(t *testing.T) {
 		}},
 		Offloading: Offloading{
 			Module:       Module{Unhealthy, []string{"OffloadingNodeStatus: NotReady NodeNotReady", "OffloadingVirtualNodeStatus: pod x crashes"}},
-			VirtualNodes: []Node{{Name: "milan", Status: Healthy, Secret: "kubeconfig-resourceslice-milan", ResourceSlice: "milan", Resources: cpu}},
+			VirtualNodes: []Node{{Name: "milan", Status: Healthy, Secret: "kubeconfig-resourceslice-milan", ResourceSlice: "milan", Resources: cpu, Alerts: []string{"RemovalsHeld: 12 of kind pod"}}},
 		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

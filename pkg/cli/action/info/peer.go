@@ -68,6 +68,8 @@ type Node struct {
 	ResourceSlice string `json:"resourceSlice,omitempty"`
 	// Resources that the node offers.
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// Alerts say what waits for an administrator.
+	Alerts []string `json:"alerts,omitempty"`
 }
 
 // Offloading module of a peering.
@@ -279,6 +281,9 @@ func nodeOf(node *offloadingv1beta1.VirtualNode) Node {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1beta1.ConditionReady && condition.Status == string(metav1.ConditionTrue) {
 			result.Status = Healthy
+		}
+		if condition.Type == offloadingv1beta1.RemovalsHeldCondition {
+			result.Alerts = append(result.Alerts, condition.Type+": "+condition.Message)
 		}
 	}
 	return result

@@ -43,7 +43,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 // Template is the default VkOptionsTemplate of a configuration.
 func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta1.VkOptionsTemplate {
 	vk := c.VirtualKubelet
-	args := withTokens(vk.Extra.Args, c.Offloading.ServiceAccountTokens)
+	args := withDefaults(vk.Extra.Args, c.Offloading)
 	if reflect := c.Networking.ReflectIPs; reflect != nil && !*reflect {
 		args = append([]string{"--disable-ip-reflection=true"}, args...)
 	}
@@ -92,12 +92,15 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 	}
 }
 
-// withTokens puts the defaults about the identity of pods before the user's arguments, which win.
-func withTokens(args []string, tokens v1alpha1.ServiceAccountTokens) []string {
+// withDefaults puts what the configuration says about offloading before the user's arguments, which win.
+func withDefaults(args []string, o v1alpha1.Offloading) []string {
 	type flag struct{ name, value string }
 	defaults := []flag{{"--enable-apiserver-support", "true"}}
-	if tokens.MaxLifetime != nil {
-		defaults = append(defaults, flag{"--service-account-token-max-lifetime", tokens.MaxLifetime.Duration.String()})
+	if lifetime := o.ServiceAccountTokens.MaxLifetime; lifetime != nil {
+		defaults = append(defaults, flag{"--service-account-token-max-lifetime", lifetime.Duration.String()})
+	}
+	if share := o.Reflection.MaxRemovals; share != nil {
+		defaults = append(defaults, flag{"--max-removals", strconv.Itoa(*share)})
 	}
 	var all []string
 	for _, flag := range defaults {
