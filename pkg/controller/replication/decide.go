@@ -45,13 +45,15 @@ type view struct {
 	gone bool
 	// differs says that the copy is not as wanted.
 	differs bool
+	// twins says that twins would go with the copy: it is not removed because its original is missing, but taken over.
+	twins bool
 }
 
 // decide returns what is done about one object.
 func decide(v view) action {
 	ours := v.synced && isOurs(v.remote, v.home)
 	if v.local == nil {
-		if ours && v.remote.GetDeletionTimestamp().IsZero() {
+		if ours && v.remote.GetDeletionTimestamp().IsZero() && !v.twins {
 			return removeOrphan
 		}
 		return nothing
@@ -91,7 +93,7 @@ func decideLive(v view, ours bool) action {
 		return conflict
 	case !v.remote.GetDeletionTimestamp().IsZero():
 		return await
-	case uidOf(v.remote) != v.local.GetUID():
+	case uidOf(v.remote) != v.local.GetUID() && !v.twins:
 		return replace
 	case v.differs:
 		return update
@@ -182,11 +184,7 @@ func (k kind) shape(remote, local client.Object, home string) bool {
 	changed = overlay(annotations, wanted) || changed
 	remote.SetLabels(labels)
 	remote.SetAnnotations(annotations)
-	if !k.sameSpec(remote, local) {
-		k.copySpec(local, remote)
-		changed = true
-	}
-	return changed
+	return k.copySpec(local, remote) || changed
 }
 
 func overlay(onto, values map[string]string) bool {

@@ -18,10 +18,8 @@ type kind struct {
 	resource string
 	object   func() client.Object
 	list     func() client.ObjectList
-	// sameSpec compares two specs.
-	sameSpec func(a, b client.Object) bool
-	// copySpec copies the spec.
-	copySpec func(from, to client.Object)
+	// copySpec copies the spec, and tells whether that changed anything.
+	copySpec func(from, to client.Object) bool
 	// pull merges the checked status of the copy into the local object.
 	pull func(local, remote client.Object, now time.Time)
 	// unsent says on the local object why it could not be replicated.
@@ -36,10 +34,13 @@ func typed[T any, O interface {
 ) kind {
 	return kind{
 		gvk: gvk, resource: resource, list: list,
-		object:   func() client.Object { return O(new(T)) },
-		sameSpec: func(a, b client.Object) bool { return equality.Semantic.DeepEqual(spec(a.(O)), spec(b.(O))) },
-		copySpec: func(from, to client.Object) { copySpec(from.(O), to.(O)) },
-		pull:     func(local, remote client.Object, now time.Time) { pull(local.(O), remote.(O), now) },
+		object: func() client.Object { return O(new(T)) },
+		copySpec: func(from, to client.Object) bool {
+			before := spec(to.(O))
+			copySpec(from.(O), to.(O))
+			return !equality.Semantic.DeepEqual(before, spec(to.(O)))
+		},
+		pull: func(local, remote client.Object, now time.Time) { pull(local.(O), remote.(O), now) },
 		unsent: func(local client.Object, reason, message string, now time.Time) {
 			unsent(local.(O), reason, message, now)
 		},
@@ -57,7 +58,7 @@ func kinds() []kind {
 		typed(offloading.WithKind("NamespaceMap"), "namespacemaps",
 			func() client.ObjectList { return &offloadingv1beta1.NamespaceMapList{} },
 			func(o *offloadingv1beta1.NamespaceMap) any { return o.Spec },
-			func(from, to *offloadingv1beta1.NamespaceMap) { from.Spec.DeepCopyInto(&to.Spec) }, pullMap, unsentMap),
+			copyMap, pullMap, unsentMap),
 		typed(auth.WithKind("Renew"), "renews",
 			func() client.ObjectList { return &authv1beta1.RenewList{} },
 			func(o *authv1beta1.Renew) any { return o.Spec },

@@ -207,6 +207,7 @@ func pullMap(local, remote *offloadingv1beta1.NamespaceMap, _ time.Time) {
 	}
 	local.Status.CurrentMapping = current
 	conditions.SetStandard(&local.Status.Conditions, readyMap(local))
+	tellHeld(local, remote)
 }
 
 func validPhase(phase offloadingv1beta1.MappingPhase) bool {

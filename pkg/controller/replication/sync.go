@@ -96,6 +96,9 @@ func (f *reflector) sync(ctx context.Context, p *pass) error {
 	case nothing:
 		return nil
 	case pull:
+		if err := f.forgetConfirmed(ctx, p); err != nil {
+			return err
+		}
 		return f.pullStatus(ctx, p)
 	case addFinalizer:
 		return f.setFinalizer(ctx, p, true)
@@ -140,7 +143,7 @@ func (f *reflector) look(ctx context.Context, p *pass) (action, error) {
 	state := f.peer.State()
 	v := view{
 		home: f.home.options.ClusterID, peer: f.clusterID, connected: state.Connected, synced: synced,
-		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote,
+		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote, twins: holdsTwins(remote),
 	}
 	p.remote = remote
 	if p.local != nil && remote != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,6 +139,10 @@ func TestA12ARestoredBackupOfTheHome(t *testing.T) {
 	restore := env.Backup(t, env.Rome)
 	fill(t, namespace, "late", late)
 	awaitPods(t, env.Rome, namespace, early+late+2)
+	unknown := offloaded(t)
+	fill(t, unknown, "late", early)
+	awaitPods(t, env.Rome, unknown, early+1)
+	inUnknown := awaitHoldings(t, env.Milan, unknown, perFill(early))
 	before := awaitHoldings(t, env.Milan, namespace, perFill(early)+perFill(late))
 
 	fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
@@ -203,10 +209,37 @@ func TestA12ARestoredBackupOfTheHome(t *testing.T) {
 			t.Errorf("%s was made anew", name)
 		}
 	}
+	if now, err := holdings(t.Context(), env.Milan, unknown); err != nil || len(missing(inUnknown, now)) > 0 {
+		t.Errorf("of a twin that the backup does not know these are gone: %v %v", missing(inUnknown, now), err)
+	}
+	confirmTwin(t, unknown)
 	fixture.Await(t, healing, "the condition and the confirmation to go", func(ctx context.Context) (bool, string) {
 		vn, condition, err := w.heldRemovals(ctx)
 		_, there := vn.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation]
 		return err == nil && condition == nil && !there, fmt.Sprint(condition, vn.Annotations, err)
+	})
+}
+
+// confirmTwin has a twin removed of which the restored NamespaceMap knows nothing, as its condition says.
+func confirmTwin(t *testing.T, namespace string) {
+	t.Helper()
+	nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: consumerNamespace, Name: "milan"}}
+	held := func(ctx context.Context) (*metav1.Condition, error) {
+		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(nm), nm)
+		return meta.FindStatusCondition(nm.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition), err
+	}
+	fixture.Await(t, fixture.Patience, "the NamespaceMap to say what is held", func(ctx context.Context) (bool, string) {
+		condition, err := held(ctx)
+		return err == nil && condition != nil && strings.Contains(condition.Message, offloadingv1beta1.ConfirmedRemovalsAnnotation+"="+namespace), fmt.Sprint(condition, err)
+	})
+	confirmed := nm.DeepCopy()
+	metav1.SetMetaDataAnnotation(&confirmed.ObjectMeta, offloadingv1beta1.ConfirmedRemovalsAnnotation, namespace)
+	fixture.Must(t, "confirming", env.Rome.Client.Patch(t.Context(), confirmed, client.MergeFrom(nm)))
+	fixture.Await(t, healing, "the twin and its condition to go", func(ctx context.Context) (bool, string) {
+		condition, err := held(ctx)
+		twin := env.Milan.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+		_, there := nm.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation]
+		return err == nil && condition == nil && !there && apierrors.IsNotFound(twin), fmt.Sprint(condition, there, twin, err)
 	})
 }
 

@@ -49,7 +49,7 @@ type NamespaceMapStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=5000
 	CurrentMapping map[string]RemoteNamespaceStatus `json:"currentMapping,omitempty"`
-	// conditions: Ready.
+	// conditions: Ready, and RemovalsHeld where it applies.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -76,7 +76,8 @@ const (
 	// for exactly these.
 	ApprovedLabelsAnnotation = "liqo.io/approved-labels"
 	// ConfirmedRemovalsAnnotation on a VirtualNode, written by an administrator, is the token of the removals that are held and are to be
-	// made. It counts for exactly these, and is taken away once they are not held any more.
+	// made. It counts for exactly these, and is taken away once they are not held any more. On a NamespaceMap it is the names, separated by
+	// commas, of the namespaces whose twins are to go.
 	ConfirmedRemovalsAnnotation = "liqo.io/confirmed-removals"
 	// ReflectedKeysAnnotation on a reflected object records which of its labels and annotations were reflected, four
 	// characters each, so that they can be removed when they vanish at home.
@@ -185,8 +186,8 @@ const (
 	// AddressesShownCondition tells that no address of the virtual node's pods is shown, and what to do about it. It is there, and False,
 	// only then.
 	AddressesShownCondition = "AddressesShown"
-	// RemovalsHeldCondition of a VirtualNode, and of its Node, tells that the removal of many copies at once waits for a confirmation. It
-	// is there, and True, only then.
+	// RemovalsHeldCondition of a VirtualNode, and of its Node, tells that the removal of many copies at once waits for a confirmation; of a
+	// NamespaceMap, that the removal of twins does. It is there, and True, only then.
 	RemovalsHeldCondition = "RemovalsHeld"
 	// StatusNone: there is none.
 	StatusNone = "None"
@@ -234,6 +235,9 @@ const (
 	// ReasonPartiallyReflected: the provider refused a part of the object or does not keep it, and the object crossed without it; the
 	// message says which.
 	ReasonPartiallyReflected = "PartiallyReflected"
+	// ReasonTwinsUnknown: the provider has twins of namespaces of whose offloading nothing is known here, as after the restore of an old
+	// backup; they are kept.
+	ReasonTwinsUnknown = "TwinsUnknown"
 	// ReasonManyAtOnce: copies at the provider whose originals a list did not show, as after the restore of an old backup, are more than
 	// may go at once; they are kept until an administrator confirms.
 	ReasonManyAtOnce = "ManyAtOnce"

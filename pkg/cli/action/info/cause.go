@@ -51,7 +51,7 @@ func causes(p *parts, report *PeerReport) []Cause {
 	}
 	f.those(saysWhy)
 	f.those(func(c Condition) bool {
-		return strings.HasPrefix(c.Object, "VirtualNode ") && (c.Type == corev1beta1.ConditionReady || c.Type == offloadingv1beta1.RemovalsHeldCondition)
+		return c.Type == offloadingv1beta1.RemovalsHeldCondition || strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
 	})
 	f.those(func(c Condition) bool { return strings.HasPrefix(c.Object, "Node ") })
 	if len(f.found) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -36,6 +37,15 @@ func own(object string, list []corev1beta1.Condition) []Condition {
 		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, isGood})
 	}
 	return result
+}
+
+// ofMap is the condition of a NamespaceMap that waits for an administrator, if it does.
+func ofMap(nm *offloadingv1beta1.NamespaceMap) []Condition {
+	c := meta.FindStatusCondition(nm.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition)
+	if c == nil {
+		return nil
+	}
+	return []Condition{{Object: "NamespaceMap " + nm.Name, Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message}}
 }
 
 // ofNode are the conditions of a Node; it should be ready, and nothing else should be the case.

@@ -52,7 +52,9 @@ func objects() []client.Object {
 			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}},
 		},
 	}
-	return append(pods, foreign, other, slice, provided, node)
+	namespaces := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", Labels: map[string]string{corev1beta1.ReplicationLabel: "true"}}}
+	namespaces.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False"}, {Type: "RemovalsHeld", Status: "True", Reason: "TwinsUnknown", Message: "the twin of shop"}}
+	return append(pods, foreign, other, slice, provided, node, namespaces)
 }
 
 // badPod comes first, because without it nobody brings conditions up to date.
@@ -87,6 +89,7 @@ func TestReadPeers(t *testing.T) {
 	want := map[string]*PeerReport{"milan": {
 		Causes: []Cause{
 			*badPod, {"ResourceSlice milan", "Ready is False: the peer does not answer"}, {"VirtualNode milan", "RemovalsHeld is True: 12 of kind pod"},
+			{"NamespaceMap milan", "RemovalsHeld is True: TwinsUnknown: the twin of shop"},
 		},
 		Conditions: []Condition{
 			{Object: "ForeignCluster milan", Type: "AuthIdentityControlPlaneStatus", Status: "Established", Good: true},
@@ -94,6 +97,7 @@ func TestReadPeers(t *testing.T) {
 			{Object: "ForeignCluster milan", Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Message: "pod x crashes"},
 			{Object: "VirtualNode milan", Type: "Ready", Status: "True", Good: true},
 			{Object: "VirtualNode milan", Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"},
+			{Object: "NamespaceMap milan", Type: "RemovalsHeld", Status: "True", Reason: "TwinsUnknown", Message: "the twin of shop"},
 		},
 		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
 		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{

@@ -149,6 +149,7 @@ type parts struct {
 	namespace, liqoNamespace string
 	slices                   []authv1beta1.ResourceSlice
 	virtual                  []offloadingv1beta1.VirtualNode
+	maps                     []offloadingv1beta1.NamespaceMap
 	nodes                    []corev1.Node
 	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
 	pods, liqo []corev1.Pod
@@ -163,7 +164,7 @@ func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1
 		p.namespace = corev1beta1.TenantNamespacePrefix + id
 	}
 	resourceSlices, virtual := &authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{}
-	nodes, pods, liqo := &corev1.NodeList{}, &corev1.PodList{}, &corev1.PodList{}
+	maps, nodes, pods, liqo := &offloadingv1beta1.NamespaceMapList{}, &corev1.NodeList{}, &corev1.PodList{}, &corev1.PodList{}
 	for _, read := range []struct {
 		list    client.ObjectList
 		options []client.ListOption
@@ -172,6 +173,7 @@ func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1
 	}{
 		{resourceSlices, []client.ListOption{client.InNamespace(p.namespace)}, ""},
 		{virtual, []client.ListOption{client.InNamespace(p.namespace)}, ""},
+		{maps, []client.ListOption{client.InNamespace(p.namespace), client.MatchingLabels{corev1beta1.ReplicationLabel: "true"}}, "the NamespaceMap"},
 		{nodes, []client.ListOption{client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: id}}, "nodes"},
 		{pods, []client.ListOption{client.InNamespace(p.namespace)}, podsIn(p.namespace)},
 		{liqo, []client.ListOption{client.InNamespace(p.liqoNamespace)}, podsIn(p.liqoNamespace)},
@@ -185,7 +187,7 @@ func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1
 			return nil, err
 		}
 	}
-	p.slices, p.virtual, p.nodes, p.pods, p.liqo = resourceSlices.Items, virtual.Items, nodes.Items, pods.Items, liqo.Items
+	p.slices, p.virtual, p.maps, p.nodes, p.pods, p.liqo = resourceSlices.Items, virtual.Items, maps.Items, nodes.Items, pods.Items, liqo.Items
 	if silent(foreign) {
 		hosted, err := offloaded.Hosts(ctx, cluster, id)
 		switch {
@@ -213,6 +215,9 @@ func (p *parts) report() *PeerReport {
 	report.Conditions = ofForeign(p.foreign)
 	for i := range p.virtual {
 		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
+	}
+	for i := range p.maps {
+		report.Conditions = append(report.Conditions, ofMap(&p.maps[i])...)
 	}
 	for i := range p.nodes {
 		report.Conditions = append(report.Conditions, ofNode(&p.nodes[i])...)

@@ -239,9 +239,15 @@ func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
 	return held
 }
 
-// want sets, or with nil removes, one entry of a NamespaceMap.
+// want sets, or with nil removes, one entry of a NamespaceMap. A twin about which the provider has not answered yet is removed with a
+// confirmation: else it would be taken for one that an old backup does not know.
 func (r *reconciler) want(ctx context.Context, nm *offloadingv1beta1.NamespaceMap, namespace string, twin *string) error {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"desiredMapping": map[string]*string{namespace: twin}}})
+	changes := map[string]any{"spec": map[string]any{"desiredMapping": map[string]*string{namespace: twin}}}
+	if _, answered := nm.Status.CurrentMapping[namespace]; twin == nil && !answered {
+		confirmed := strings.Trim(nm.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation]+","+namespace, ",")
+		changes["metadata"] = map[string]any{"annotations": map[string]string{offloadingv1beta1.ConfirmedRemovalsAnnotation: confirmed}}
+	}
+	patch, err := json.Marshal(changes)
 	if err != nil {
 		return fmt.Errorf("encoding the patch of NamespaceMap %s/%s: %w", nm.Namespace, nm.Name, err)
 	}
