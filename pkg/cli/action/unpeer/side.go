@@ -126,7 +126,7 @@ func (s *side) deleteAll(ctx context.Context, list client.ObjectList, labels cli
 		return err
 	}
 	for _, object := range objects {
-		if err := s.cluster.Remove(ctx, object); err != nil {
+		if err := removal.Begin(ctx, progress.Discard.Begin(s.cluster.Name, ""), s.cluster, object); err != nil {
 			return err
 		}
 	}

@@ -2,13 +2,16 @@ package unpeer_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -90,6 +93,37 @@ func TestUnpeeringGoesBackwards(t *testing.T) {
 		if strings.Contains(write, "/other") {
 			t.Errorf("another provider's node was touched: %s", write)
 		}
+	}
+}
+
+// deleting is a client whose deletions may be refused.
+type deleting struct {
+	client.Client
+	refuse func(object client.Object) error
+}
+
+func (d deleting) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if err := d.refuse(object); err != nil {
+		return err
+	}
+	return d.Client.Delete(ctx, object, options...)
+}
+
+// The API server learns in the background that the VirtualNodes are gone, without which it does not let the NamespaceMap go.
+func TestUnpeeringWaitsUntilTheNamespaceMapMayGo(t *testing.T) {
+	refused := 0
+	rome := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: consumer()})
+	rome.Client = deleting{rome.Client, func(object client.Object) error {
+		if _, is := object.(*offloadingv1beta1.NamespaceMap); is && refused < 2 {
+			refused++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "namespacemaps"}, object.GetName(), errors.New("PeeringNotEnded: with it would go all"))
+		}
+		return nil
+	}}
+	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: provider()})
+	report, err := unpeer.Run(context.Background(), unpeer.Options{Consumer: rome.Cluster, Provider: milan.Cluster, Timeout: 20 * time.Second})
+	if err != nil || len(report.Residue) > 0 || refused != 2 {
+		t.Errorf("error %v, left %v, refused %d times", err, report, refused)
 	}
 }
 
