@@ -149,8 +149,8 @@ func wantedLabels(local client.Object, home string) map[string]string {
 }
 
 // wantedAnnotations are our annotations of a copy.
-func wantedAnnotations(local client.Object) map[string]string {
-	annotations, size := map[string]string{corev1beta1.OriginUIDAnnotation: string(local.GetUID())}, 0
+func wantedAnnotations(local client.Object, peering string) map[string]string {
+	annotations, size := map[string]string{}, 0
 	for key, value := range local.GetAnnotations() {
 		if strings.HasPrefix(key, authv1beta1.ReplicatedAnnotationPrefix) {
 			annotations[key] = value
@@ -158,13 +158,23 @@ func wantedAnnotations(local client.Object) map[string]string {
 		}
 	}
 	if size > maxAnnotations {
-		return map[string]string{corev1beta1.OriginUIDAnnotation: string(local.GetUID())}
+		clear(annotations)
+	}
+	annotations[corev1beta1.OriginUIDAnnotation] = string(local.GetUID())
+	if peering != "" {
+		annotations[corev1beta1.OriginPeeringAnnotation] = peering
 	}
 	return annotations
 }
 
+// origin is where copies come from.
+type origin struct {
+	// home is the ID of this cluster; peering is empty if the certificate of the peering names none.
+	home, peering string
+}
+
 // shape makes a copy be as wanted, leaves alone what the provider added, and tells whether anything changed.
-func (k kind) shape(remote, local client.Object, home string) bool {
+func (k kind) shape(remote, local client.Object, from origin) bool {
 	changed := false
 	labels, annotations := maps.Clone(remote.GetLabels()), maps.Clone(remote.GetAnnotations())
 	if labels == nil {
@@ -173,8 +183,8 @@ func (k kind) shape(remote, local client.Object, home string) bool {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	changed = overlay(labels, wantedLabels(local, home)) || changed
-	wanted := wantedAnnotations(local)
+	changed = overlay(labels, wantedLabels(local, from.home)) || changed
+	wanted := wantedAnnotations(local, from.peering)
 	for key := range annotations {
 		if _, keep := wanted[key]; !keep && strings.HasPrefix(key, authv1beta1.ReplicatedAnnotationPrefix) {
 			delete(annotations, key)
@@ -199,10 +209,10 @@ func overlay(onto, values map[string]string) bool {
 }
 
 // fresh is a new copy of a local object.
-func (k kind) fresh(local client.Object, namespace, home string) client.Object {
+func (k kind) fresh(local client.Object, namespace string, from origin) client.Object {
 	object := k.object()
 	object.SetNamespace(namespace)
 	object.SetName(local.GetName())
-	k.shape(object, local, home)
+	k.shape(object, local, from)
 	return object
 }

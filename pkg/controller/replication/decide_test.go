@@ -121,7 +121,7 @@ func TestShape(t *testing.T) {
 		}
 		s.Spec.Resources = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
 	})
-	fresh, _ := k.fresh(source, "liqo-tenant-rome", "rome").(*authv1beta1.ResourceSlice)
+	fresh, _ := k.fresh(source, "liqo-tenant-rome", origin{"rome", "p1"}).(*authv1beta1.ResourceSlice)
 	want := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "liqo-tenant-rome", Name: "s",
@@ -129,7 +129,7 @@ func TestShape(t *testing.T) {
 				corev1beta1.ReplicationLabel: "false", corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: "rome",
 				corev1beta1.RemoteClusterIDLabel: "rome", corev1beta1.RemoteIDLabel: "milan", "tier": "gold",
 			},
-			Annotations: map[string]string{authv1beta1.ReplicatedAnnotationPrefix + "a": "1", corev1beta1.OriginUIDAnnotation: "u1"},
+			Annotations: map[string]string{authv1beta1.ReplicatedAnnotationPrefix + "a": "1", corev1beta1.OriginUIDAnnotation: "u1", corev1beta1.OriginPeeringAnnotation: "p1"},
 		},
 		Spec: source.Spec,
 	}
@@ -140,14 +140,14 @@ func TestShape(t *testing.T) {
 	fresh.Annotations[authv1beta1.CordonAnnotation] = "true"
 	fresh.Labels["theirs"] = "x"
 	fresh.Spec.Resources["cpu"] = resource.MustParse("1")
-	if k.shape(fresh, source, "rome") {
+	if k.shape(fresh, source, origin{"rome", "p1"}) {
 		t.Error("a copy in step is changed")
 	}
 	if fresh.Annotations[authv1beta1.CordonAnnotation] != "true" {
 		t.Error("the provider's cordon was lifted")
 	}
 	delete(source.Annotations, authv1beta1.ReplicatedAnnotationPrefix+"a")
-	if !k.shape(fresh, source, "rome") || fresh.Annotations[authv1beta1.ReplicatedAnnotationPrefix+"a"] != "" {
+	if !k.shape(fresh, source, origin{"rome", "p1"}) || fresh.Annotations[authv1beta1.ReplicatedAnnotationPrefix+"a"] != "" {
 		t.Error("an annotation that was taken away stays on the copy")
 	}
 }
@@ -156,7 +156,7 @@ func TestHugeAnnotationsDoNotTravel(t *testing.T) {
 	source := local(func(s *authv1beta1.ResourceSlice) {
 		s.Annotations = map[string]string{authv1beta1.ReplicatedAnnotationPrefix + "a": strings.Repeat("x", maxAnnotations+1)}
 	})
-	if got := wantedAnnotations(source); len(got) != 1 {
+	if got := wantedAnnotations(source, ""); len(got) != 1 {
 		t.Errorf("%d annotations travel", len(got))
 	}
 }

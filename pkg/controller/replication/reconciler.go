@@ -189,6 +189,8 @@ func (r *Reconciler) run(ctx context.Context, object *authv1beta1.Identity, gone
 // target is what a reflector connects to.
 type target struct {
 	clusterID, namespace, secret, remoteNamespace string
+	// peering is that of the certificate; empty if it names none.
+	peering string
 	// cutOff says that the peer is not to be talked to.
 	cutOff bool
 }
@@ -204,6 +206,7 @@ func (r *Reconciler) targetOf(object *authv1beta1.Identity) (target, error) {
 	return target{
 		clusterID: string(object.Spec.ClusterID), namespace: object.Namespace,
 		secret: object.Status.KubeconfigSecretRef.Name, remoteNamespace: remote,
+		peering: identity.CertificatePeering(object.Spec.AuthParams.SignedCRT),
 	}, nil
 }
 

@@ -143,15 +143,17 @@ func (f *reflector) look(ctx context.Context, p *pass) (action, error) {
 	state := f.peer.State()
 	v := view{
 		home: f.home.options.ClusterID, peer: f.clusterID, connected: state.Connected, synced: synced,
-		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote, twins: holdsTwins(remote),
+		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote, twins: holdsTwins(remote, f.peering),
 	}
 	p.remote = remote
 	if p.local != nil && remote != nil {
 		p.wanted, _ = remote.DeepCopyObject().(client.Object)
-		v.differs = p.shape(p.wanted, p.local, v.home)
+		v.differs = p.shape(p.wanted, p.local, f.origin())
 	}
 	return decide(v), nil
 }
+
+func (f *reflector) origin() origin { return origin{f.home.options.ClusterID, f.peering} }
 
 // awaited names what is waited for.
 func (f *reflector) awaited(p *pass) error {
@@ -186,7 +188,7 @@ func (f *reflector) conflict(p *pass) error {
 }
 
 func (f *reflector) create(ctx context.Context, p *pass) error {
-	object := p.fresh(p.local, f.remoteNamespace, f.home.options.ClusterID)
+	object := p.fresh(p.local, f.remoteNamespace, f.origin())
 	err := p.clients.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
 		return f.explain(ctx, p, "create", err)

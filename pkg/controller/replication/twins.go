@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -47,10 +48,10 @@ func copyMap(from, to *offloadingv1beta1.NamespaceMap) {
 	maps.Copy(to.Spec.DesiredMapping, held)
 }
 
-// holdsTwins tells whether twins would go with a copy.
-func holdsTwins(remote client.Object) bool {
+// holdsTwins tells whether twins would go with a copy that was made in this peering. Those of an earlier one were given up with it.
+func holdsTwins(remote client.Object, peering string) bool {
 	nm, is := remote.(*offloadingv1beta1.NamespaceMap)
-	return is && len(nm.Spec.DesiredMapping) > 0
+	return is && len(nm.Spec.DesiredMapping) > 0 && peering != "" && nm.Annotations[corev1beta1.OriginPeeringAnnotation] == peering
 }
 
 // tellHeld says on a NamespaceMap which removals of twins are held, and how to confirm them.

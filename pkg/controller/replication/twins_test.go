@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -67,5 +69,30 @@ func TestTwinsOfWhichNothingIsKnownAreKept(t *testing.T) {
 				t.Errorf("it says %q, want the way out: %s", said.Message, way)
 			}
 		})
+	}
+}
+
+// Only the copy of a map with twins that was made in the same peering is taken over by another map.
+func TestCopiesWithTwinsAreTakenOverInTheirPeering(t *testing.T) {
+	twins := map[string]string{"shop": "shop-rome"}
+	for name, tc := range map[string]struct {
+		made, now string
+		twins     map[string]string
+		want      bool
+	}{
+		"the same peering":                  {"p1", "p1", twins, true},
+		"an earlier one, which was ended":   {"p0", "p1", twins, false},
+		"before peerings were written down": {"", "p1", twins, false},
+		"a certificate that names none":     {"", "", twins, false},
+		"without twins":                     {"p1", "p1", nil, false},
+	} {
+		theirs := &offloadingv1beta1.NamespaceMap{Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: tc.twins}}
+		theirs.Annotations = map[string]string{corev1beta1.OriginPeeringAnnotation: tc.made}
+		if got := holdsTwins(theirs, tc.now); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if holdsTwins(&authv1beta1.ResourceSlice{}, "p1") {
+		t.Error("a slice has twins")
 	}
 }

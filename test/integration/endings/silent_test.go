@@ -34,6 +34,7 @@ var impatient = map[string]any{"authentication": map[string]any{"consumerSilentA
 // C9: a consumer dies for good. Its provider says so, with what is left of it; says it no more if the consumer is back; and removes all of it
 // when its administrator asks for that, also where the Tenant is gone already, and nothing that somebody else made.
 func TestC9AConsumerThatNeverComesBack(t *testing.T) {
+	forgetNamespaces(t)
 	t.Run("it is named, is back, and is removed", func(t *testing.T) {
 		w := begin(t)
 		namespace := w.hosted(t)
@@ -55,6 +56,27 @@ func TestC9AConsumerThatNeverComesBack(t *testing.T) {
 		w.tearOut(t, namespace)
 		w.isRemoved(t, namespace)
 		w.bury(t, namespace)
+	})
+}
+
+// forgetNamespaces takes back what earlier tests offloaded, and removes what they left at milan when rome gave it up.
+func forgetNamespaces(t *testing.T) {
+	t.Helper()
+	offloaded := &offloadingv1beta1.NamespaceOffloadingList{}
+	fixture.Must(t, "listing NamespaceOffloadings", env.Rome.Client.List(t.Context(), offloaded))
+	for i := range offloaded.Items {
+		err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: env.Rome.Target(t), Namespaces: []string{offloaded.Items[i].Namespace}, DeleteVolumes: true, Timeout: fixture.Patience})
+		fixture.Must(t, "taking a namespace of an earlier test back", err)
+	}
+	twins := &corev1.NamespaceList{}
+	of := client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: "rome", corev1beta1.ManagedLabel: "true"}
+	fixture.Must(t, "listing twins", env.Milan.Client.List(t.Context(), twins, of))
+	for i := range twins.Items {
+		fixture.Must(t, "deleting a twin", client.IgnoreNotFound(env.Milan.Client.Delete(t.Context(), &twins.Items[i])))
+	}
+	fixture.Await(t, 2*fixture.Patience, "the twins of earlier tests to go", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.List(ctx, twins, of)
+		return err == nil && len(twins.Items) == 0, fmt.Sprint(len(twins.Items), err)
 	})
 }
 

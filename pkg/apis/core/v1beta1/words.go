@@ -34,6 +34,9 @@ const (
 	CutOffAnnotation = "liqo.io/foreign-cluster-cut-off"
 	// OriginUIDAnnotation on an object made at a peer is the UID of the object that it stands for.
 	OriginUIDAnnotation = "liqo.io/origin-uid"
+	// OriginPeeringAnnotation on a replicated object is the peering in which it was replicated: a copy of an earlier one, which was given
+	// up at home, is not taken over.
+	OriginPeeringAnnotation = "liqo.io/origin-peering"
 	// PreinstalledAnnotation ("true") marks objects that the chart owns.
 	PreinstalledAnnotation = "liqo.io/preinstalled"
 )
