@@ -14,6 +14,7 @@ import (
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/config"
 	"liqo.io/liqo/test/lab/pki"
+	"liqo.io/liqo/test/lab/port"
 	"liqo.io/liqo/test/lab/process"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/state"
@@ -212,18 +213,29 @@ func (b *builder) choosePorts() error {
 	return nil
 }
 
-// freePorts asks the kernel for ports, all held until the last one is known.
+// freePorts chooses ports, all held until the last one is known.
 func freePorts(c spec.Cluster) (state.Ports, error) {
 	var ports [3]int
 	for i, wanted := range []int{c.APIServer.Port, 0, 0} {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", wanted))
+		listener, err := listen(wanted)
+		if err != nil && wanted != 0 {
+			err = portTaken(c.Name, wanted)
+		}
 		if err != nil {
-			return state.Ports{}, portTaken(c.Name, wanted)
+			return state.Ports{}, err
 		}
 		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		ports[i] = port.Of(listener)
 	}
 	return state.Ports{API: ports[0], Etcd: ports[1], EtcdPeer: ports[2]}, nil
+}
+
+// listen listens at the wanted port; at any free one if it is 0.
+func listen(wanted int) (net.Listener, error) {
+	if wanted == 0 {
+		return port.Listen()
+	}
+	return port.At(wanted)
 }
 
 func portTaken(cluster string, port int) error {
