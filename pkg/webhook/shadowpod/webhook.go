@@ -28,8 +28,10 @@ import (
 
 // Paths that the webhooks are served at.
 const (
-	MutatePath   = "/mutate/shadowpods"
-	ValidatePath = "/validate/shadowpods"
+	MutatePath = "/mutate/shadowpods"
+	// ValidatePath is none that releases without a token serve: helm takes the token, which it does not know, back with the path if it goes
+	// back to such a release, and it changes only what the two charts say differently.
+	ValidatePath = "/validate/consumers/shadowpods"
 )
 
 // Options configure the webhooks.
