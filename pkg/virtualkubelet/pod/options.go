@@ -120,6 +120,9 @@ const (
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 60 * time.Second
+	// patience is how many failures in a row to create a ShadowPod pass before the pod shows why, which takes some seconds: most are over
+	// at once.
+	patience = 7
 	// creationSeen is how long a creation may take to show up in the cache.
 	creationSeen = 30 * time.Second
 	// removalSeen is how long this API server may take between the two steps of a removal.

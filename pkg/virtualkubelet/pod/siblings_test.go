@@ -3,6 +3,7 @@ package pod
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,5 +89,26 @@ func TestAPodThatNoProviderTakesShowsTheWayOut(t *testing.T) {
 	}
 	if events := w.events.all(); status.Reason != offloadingv1beta1.ReasonPodRefused || len(events) != 1 || !strings.Contains(events[0], wayOut) {
 		t.Errorf("reason %s, Events %q", status.Reason, events)
+	}
+}
+
+// A provider that fails with each try, as one whose webhook cannot be called, is told of while it is tried again.
+func TestAPodThatCannotBeCreatedForLongSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	var works atomic.Bool
+	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !works.Load(), nil, apierrors.NewInternalError(errors.New("failed calling webhook: the server could not find the requested resource"))
+	})
+	w.add(newPod("p", "uid-1"))
+	w.start()
+	w.offload()
+	w.eventually("the pod says why", func() bool {
+		return strings.Contains(w.pod("p").Status.Message, "failed calling webhook") && len(w.events.all()) == 1
+	})
+	works.Store(true)
+	w.eventually("the pod runs", func() bool { return w.pod("p").Status.Phase == corev1.PodRunning && w.pod("p").Status.Message == "" })
+	if events := w.events.all(); len(events) > 2 {
+		t.Errorf("Events: %q", events)
 	}
 }

@@ -271,6 +271,9 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		// What the provider finds wrong today it may accept tomorrow: its rules change without us being told.
 		return reconcile.Refuse(offloadingv1beta1.ReasonPodRefused, err)
 	}
+	if r.work.NumRequeues(k) >= patience {
+		r.refuse(local, refusalOf(err, r.options.Remote))
+	}
 	return err
 }
 
