@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -192,5 +193,43 @@ func TestATwinThatIsDeletedHasNoPodThatWaitsForUs(t *testing.T) {
 				t.Errorf("a pod elsewhere has finalizers %v, error %v", other.Finalizers, err)
 			}
 		})
+	}
+}
+
+// Rights of ours that are away for a moment, as in an upgrade, are nothing that a consumer has to stop its work for; what was not accepted
+// before is not accepted.
+func TestATwinThatWasAcceptedStaysSoWhileOurRightsAreAway(t *testing.T) {
+	away := false
+	w := newWorldWith(t, func(o *fakeapi.Options) {
+		creating := o.Creating
+		o.Creating = func(o client.Object) error {
+			if _, is := o.(*rbacv1.RoleBinding); is && away {
+				return apierrors.NewForbidden(rbacv1.Resource("rolebindings"), o.GetName(), errors.New("no rights"))
+			}
+			return creating(o)
+		}
+	}, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"))
+	w.pass()
+	away = true
+	lost := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: offloadingv1beta1.RemoteClusterRole}}
+	if err := w.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	w.desire(map[string]string{"shop": "shop-rome", "new": "new-rome"})
+	for range 3 {
+		w.result, w.last = w.r.Reconcile(t.Context(), request)
+	}
+	want := map[string]string{"shop": "shop-rome Accepted", "new": "new-rome CreationLoopBackOff Forbidden"}
+	if diff := cmp.Diff(want, w.answers()); diff != "" {
+		t.Error(diff)
+	}
+	away = false
+	w.pass()
+	want["new"] = "new-rome Accepted"
+	if diff := cmp.Diff(want, w.answers()); diff != "" {
+		t.Error(diff)
+	}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(lost), lost); err != nil {
+		t.Error(err)
 	}
 }

@@ -191,11 +191,21 @@ func (r *reconciler) ensure(ctx context.Context, s *scope) error {
 			continue
 		}
 		problems = append(problems, err)
-		if s.answers[local].Phase == "" {
+		switch before := s.before.Status.CurrentMapping[local]; {
+		case s.answers[local].Phase != "":
+		case passes(err) && s.twins[local] != nil && before.Phase == offloadingv1beta1.MappingAccepted && before.RemoteNamespace == admitted[local]:
+			s.answers[local] = before
+		default:
 			s.answer(local, reconcile.ReasonOf(err), reconcile.MessageOf(err))
 		}
 	}
 	return worst(problems)
+}
+
+// passes tells of a problem that says nothing about the twin: the API server failed, or our own rights are away for a moment, as in an
+// upgrade. A twin that was accepted stays so meanwhile, because its consumer stops all work in one that is not.
+func passes(err error) bool {
+	return reconcile.Classify(err) == reconcile.Transient || apierrors.IsForbidden(err)
 }
 
 // worst returns a transient problem if there is one, because it is retried soonest, else the first one. Those that are nil are none.
