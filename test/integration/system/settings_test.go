@@ -170,6 +170,7 @@ func endpointSlices(t *testing.T, k *knobs) {
 	annotate(t, first, allowIt, true)
 	at("a slice that is allowed", map[string]bool{first.Name: true})
 	annotate(t, first, allowIt, false)
+	at("a slice that is not allowed any more", map[string]bool{first.Name: false})
 	k.set(t, configure("service", 3, offloadingv1beta1.DenyList))
 	at("the other policy of Services", map[string]bool{first.Name: true})
 
