@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -48,9 +49,10 @@ func (b *bench) flood(d time.Duration) {
 	b.offload(namespace)
 	b.offloaded++
 	tenant := b.env.Milan.Slice(b.w, b.env.Rome.ID, mainNode)
+	reflected := map[string]string{offloadingv1beta1.OriginLabel: b.env.Rome.ID, offloadingv1beta1.DestinationLabel: b.env.Milan.ID}
 	for i := range hoarded {
 		fixture.Must(b.w, "creating a ConfigMap", tenant.Create(b.w.ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("hoarded-%d", i)}, Data: map[string]string{"a": strings.Repeat("x", hoardedSize)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("hoarded-%d", i), Labels: reflected}, Data: map[string]string{"a": strings.Repeat("x", hoardedSize)},
 		}))
 	}
 	for range b.options.rounds {
