@@ -7,21 +7,23 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
+	"liqo.io/liqo/test/lab/binary"
+	"liqo.io/liqo/test/lab/step"
 )
 
 const (
@@ -30,8 +32,8 @@ const (
 	hoardedSize = 2000
 	// floodWorkers is how many requests the consumer makes at once, each on a connection of its own.
 	floodWorkers = 200
-	// lowest is the priority of the flooding process: it stands for one of another machine.
-	lowest = 19
+	// flooder is what the consumer's wild process calls itself.
+	flooder = "flood"
 )
 
 // Flood is what the provider's own requests take while one consumer asks as much as it can. Milliseconds.
@@ -64,7 +66,7 @@ func (b *bench) flood(d time.Duration) {
 		result.During = b.probe(d)
 		_ = flooding.Stop()
 		b.w.pause(2 * half) // the end of the log
-		answered := b.since(from).sum(func(k kind) bool { return k.Cluster == b.env.Milan.ID && k.Agent == kubeletAway })
+		answered := b.since(from).sum(func(k kind) bool { return k.Cluster == b.env.Milan.ID && k.Agent == flooder })
 		result.PerSecond = round(float64(answered) / (calm + d).Seconds())
 		b.w.Logf("flood: %.1f → %.1f ms at p99, %.1f → %.1f ms at p50, of %d and %d requests; the consumer's: %.0f a second",
 			result.Idle.P99, result.During.P99, result.Idle.P50, result.During.P50, result.Idle.N, result.During.N, result.PerSecond)
@@ -76,32 +78,32 @@ func (b *bench) flood(d time.Duration) {
 	}
 }
 
-// probe asks the provider's API server what kubectl asks it, 20 times a second: pods of a namespace, one object, a change.
+// probe has the provider's administrator work with kubectl, one command after the other: pods of a namespace, one object, a change.
 func (b *bench) probe(d time.Duration) Quantiles {
-	var seconds []float64
-	milan := b.env.Milan.Client
+	programs, err := binary.Ensure(b.w.ctx, []string{binary.Kubectl}, step.Silent{})
+	fixture.Must(b.w, "finding kubectl", err)
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fixture.Unique("settings")}}
+	milan := b.env.Milan.Client
 	fixture.Must(b.w, "creating a ConfigMap", milan.Create(b.w.ctx, settings))
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	commands := []func(n int) []string{
+		func(int) []string { return []string{"get", "pods", "--namespace", metav1.NamespaceSystem} },
+		func(int) []string { return []string{"get", "namespace", metav1.NamespaceDefault} },
+		func(n int) []string {
+			return []string{"patch", "configmap", settings.Name, "--namespace", settings.Namespace, "--type", "merge", "--patch", fmt.Sprintf(`{"data":{"n":"%d"}}`, n)}
+		},
+	}
+	var seconds []float64
 	for n, start := 0, time.Now(); time.Since(start) < d; n++ {
+		kubectl := exec.CommandContext(b.w.ctx, programs[binary.Kubectl], append([]string{"--kubeconfig", b.env.Milan.Kubeconfig}, commands[n%len(commands)](n)...)...)
+		kubectl.Env = append(os.Environ(), "HOME="+b.env.Dir) // where it keeps what kinds there are
 		began := time.Now()
-		var err error
-		switch n % 3 {
-		case 0:
-			err = milan.List(b.w.ctx, &corev1.PodList{}, client.InNamespace(metav1.NamespaceSystem))
-		case 1:
-			err = milan.Get(b.w.ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
-		case 2:
-			settings.Data = map[string]string{"n": strconv.Itoa(n)}
-			err = milan.Update(b.w.ctx, settings)
+		said, err := kubectl.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, said)
 		}
-		fixture.Must(b.w, "asking the provider's API server", err)
-		seconds = append(seconds, time.Since(began).Seconds())
-		select {
-		case <-tick.C:
-		case <-b.w.ctx.Done():
-			b.w.Fatalf("told to stop")
+		fixture.Must(b.w, "kubectl at the provider", err)
+		if n >= len(commands) { // the first ones ask what kinds there are
+			seconds = append(seconds, time.Since(began).Seconds())
 		}
 	}
 	fixture.Must(b.w, "deleting a ConfigMap", milan.Delete(b.w.ctx, settings))
@@ -123,7 +125,7 @@ func (b *bench) self(name string) string {
 // runFlood is one more face of the program: a virtual kubelet of rome's that has gone wild. It lists, creates and deletes as fast
 // as it gets answers, until it is told to stop.
 func runFlood(ctx context.Context, milan, namespace, user, groups string) error {
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowest); err != nil {
+	if err := standAside(); err != nil {
 		return fmt.Errorf("lowering the priority: %w", err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", milan)
@@ -148,6 +150,25 @@ func runFlood(ctx context.Context, milan, namespace, user, groups string) error 
 	return nil
 }
 
+// standAside leaves the processors to all others: the flooding process stands for one of another machine. The policy is a thread's
+// own, so each thread gets it; those that come later inherit it.
+func standAside() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("listing the threads: %w", err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return fmt.Errorf("reading a thread's number: %w", err)
+		}
+		if err := unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+			return fmt.Errorf("setting the policy of thread %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
 // ask makes one request of the flood; whatever the answer is, the next one follows.
 func ask(ctx context.Context, wild *http.Client, config *rest.Config, namespace, name string, i int) {
 	url := config.Host + "/api/v1/namespaces/" + namespace + "/configmaps"
@@ -163,6 +184,8 @@ func ask(ctx context.Context, wild *http.Client, config *rest.Config, namespace,
 		return
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", flooder+"/v1")
+	request.Header.Set("Accept-Encoding", "gzip") // the answers are not even unpacked
 	request.Header.Set("Impersonate-User", config.Impersonate.UserName)
 	for _, group := range config.Impersonate.Groups {
 		request.Header.Add("Impersonate-Group", group)

@@ -226,7 +226,7 @@ func (r *Report) judgeFloods() {
 	if len(ratios) > 0 {
 		ratio = median(ratios)
 	}
-	r.add("the provider's own requests while one consumer floods its API server, p99 ÷ idle", unknown, unknown, unknown, ratio, "%.1f", ratio <= 2, "≤ 2")
+	r.add("the provider's own kubectl while one consumer floods its API server, p99 ÷ idle", unknown, unknown, unknown, ratio, "%.1f", ratio <= 2, "≤ 2")
 }
 
 func (r *Report) judgeMemory() {
