@@ -44,6 +44,20 @@ func New(pairs ...Pair) (Mapping, error) {
 	return m, nil
 }
 
+// Remap makes the Mapping of a peer out of its Configuration alone: the ranges that the peer announced (spec.remote.cidr) and those under
+// which this cluster sees them (status.remote.cidr), each in the place of its counterpart. It fails as long as one of them has no counterpart,
+// and if there are none: without ranges no address of the peer has a meaning here, and the zero Mapping would give it one.
+func Remap(announced, seen []netip.Prefix) (Mapping, error) {
+	if len(announced) != len(seen) || len(announced) == 0 {
+		return Mapping{}, fmt.Errorf("%d ranges are announced and %d have been given", len(announced), len(seen))
+	}
+	pairs := make([]Pair, 0, len(announced))
+	for i := range announced {
+		pairs = append(pairs, Pair{Own: announced[i], Seen: seen[i]})
+	}
+	return New(pairs...)
+}
+
 // Translate returns the address by which the peer reaches one of the cluster's; false if it cannot.
 func (m Mapping) Translate(address netip.Addr) (netip.Addr, bool) {
 	return m.move(address, func(p Pair) (from, to netip.Prefix) { return p.Own, p.Seen })
