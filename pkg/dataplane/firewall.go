@@ -1,0 +1,202 @@
+package dataplane
+
+import "net/netip"
+
+// Table is a table of nftables.
+type Table struct {
+	// Family is the kernel's name for the packets that pass it: "ip" today.
+	Family string
+	Name   string
+	// Counters are the names of those that rules count on.
+	Counters []string
+	Sets     []Set
+	Maps     []Map
+	Chains   []Chain
+}
+
+// Set is a named set of addresses.
+type Set struct {
+	Name string
+	// Interval sets hold prefixes, which do not overlap; others hold single addresses.
+	Interval bool
+	Elements []netip.Prefix
+}
+
+// Map is a named map from addresses to addresses.
+type Map struct {
+	Name string
+	// Interval maps lead from prefixes to prefixes; others from single addresses to single addresses.
+	Interval bool
+	Elements []Element
+}
+
+// Element is an entry of a Map.
+type Element struct{ Key, Value netip.Prefix }
+
+// Hook is where the kernel calls a chain.
+type Hook string
+
+// The hooks, in the order in which a packet passes them. A chain without one is called by others.
+const (
+	Prerouting  Hook = "prerouting"
+	Input       Hook = "input"
+	Forward     Hook = "forward"
+	Output      Hook = "output"
+	Postrouting Hook = "postrouting"
+)
+
+// The kernel's priorities of chains in a hook.
+const (
+	PriorityRaw       = -300
+	priorityConntrack = -200
+	PriorityDstNAT    = -100
+	PriorityFilter    = 0
+	PrioritySrcNAT    = 100
+)
+
+// Chain is a list of rules. Packets that pass it to its end go on.
+type Chain struct {
+	Name string
+	// Hook and Priority say when the kernel calls the chain; lower priorities come first.
+	Hook     Hook
+	Priority int
+	// NAT chains see the first packet of each connection only.
+	NAT   bool
+	Rules []ChainRule
+}
+
+// ChainRule is a rule of a chain: what is done, in order, with packets that match all.
+type ChainRule struct {
+	Match []Match
+	Do    []Statement
+}
+
+// Field is what of a packet, or of its connection, is looked at or written, in the words of nft.
+type Field string
+
+// The fields.
+const (
+	InDevice    Field = "iifname"
+	OutDevice   Field = "oifname"
+	Source      Field = "ip saddr"
+	Destination Field = "ip daddr"
+	// OriginalDestination is where the first packet of the connection went before it was redirected.
+	OriginalDestination Field = "ct original ip daddr"
+	ConnectionState     Field = "ct state"
+	UDPPort             Field = "udp dport"
+	TCPPort             Field = "tcp dport"
+	ICMPType            Field = "icmp type"
+	// Opening are the packets that open a connection of TCP, in both directions.
+	Opening Field = "tcp flags syn / syn,rst"
+	// QuotedSource and QuotedDestination are in the packet that an ICMP error tells of. nft has no word for them.
+	QuotedSource      Field = "icmp quoted saddr"
+	QuotedDestination Field = "icmp quoted daddr"
+)
+
+// The states of a connection that a packet can be in.
+const (
+	StateNew         = "new"
+	StateEstablished = "established"
+	// StateRelated is that of ICMP errors about a connection.
+	StateRelated = "related"
+	// StateUntracked is that of packets on which Notrack was done.
+	StateUntracked = "untracked"
+)
+
+// Match is a condition on one field. At most one of Device, Prefix, Set, States and Numbers says what the field must be; without one, the
+// field alone is the condition.
+type Match struct {
+	Field Field
+	// Not turns the answer around.
+	Not    bool
+	Device string
+	Prefix netip.Prefix
+	Set    string
+	States []string
+	// Numbers are ports, or types of ICMP.
+	Numbers []uint16
+}
+
+// Do is what a Statement does.
+type Do string
+
+// What can be done with a packet. The first four end the rule; Goto and Jump lead to another chain, Jump comes back from its end.
+const (
+	Accept Do = "accept"
+	Drop   Do = "drop"
+	Return Do = "return"
+	Goto   Do = "goto"
+	Jump   Do = "jump"
+	// Dispatch does, of several verdicts, the one for the prefix that a field is in.
+	Dispatch Do = "vmap"
+	// Count adds to a counter.
+	Count Do = "counter"
+	// Notrack keeps the packet out of the kernel's table of connections.
+	Notrack Do = "notrack"
+	// Rewrite puts the bits of a prefix before the host bits of an address.
+	Rewrite Do = "rewrite"
+	// Lookup replaces an address by what a map has for it; where the map has nothing the rule ends.
+	Lookup Do = "lookup"
+	// SNAT and DNAT give a connection another source or destination. SNAT by a map ends the rule where the map has nothing.
+	SNAT Do = "snat"
+	DNAT Do = "dnat"
+	// Masquerade is SNAT to the address of the device that the packet leaves by.
+	Masquerade Do = "masquerade"
+	// Clamp bounds the segment size that an end of a TCP connection offers.
+	Clamp Do = "maxseg"
+)
+
+// Statement is one thing that a rule does.
+type Statement struct {
+	Do Do
+	// Name is that of the chain, counter or map.
+	Name string
+	// Field is the address that Rewrite, Lookup and Dispatch are about.
+	Field  Field
+	Prefix netip.Prefix
+	// Address is for SNAT and DNAT; port 0 leaves the port as it is.
+	Address netip.AddrPort
+	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves.
+	Size     int
+	Verdicts []Verdict
+}
+
+// Verdict is what Dispatch does with addresses in a prefix: Accept, or Goto a chain.
+type Verdict struct {
+	Prefix netip.Prefix
+	Do     Do
+	Chain  string
+}
+
+// The words in which the agents write rules.
+
+func iif(device string) Match { return Match{Field: InDevice, Device: device} }
+func oif(device string) Match { return Match{Field: OutDevice, Device: device} }
+
+func in(field Field, set string) Match    { return Match{Field: field, Set: set} }
+func notIn(field Field, set string) Match { return Match{Field: field, Set: set, Not: true} }
+
+func within(field Field, prefix netip.Prefix) Match { return Match{Field: field, Prefix: prefix} }
+
+func state(states ...string) Match { return Match{Field: ConnectionState, States: states} }
+
+func port(port uint16) Match { return Match{Field: UDPPort, Numbers: []uint16{port}} }
+
+func icmp(types ...uint16) Match { return Match{Field: ICMPType, Numbers: types} }
+
+func when(matches ...Match) ChainRule { return ChainRule{Match: matches} }
+
+func (r ChainRule) do(statements ...Statement) ChainRule {
+	r.Do = statements
+	return r
+}
+
+func (r ChainRule) accept() ChainRule { return r.do(Statement{Do: Accept}) }
+
+func (r ChainRule) drop(counter string) ChainRule {
+	return r.do(Statement{Do: Count, Name: counter}, Statement{Do: Drop})
+}
+
+func (r ChainRule) goTo(chain string) ChainRule { return r.do(Statement{Do: Goto, Name: chain}) }
+
+func (r ChainRule) clamp(size int) ChainRule { return r.do(Statement{Do: Clamp, Size: size}) }

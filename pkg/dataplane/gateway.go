@@ -1,0 +1,293 @@
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Names of our sets, maps and chains in a gateway.
+const (
+	setPeer  = "peer"
+	setReach = "reach"
+	setNodes = "nodes"
+	mapIn    = "in_ips"
+	mapOut   = "out_ips"
+
+	chainFromPeer, chainToPeer             = "from_peer", "to_peer"
+	chainErrorsFromPeer, chainErrorsToPeer = "errors_from_peer", "errors_to_peer"
+)
+
+// Types of ICMP.
+const (
+	echoReply, unreachable, echoRequest, timeExceeded, parameterProblem = 0, 3, 8, 11, 12
+)
+
+// tunnelLink is the network between the ends of a tunnel: the server has its first address, the client the second.
+var tunnelLink = netip.MustParsePrefix("169.254.18.0/30")
+
+// GatewayInput is what the State of a gateway to one peer is made of.
+type GatewayInput struct {
+	// Address is that of the gateway's pod, External its address from the external range.
+	Address, External netip.Addr
+	// Server tells which end of the tunnel this is.
+	Server bool
+	// Key is this end's public key, PeerKey the other's; Endpoint is where the other one is reached, if it need not come first.
+	Key, PeerKey Key
+	Endpoint     netip.AddrPort
+	// ListenPort is the UDP port of this end; 0: any.
+	ListenPort uint16
+
+	// Peer are the peer's ranges: its pods, its external ranges, and those of others that it carries packets for.
+	Peer []Range
+	// Reach is what of ours the peer may reach, and what may reach it: ranges, or single pods.
+	Reach []netip.Prefix
+	// IPs are all IP resources. What is no pod is reached through the gateway's own node.
+	IPs []IP
+	// Nodes are all nodes of the cluster; Host is the VTEP of the one that the gateway runs on.
+	Nodes []InternalNode
+	Host  netip.Addr
+	// Transit are the gateways to other peers that this one may reach through us.
+	Transit []InternalFabric
+
+	// MTU is that of the gateway's pod, TunnelMTU the largest packet that reaches the peer, both in bytes.
+	MTU, TunnelMTU int
+	// Port is the overlay's, of UDP.
+	Port uint16
+}
+
+// Gateway says what a gateway needs to carry packets between the nodes of its cluster and its peer. It knows no connections: each packet is
+// translated by itself, and only the peer's addresses are.
+func Gateway(input GatewayInput) (State, []Problem) {
+	var found problems
+	if !found.is4("the gateway's address", input.Address) || !found.is4("the gateway's address towards peers", input.External) {
+		return State{}, found
+	}
+	input.Peer = usableRanges(input.Peer, &found)
+	input.Reach = found.four("range", input.Reach)
+	input.IPs = usableIPs(input.IPs, &found)
+	input.Nodes = usableNodes(input.Nodes, &found)
+	input.Transit = usable(input.Transit, &found)
+
+	here, there := ends(input.Server)
+	state := State{
+		Links: []Link{
+			{Name: GatewayDevice, Kind: VXLAN, MTU: input.MTU - OverlayOverhead4, Addresses: singles(input.External),
+				MAC: macOf(input.Address), Local: input.Address, VNI: VNI, Port: input.Port},
+			{Name: TunnelDevice, Kind: WireGuard, MTU: input.TunnelMTU, Addresses: []netip.Prefix{netip.PrefixFrom(here, tunnelLink.Bits())},
+				Port: input.ListenPort, Key: input.Key},
+		},
+		// A pod of the peer may have an address that is the gateway's own: what is carried must not look for its way in the local table.
+		Rules: []Rule{
+			{Priority: 0, Table: LocalTable, Absent: true},
+			{Priority: linkPriority, To: tunnelLink, Table: LocalTable},
+			{Priority: insidePriority, In: TunnelDevice, Table: InsideTable},
+			{Priority: outsidePriority, In: GatewayDevice, Table: OutsideTable},
+			{Priority: gatewayLocalRule, Table: LocalTable},
+		},
+		Firewall: []Table{gatewayTable(input)},
+		Devices:  []Setting{{GatewayDevice, forwarding, 1}, {TunnelDevice, forwarding, 1}},
+	}
+	peer := Peer{Device: TunnelDevice, Key: input.PeerKey, Endpoint: input.Endpoint, Allowed: singles(there), Keepalive: keepalive}
+	for _, r := range input.Peer {
+		peer.Allowed = append(peer.Allowed, r.Own)
+	}
+	peer.Allowed = outermost(peer.Allowed)
+	state.Peers = []Peer{peer}
+	for _, node := range input.Nodes {
+		state.Neighbors = append(state.Neighbors, neighbor(GatewayDevice, node.VTEP))
+	}
+	for _, fabric := range input.Transit {
+		state.Neighbors = append(state.Neighbors, neighbor(GatewayDevice, fabric.Gateway))
+	}
+	state.Routes = gatewayRoutes(input)
+	state.sort()
+	return state, found
+}
+
+// ends are the addresses of this end of the tunnel and of the other one.
+func ends(server bool) (here, there netip.Addr) {
+	first := tunnelLink.Addr().Next()
+	if server {
+		return first, first.Next()
+	}
+	return first.Next(), first
+}
+
+// gatewayRoutes are the ways to the nodes, by what is on them, and to the peer.
+func gatewayRoutes(input GatewayInput) []Route {
+	everything := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	routes := []Route{
+		{Table: InsideTable, Destination: everything, Blackhole: true},
+		{Table: OutsideTable, Destination: everything, Device: TunnelDevice},
+	}
+	known := map[netip.Prefix]bool{}
+	inside := func(to netip.Prefix, via netip.Addr) {
+		if !known[to] {
+			known[to] = true
+			routes = append(routes, Route{Table: InsideTable, Destination: to, Device: GatewayDevice, Via: via})
+		}
+	}
+	var pods []netip.Prefix
+	for _, node := range input.Nodes {
+		inside(single(node.External), node.VTEP)
+		for _, prefix := range node.Pods {
+			inside(prefix, node.VTEP)
+		}
+		pods = append(pods, node.Pods...)
+	}
+	for _, fabric := range input.Transit {
+		for _, remote := range fabric.Remote {
+			inside(remote, fabric.Gateway)
+		}
+	}
+	for _, ip := range input.IPs {
+		// Both: packets are looked up with the one before, and their answers, for the check of sources, with the other.
+		inside(single(ip.External), input.Host)
+		if !slices.ContainsFunc(pods, func(p netip.Prefix) bool { return p.Contains(ip.Address) }) {
+			inside(single(ip.Address), input.Host)
+		}
+	}
+	return routes
+}
+
+// usableRanges are the peer's ranges that can be carried out, in order; of those that overlap, the first.
+func usableRanges(ranges []Range, found *problems) []Range {
+	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b Range) int { return a.Own.Compare(b.Own) })
+	var kept []Range
+	for _, r := range sorted {
+		if !r.Own.IsValid() || !r.Seen.IsValid() || !r.Own.Addr().Is4() || !r.Seen.Addr().Is4() || r.Own.Bits() != r.Seen.Bits() {
+			found.add(ProblemFamily, "range %s of the peer cannot be seen as %s", r.Own, r.Seen)
+			continue
+		}
+		r.Own, r.Seen = r.Own.Masked(), r.Seen.Masked()
+		crosses := func(other Range) bool { return other.Own.Overlaps(r.Own) || other.Seen.Overlaps(r.Seen) }
+		if i := slices.IndexFunc(kept, crosses); i >= 0 {
+			found.add(ProblemOverlap, "range %s of the peer, seen as %s, overlaps %s, seen as %s", r.Own, r.Seen, kept[i].Own, kept[i].Seen)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// usableNodes are the nodes that can be carried out, in order.
+func usableNodes(nodes []InternalNode, found *problems) []InternalNode {
+	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b InternalNode) int { return a.VTEP.Compare(b.VTEP) })
+	var kept []InternalNode
+	for _, node := range sorted {
+		if !found.is4("the address of a node", node.VTEP) || !found.is4("the address towards peers of a node", node.External) {
+			continue
+		}
+		if len(kept) > 0 && kept[len(kept)-1].VTEP == node.VTEP {
+			found.add(ProblemOverlap, "two nodes have the address %s", node.VTEP)
+			continue
+		}
+		node.Pods = found.four("pod range", node.Pods)
+		kept = append(kept, node)
+	}
+	return kept
+}
+
+// gatewayTable is the firewall of a gateway.
+func gatewayTable(input GatewayInput) Table {
+	table := Table{Family: "ip", Name: FirewallTable, Counters: []string{counterForeign, counterSpoofed}}
+	var own []netip.Prefix
+	for _, r := range input.Peer {
+		own = append(own, r.Own)
+	}
+	reach := slices.Clone(input.Reach)
+	var overlay []netip.Addr
+	for _, node := range input.Nodes {
+		reach = append(reach, single(node.External))
+		overlay = append(append(overlay, node.VTEP), node.Addresses...)
+	}
+	for _, fabric := range input.Transit {
+		overlay = append(overlay, fabric.Gateway)
+	}
+	in, out := Map{Name: mapIn}, Map{Name: mapOut}
+	for _, ip := range input.IPs {
+		reach = append(reach, single(ip.External))
+		in.Elements = append(in.Elements, Element{single(ip.External), single(ip.Address)})
+		out.Elements = append(out.Elements, Element{single(ip.Address), single(ip.External)})
+	}
+	table.Sets = []Set{
+		{Name: setPeer, Interval: true, Elements: outermost(own)},
+		{Name: setReach, Interval: true, Elements: outermost(reach)},
+		{Name: setNodes, Elements: singles(slices.DeleteFunc(overlay, func(a netip.Addr) bool { return !a.Is4() })...)},
+	}
+	table.Maps = []Map{in, out}
+	table.Chains = append(fromPeer(input), toPeer(input.Peer)...)
+	table.Chains = append(table.Chains,
+		Chain{Name: "prerouting", Hook: Prerouting, Priority: PriorityRaw, Rules: []ChainRule{
+			when(iif(TunnelDevice)).goTo(chainFromPeer),
+			when(iif(GatewayDevice)).goTo(chainToPeer),
+		}},
+		Chain{Name: "input", Hook: Input, Priority: PriorityFilter, Rules: []ChainRule{
+			when(port(input.Port), notIn(Source, setNodes)).drop(counterSpoofed),
+			when(iif(TunnelDevice), icmp(echoRequest)).accept(),
+			when(iif(TunnelDevice), state(StateEstablished)).accept(),
+			when(iif(TunnelDevice)).drop(counterForeign),
+		}})
+	return table
+}
+
+// fromPeer are the chains for what comes out of the tunnel. Its source is the peer's own address, and becomes the one by which we see it.
+func fromPeer(input GatewayInput) []Chain {
+	translated, verdicts, errors := rewriting("from", Source, QuotedDestination, input.Peer, func(r Range) (from, to netip.Prefix) { return r.Own, r.Seen })
+	rules := []ChainRule{
+		when(within(Source, tunnelLink), within(Destination, tunnelLink)).accept(),
+		when().do(Statement{Do: Notrack}),
+		when(notIn(Source, setPeer)).drop(counterSpoofed),
+		// Before the next: the peer knows an IP resource by its external address alone.
+		when(notIn(Destination, setReach)).drop(counterForeign),
+		when().do(Statement{Do: Lookup, Field: Destination, Name: mapIn}),
+		when(Match{Field: Opening}).clamp(input.TunnelMTU - headers4),
+	}
+	if len(translated) == 0 {
+		return []Chain{{Name: chainFromPeer, Rules: rules}}
+	}
+	rules = append(rules,
+		when(icmp(unreachable, timeExceeded, parameterProblem)).do(Statement{Do: Jump, Name: chainErrorsFromPeer}),
+		when().do(Statement{Do: Dispatch, Field: Source, Verdicts: verdicts}))
+	return append(translated, Chain{Name: chainErrorsFromPeer, Rules: errors}, Chain{Name: chainFromPeer, Rules: rules})
+}
+
+// toPeer are the chains for what nodes send to the peer. Its destination is the address by which we see the peer, and becomes the peer's own.
+func toPeer(peer []Range) []Chain {
+	translated, verdicts, errors := rewriting("to", Destination, QuotedSource, peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
+	for _, r := range peer {
+		if r.Own == r.Seen {
+			verdicts = append(verdicts, Verdict{Prefix: r.Seen, Do: Accept})
+		}
+	}
+	rules := []ChainRule{
+		when().do(Statement{Do: Lookup, Field: Source, Name: mapOut}),
+		when().do(Statement{Do: Notrack}),
+		when(notIn(Source, setReach)).drop(counterSpoofed),
+	}
+	if len(translated) > 0 {
+		rules = append(rules, when(icmp(unreachable, timeExceeded, parameterProblem)).do(Statement{Do: Jump, Name: chainErrorsToPeer}))
+		translated = append(translated, Chain{Name: chainErrorsToPeer, Rules: errors})
+	}
+	if len(verdicts) > 0 {
+		slices.SortFunc(verdicts, func(a, b Verdict) int { return a.Prefix.Compare(b.Prefix) })
+		rules = append(rules, when().do(Statement{Do: Dispatch, Field: Destination, Verdicts: verdicts}))
+	}
+	return append(translated, Chain{Name: chainToPeer, Rules: append(rules, when().drop(counterForeign))})
+}
+
+// rewriting is a chain for each range that is not seen as it is, the verdicts that lead there, and the rules that do the same to the packet
+// that an ICMP error quotes. Each address is rewritten once: what one range becomes may be another range.
+func rewriting(name string, field, quoted Field, peer []Range, direction func(Range) (from, to netip.Prefix)) (chains []Chain, verdicts []Verdict, errors []ChainRule) {
+	for _, r := range peer {
+		if r.Own == r.Seen {
+			continue
+		}
+		from, to := direction(r)
+		chain := name + "_" + from.String()
+		chains = append(chains, Chain{Name: chain, Rules: []ChainRule{when().do(Statement{Do: Rewrite, Field: field, Prefix: to})}})
+		verdicts = append(verdicts, Verdict{Prefix: from, Do: Goto, Chain: chain})
+		errors = append(errors, when(within(quoted, from)).do(Statement{Do: Rewrite, Field: quoted, Prefix: to}, Statement{Do: Return}))
+	}
+	return chains, verdicts, errors
+}

@@ -1,0 +1,187 @@
+package dataplane
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Names of our sets, maps, chains and counters on a node.
+const (
+	setPods        = "pods"
+	mapPods        = "local_pods"
+	setGateways    = "gateways"
+	setPeers       = "peers"
+	setExternal    = "external"
+	setMasqueraded = "masqueraded"
+	chainFromPeers = "from_peers"
+
+	// counterSpoofed counts packets that do not come from where they say, counterForeign those that go where nobody may send them.
+	counterSpoofed, counterForeign = "spoofed", "foreign"
+)
+
+// NodeInput is what a node's State is made of.
+type NodeInput struct {
+	// Self is the node itself.
+	Self InternalNode
+	// Fabrics are all gateways of the cluster.
+	Fabrics []InternalFabric
+	// IPs are all IP resources.
+	IPs []IP
+	// MTU is that of the network between the nodes, in bytes.
+	MTU int
+	// Port is the overlay's, of UDP.
+	Port uint16
+}
+
+// Node says what a node needs so that its pods, and itself, reach the pods of peers and are reached. A node of a cluster without gateways
+// needs nothing.
+func Node(input NodeInput) (State, []Problem) {
+	var found problems
+	if !found.is4("the node's address", input.Self.VTEP) || !found.is4("the node's address towards peers", input.Self.External) {
+		return State{}, found
+	}
+	input.Self.Pods = found.four("pod range", input.Self.Pods)
+	input.Fabrics = usable(input.Fabrics, &found)
+	input.IPs = usableIPs(input.IPs, &found)
+	if len(input.Fabrics) == 0 {
+		return State{}, found
+	}
+	state := State{
+		Links: []Link{{
+			Name: NodeDevice, Kind: VXLAN, MTU: input.MTU - OverlayOverhead4, Addresses: singles(input.Self.External),
+			MAC: macOf(input.Self.VTEP), Local: input.Self.VTEP, VNI: VNI, Port: input.Port,
+		}},
+		Rules:    []Rule{{Priority: peersPriority, Table: PeersTable}},
+		Firewall: []Table{nodeTable(input)},
+		Devices:  []Setting{{NodeDevice, forwarding, 1}},
+	}
+	for _, fabric := range input.Fabrics {
+		state.Neighbors = append(state.Neighbors, neighbor(NodeDevice, fabric.Gateway))
+		for _, remote := range fabric.Remote {
+			state.Routes = append(state.Routes, Route{
+				Table: PeersTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External, MTU: fabric.MTU,
+			})
+		}
+	}
+	state.sort()
+	return state, found
+}
+
+// usable are the gateways that can be carried out: of those with overlapping ranges, or the same address, the first by address.
+func usable(fabrics []InternalFabric, found *problems) []InternalFabric {
+	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int { return a.Gateway.Compare(b.Gateway) })
+	var kept []InternalFabric
+	taken := map[netip.Prefix]netip.Addr{}
+	for _, fabric := range sorted {
+		if !found.is4("the gateway's address", fabric.Gateway) {
+			continue
+		}
+		if len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway {
+			found.add(ProblemOverlap, "two gateways have the address %s", fabric.Gateway)
+			continue
+		}
+		var remote []netip.Prefix
+		for _, prefix := range found.four("range of a peer", fabric.Remote) {
+			if other, holder, ok := overlapping(taken, prefix); ok {
+				found.add(ProblemOverlap, "range %s of gateway %s overlaps %s of gateway %s", prefix, fabric.Gateway, other, holder)
+				continue
+			}
+			remote = append(remote, prefix)
+		}
+		for _, prefix := range remote {
+			taken[prefix] = fabric.Gateway
+		}
+		fabric.Remote = remote
+		kept = append(kept, fabric)
+	}
+	return kept
+}
+
+func overlapping(taken map[netip.Prefix]netip.Addr, prefix netip.Prefix) (other netip.Prefix, holder netip.Addr, ok bool) {
+	for other, holder := range taken {
+		if other.Overlaps(prefix) {
+			return other, holder, true
+		}
+	}
+	return netip.Prefix{}, netip.Addr{}, false
+}
+
+// usableIPs are the IP resources that can be carried out, in order, each address once on either side.
+func usableIPs(ips []IP, found *problems) []IP {
+	sorted := slices.SortedFunc(slices.Values(ips), func(a, b IP) int {
+		return cmp.Or(a.External.Compare(b.External), a.Address.Compare(b.Address))
+	})
+	var kept []IP
+	for _, ip := range sorted {
+		same := func(other IP) bool { return other.Address == ip.Address || other.External == ip.External }
+		switch {
+		case !found.is4("the address of an IP resource", ip.Address) || !found.is4("the external address of an IP resource", ip.External):
+		case slices.ContainsFunc(kept, same):
+			found.add(ProblemOverlap, "two IP resources have %s or %s", ip.Address, ip.External)
+		default:
+			kept = append(kept, ip)
+		}
+	}
+	return kept
+}
+
+// nodeTable is the firewall of a node. Connections are known here and nowhere else on the way: a packet's own node is where all of its
+// connection passes.
+func nodeTable(input NodeInput) Table {
+	var gateways, external, masqueraded []netip.Addr
+	var peers []netip.Prefix
+	for _, fabric := range input.Fabrics {
+		gateways = append(gateways, fabric.Gateway)
+		peers = append(peers, fabric.Remote...)
+	}
+	for _, ip := range input.IPs {
+		external = append(external, ip.Address)
+		if ip.Masquerade {
+			masqueraded = append(masqueraded, ip.Address)
+		}
+	}
+	own := make([]Element, 0, len(input.Self.Pods))
+	for _, pods := range input.Self.Pods {
+		own = append(own, Element{pods, pods})
+	}
+	// A pod that speaks the overlay's language could pretend to be a gateway, and through it a peer.
+	injected := when(port(input.Port), in(Source, setPods), notIn(Source, setGateways)).drop(counterSpoofed)
+	return Table{
+		Family: "ip", Name: FirewallTable, Counters: []string{counterForeign, counterSpoofed},
+		Sets: []Set{
+			{Name: setPods, Interval: true, Elements: input.Self.Pods},
+			{Name: setGateways, Elements: singles(gateways...)},
+			{Name: setPeers, Interval: true, Elements: outermost(peers)},
+			{Name: setExternal, Elements: singles(external...)},
+			{Name: setMasqueraded, Elements: singles(masqueraded...)},
+		},
+		Maps: []Map{{Name: mapPods, Interval: true, Elements: own}},
+		Chains: []Chain{
+			// Before the CNI's and kube-proxy's: of several rules for one connection, the first counts.
+			{Name: "postrouting", Hook: Postrouting, Priority: PrioritySrcNAT - 1, NAT: true, Rules: []ChainRule{
+				when(oif(NodeDevice)).do(Statement{Do: SNAT, Field: Source, Name: mapPods}),
+				when(oif(NodeDevice)).do(Statement{Do: SNAT, Address: netip.AddrPortFrom(input.Self.External, 0)}),
+				when(in(Source, setPeers), in(OriginalDestination, setMasqueraded)).do(Statement{Do: Masquerade}),
+			}},
+			{Name: "input", Hook: Input, Priority: PriorityFilter, Rules: []ChainRule{
+				injected,
+				when(iif(NodeDevice), icmp(echoRequest)).accept(),
+				when(iif(NodeDevice), state(StateEstablished, StateRelated)).accept(),
+				when(iif(NodeDevice), in(OriginalDestination, setExternal)).accept(),
+				when(iif(NodeDevice)).drop(counterForeign),
+			}},
+			{Name: "forward", Hook: Forward, Priority: PriorityFilter, Rules: []ChainRule{
+				injected,
+				when(oif(NodeDevice), Match{Field: Opening}).clamp(0),
+				when(iif(NodeDevice)).goTo(chainFromPeers),
+			}},
+			{Name: chainFromPeers, Rules: []ChainRule{
+				when(state(StateEstablished, StateRelated)).accept(),
+				when(in(Destination, setPods)).accept(),
+				when(in(OriginalDestination, setExternal)).accept(),
+				when().drop(counterForeign),
+			}},
+		},
+	}
+}
