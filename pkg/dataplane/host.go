@@ -91,12 +91,15 @@ func (h *host) lookup(to netip.Addr, in string) (route Route, local, ok bool) {
 	return Route{}, false, false
 }
 
-// checkSource says why a packet cannot have come by the device that it came by: its answer, which would come in by out, would leave by another.
+// checkSource says why a packet cannot have come by the device that it came by: from an address of the place itself never, and, where the
+// device has rp_filter 1, if the answer, which would come in by out, would leave by another one.
 func (h *host) checkSource(from netip.Addr, in, out string) string {
 	back, local, ok := h.lookup(from, out)
 	switch {
 	case local:
 		return fmt.Sprintf("%s is an address of this place", from)
+	case !slices.Contains(h.state.Devices, Setting{in, reversePath, 1}):
+		return ""
 	case !ok:
 		return fmt.Sprintf("there is no way back to %s", from)
 	case back.Device != in:

@@ -173,8 +173,12 @@ type Setting struct {
 	Value  int
 }
 
-// forwarding is the setting that lets packets that came in by a device go on.
-const forwarding = "forwarding"
+const (
+	// forwarding is the setting that lets packets that came in by a device go on.
+	forwarding = "forwarding"
+	// reversePath is the setting that has sources checked. The agents leave it as it is: what they make passes with any value.
+	reversePath = "rp_filter"
+)
 
 // Problem is something in an input that cannot be carried out.
 type Problem struct {

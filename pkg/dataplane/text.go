@@ -135,7 +135,9 @@ func (s Set) text() func(netip.Prefix) string {
 	return func(p netip.Prefix) string { return element(s.Interval, p) }
 }
 
-func (m Map) text(e Element) string { return element(m.Interval, e.Key) + " : " + element(m.Interval, e.Value) }
+func (m Map) text(e Element) string {
+	return element(m.Interval, e.Key) + " : " + element(m.Interval, e.Value)
+}
 
 // element is a prefix where there are prefixes, and else an address.
 func element(interval bool, prefix netip.Prefix) string {
@@ -236,7 +238,9 @@ func target(address netip.AddrPort) string {
 	return address.String()
 }
 
-func (v Verdict) String() string { return strings.TrimSpace(fmt.Sprintf("%s : %s %s", v.Prefix, v.Do, v.Chain)) }
+func (v Verdict) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s : %s %s", v.Prefix, v.Do, v.Chain))
+}
 
 // graft puts the bits of a prefix before the host bits of an address of the same family, as Rewrite does.
 func graft(address netip.Addr, prefix netip.Prefix) netip.Addr {

@@ -11,8 +11,7 @@ const maxHops = 64
 
 // Walk sends a packet through a world of States, and then its answer, and returns the way of both. A world is closed: besides what the agents
 // own, its States hold the devices, routes and rules of the CNI, of kube-proxy and of the pods that the answer is to take account of; With
-// puts both into one State. Every device checks sources strictly (rp_filter 1). The datagrams of a tunnel are not followed: they arrive at the
-// end that has the key, wherever it is.
+// puts both into one State. The datagrams of a tunnel are not followed: they arrive at the end that has the key, wherever it is.
 func Walk(world map[Place]State, from Place, packet Packet) Trip {
 	return newWalker(world).walk(from, packet)
 }

@@ -38,6 +38,8 @@ type cluster struct {
 	services []service
 	peers    []*peering
 	transit  bool
+	// lax clusters do not check sources (rp_filter 0): the others check strictly, on all devices.
+	lax bool
 }
 
 type node struct {
@@ -167,7 +169,7 @@ func (c *cluster) addTo(t fataler, world map[Place]State) {
 		return state
 	}
 	for _, p := range c.peers {
-		world[p.gateway] = sound(Gateway(c.gatewayInput(p))).With(c.pod(p.address))
+		world[p.gateway] = c.checked(sound(Gateway(c.gatewayInput(p))).With(c.pod(p.address)))
 	}
 	for i, n := range c.nodes {
 		here := slices.Clone(n.pods)
@@ -176,11 +178,21 @@ func (c *cluster) addTo(t fataler, world map[Place]State) {
 				here = append(here, p.address)
 			}
 		}
-		world[n.place] = sound(Node(c.nodeInput(n))).With(c.environment(n, here))
+		world[n.place] = c.checked(sound(Node(c.nodeInput(n))).With(c.environment(n, here)))
 		for _, pod := range n.pods {
 			world[c.place(pod)] = c.pod(pod)
 		}
 	}
+}
+
+// checked has all devices of a place check sources.
+func (c *cluster) checked(state State) State {
+	for _, link := range state.Links {
+		if !c.lax {
+			state.Devices = append(state.Devices, Setting{link.Name, reversePath, 1})
+		}
+	}
+	return state
 }
 
 // place is where a pod is.
