@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,6 +81,19 @@ func walk(t *testing.T, name string, world map[Place]State, from Place, p Packet
 func TestW1PodToPodWithEqualRanges(t *testing.T) {
 	a, b := twins()
 	walk(t, "w1", worldOf(t, a, b), "A pod 10.244.2.2", opening(addr("10.244.2.2"), "10.61.2.2:80"), "B pod 10.244.2.2", "10.62.2.2", "10.244.2.2")
+}
+
+// The page for users shows the way there as it is.
+func TestThePageShowsTheFirstWalk(t *testing.T) {
+	page, err := os.ReadFile("../../docs/network.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := twins()
+	way := Trip{There: Walk(worldOf(t, a, b), "A pod 10.244.2.2", opening(addr("10.244.2.2"), "10.61.2.2:80")).There}
+	if !strings.Contains(string(page), "\n```\n"+way.String()+"```\n") {
+		t.Errorf("docs/network.md does not show\n%s", way)
+	}
 }
 
 func TestW2PodToPodWithoutOverlap(t *testing.T) {
