@@ -226,6 +226,23 @@ func TestW12ErrorsAboutPackets(t *testing.T) {
 	}
 }
 
+// B's ranges are seen under each other's prefixes: what one of them becomes must not be translated again.
+func TestW12WithRangesThatCross(t *testing.T) {
+	a := newCluster("A", "10.200.0.0/16", "10.201.0.0/16", "172.31.1.0", 2)
+	b := newCluster("B", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
+	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}
+	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return prefix(crossed[own.String()]) })
+	w := newWalker(worldOf(t, a, b))
+	for from, p := range map[Place]Packet{
+		"A pod 10.200.2.2": opening(addr("10.200.2.2"), "10.70.2.2:80"),
+		"B pod 10.244.2.2": opening(addr("10.244.2.2"), "10.201.2.2:80"),
+	} {
+		if hops := w.refuse(Trip{There: w.walk(from, p).There}); !about(hops, from, p) {
+			t.Errorf("%s is not told about %s:\n%s", from, p, Trip{There: hops})
+		}
+	}
+}
+
 func TestPacketsThatAreTooLong(t *testing.T) {
 	a, b := twins()
 	world := worldOf(t, a, b)

@@ -276,14 +276,11 @@ func newCluster(name, pods, external, lan string, nodes int) *cluster {
 // gatewayNumber is where the addresses of a cluster's gateways begin in the first node's range: in each cluster of a world elsewhere.
 func gatewayNumber(cluster string) int { return 200 + int(cluster[0]-'A')%5*10 }
 
-var keys byte
-
 // connect peers two clusters; seen gives, for a range, how the one sees the other's.
 func connect(one, other *cluster, seen func(by, of *cluster, own netip.Prefix) netip.Prefix) {
 	for i, pair := range [][2]*cluster{{one, other}, {other, one}} {
 		by, of := pair[0], pair[1]
-		keys++
-		p := &peering{with: of, gateway: Place(fmt.Sprintf("g%s-%s", by.name, of.name)), key: Key{keys}, server: i == 0}
+		p := &peering{with: of, gateway: Place(fmt.Sprintf("g%s-%s", by.name, of.name)), key: Key{by.name[0], of.name[0]}, server: i == 0}
 		p.address = offset(by.nodes[0].InternalNode.Pods[0].Addr(), gatewayNumber(by.name)+len(by.peers))
 		by.peers = append(by.peers, p)
 		own, _ := of.announced(by)
