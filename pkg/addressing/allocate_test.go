@@ -112,8 +112,15 @@ func TestAllocationsNeverOverlap(t *testing.T) {
 				if again, _ := Allocate(peer, want, pools, used); again != seen {
 					t.Fatalf("%s of %s becomes %s, and %s", want, peer, seen, again)
 				}
-				if other, ok := inTheWay(seen, used.holders()); ok || seen.Bits() != want.Bits() || seen != seen.Masked() {
-					t.Fatalf("%s of %s becomes %s, in the way of which is %s", want, peer, seen, other)
+				taken := slices.Concat(used.Pods, used.Services, []netip.Prefix{netip.PrefixFrom(used.Nodes[0], used.Nodes[0].BitLen())})
+				for _, given := range used.Peers {
+					taken = append(taken, given...)
+				}
+				if i := slices.IndexFunc(taken, seen.Overlaps); i >= 0 {
+					t.Fatalf("%s of %s becomes %s, which overlaps %s", want, peer, seen, taken[i])
+				}
+				if seen.Bits() != want.Bits() || seen != seen.Masked() {
+					t.Fatalf("%s of %s becomes %s", want, peer, seen)
 				}
 				if !slices.ContainsFunc(pools, func(pool netip.Prefix) bool { return pool.Contains(seen.Addr()) && pool.Bits() <= seen.Bits() }) {
 					t.Fatalf("%s is in none of %s", seen, pools)
