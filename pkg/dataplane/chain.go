@@ -107,7 +107,7 @@ func (v *visit) apply(table *Table, s Statement, bind func(netip.AddrPort)) Do {
 		}
 		return nextRule
 	case SNAT, DNAT, Masquerade:
-		return v.bind(table, s, bind)
+		return v.bind(s, bind)
 	default:
 		return v.write(table, s)
 	}
@@ -136,7 +136,7 @@ func (v *visit) write(table *Table, s Statement) Do {
 		if !ok {
 			return nextRule
 		}
-		*address = value.Addr()
+		*address = value
 	case Clamp:
 		size := s.Size
 		if size == 0 {
@@ -148,17 +148,13 @@ func (v *visit) write(table *Table, s Statement) Do {
 }
 
 // bind gives a connection another address.
-func (v *visit) bind(table *Table, s Statement, bind func(netip.AddrPort)) Do {
+func (v *visit) bind(s Statement, bind func(netip.AddrPort)) Do {
 	to := s.Address
 	switch {
 	case s.Do == Masquerade:
 		to = netip.AddrPortFrom(v.host.source(Route{Device: v.out}), 0)
-	case s.Name != "":
-		value, ok := table.value(s.Name, v.packet.Source)
-		if !ok {
-			return nextRule
-		}
-		to = netip.AddrPortFrom(graft(v.packet.Source, value), 0)
+	case s.Field == Source:
+		to = netip.AddrPortFrom(v.packet.Source, 0)
 	}
 	bind(to)
 	return Accept
@@ -238,18 +234,18 @@ func (t *Table) holds(m Match, address netip.Addr) bool {
 }
 
 // value is what a map has for an address.
-func (t *Table) value(name string, address netip.Addr) (netip.Prefix, bool) {
+func (t *Table) value(name string, address netip.Addr) (netip.Addr, bool) {
 	for _, m := range t.Maps {
 		if m.Name != name {
 			continue
 		}
 		for _, element := range m.Elements {
-			if element.Key.Contains(address) {
+			if element.Key == address {
 				return element.Value, true
 			}
 		}
 	}
-	return netip.Prefix{}, false
+	return netip.Addr{}, false
 }
 
 func (t *Table) chain(name string) Chain {

@@ -22,16 +22,14 @@ type Set struct {
 	Elements []netip.Prefix
 }
 
-// Map is a named map from addresses to addresses.
+// Map is a named map from single addresses to single addresses.
 type Map struct {
-	Name string
-	// Interval maps lead from prefixes to prefixes; others from single addresses to single addresses.
-	Interval bool
+	Name     string
 	Elements []Element
 }
 
 // Element is an entry of a Map.
-type Element struct{ Key, Value netip.Prefix }
+type Element struct{ Key, Value netip.Addr }
 
 // Hook is where the kernel calls a chain.
 type Hook string
@@ -137,7 +135,8 @@ const (
 	Rewrite Do = "rewrite"
 	// Lookup replaces an address by what a map has for it; where the map has nothing the rule ends.
 	Lookup Do = "lookup"
-	// SNAT and DNAT give a connection another source or destination. SNAT by a map ends the rule where the map has nothing.
+	// SNAT and DNAT give a connection another source or destination. SNAT to the field Source gives it the one that it has, which keeps it from
+	// being given another one.
 	SNAT Do = "snat"
 	DNAT Do = "dnat"
 	// Masquerade is SNAT to the address of the device that the packet leaves by.
@@ -151,7 +150,7 @@ type Statement struct {
 	Do Do
 	// Name is that of the chain, counter or map.
 	Name string
-	// Field is the address that Rewrite, Lookup and Dispatch are about.
+	// Field is the address that Rewrite, Lookup, Dispatch and SNAT are about.
 	Field  Field
 	Prefix netip.Prefix
 	// Address is for SNAT and DNAT; port 0 leaves the port as it is.

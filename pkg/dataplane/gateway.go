@@ -207,8 +207,8 @@ func gatewayTable(input GatewayInput) Table {
 	in, out := Map{Name: mapIn}, Map{Name: mapOut}
 	for _, ip := range input.IPs {
 		reach = append(reach, single(ip.External))
-		in.Elements = append(in.Elements, Element{single(ip.External), single(ip.Address)})
-		out.Elements = append(out.Elements, Element{single(ip.Address), single(ip.External)})
+		in.Elements = append(in.Elements, Element{ip.External, ip.Address})
+		out.Elements = append(out.Elements, Element{ip.Address, ip.External})
 	}
 	table.Sets = []Set{
 		{Name: setPeer, Interval: true, Elements: outermost(own)},

@@ -124,7 +124,7 @@ func (s *State) sort() {
 	})
 	for _, table := range s.Firewall {
 		for _, m := range table.Maps {
-			slices.SortFunc(m.Elements, func(a, b Element) int { return a.Key.Addr().Compare(b.Key.Addr()) })
+			slices.SortFunc(m.Elements, func(a, b Element) int { return a.Key.Compare(b.Key) })
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 // Names of our sets, maps, chains and counters on a node.
 const (
 	setPods        = "pods"
-	mapPods        = "local_pods"
 	setGateways    = "gateways"
 	setPeers       = "peers"
 	setExternal    = "external"
@@ -141,10 +140,6 @@ func nodeTable(input NodeInput) Table {
 			masqueraded = append(masqueraded, ip.Address)
 		}
 	}
-	own := make([]Element, 0, len(input.Self.Pods))
-	for _, pods := range input.Self.Pods {
-		own = append(own, Element{pods, pods})
-	}
 	// A pod that speaks the overlay's language could pretend to be a gateway, and through it a peer.
 	injected := when(port(input.Port), in(Source, setPods), notIn(Source, setGateways)).drop(counterSpoofed)
 	return Table{
@@ -156,11 +151,10 @@ func nodeTable(input NodeInput) Table {
 			{Name: setExternal, Elements: singles(external...)},
 			{Name: setMasqueraded, Elements: singles(masqueraded...)},
 		},
-		Maps: []Map{{Name: mapPods, Interval: true, Elements: own}},
 		Chains: []Chain{
 			// Before the CNI's and kube-proxy's: of several rules for one connection, the first counts.
 			{Name: "postrouting", Hook: Postrouting, Priority: PrioritySrcNAT - 1, NAT: true, Rules: []ChainRule{
-				when(oif(NodeDevice)).do(Statement{Do: SNAT, Field: Source, Name: mapPods}),
+				when(oif(NodeDevice), in(Source, setPods)).do(Statement{Do: SNAT, Field: Source}),
 				when(oif(NodeDevice)).do(Statement{Do: SNAT, Address: netip.AddrPortFrom(input.Self.External, 0)}),
 				when(in(Source, setPeers), in(OriginalDestination, setMasqueraded)).do(Statement{Do: Masquerade}),
 			}},

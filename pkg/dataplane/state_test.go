@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 		"a peer with a range of IPv6": {node(func(i *NodeInput) { i.Fabrics[0].Remote = append(i.Fabrics[0].Remote, prefix("fd00::/64")) }),
 			"range of a peer fd00::/64 is not of IPv4", ProblemFamily, "10.61.0.0/16 via"},
 		"a node with pods of both families": {node(func(i *NodeInput) { i.Self.Pods = append(i.Self.Pods, prefix("fd00::/64")) }),
-			"pod range fd00::/64 is not of IPv4", ProblemFamily, "10.244.2.0/24 : 10.244.2.0/24"},
+			"pod range fd00::/64 is not of IPv4", ProblemFamily, "set pods { type ipv4_addr; flags interval; elements = { 10.244.2.0/24 }"},
 		"a node without an address towards peers": {node(func(i *NodeInput) { i.Self.External = netip.Addr{} }),
 			"the node's address towards peers invalid IP is not of IPv4", ProblemFamily, ""},
 		"one IP resource twice": {node(func(i *NodeInput) {

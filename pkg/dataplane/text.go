@@ -108,11 +108,7 @@ func (t Table) write(line func(format string, args ...any)) {
 		line("\tset %s { type ipv4_addr;%s }", set.Name, elements(set.Interval, texts(set.Elements, set.text())))
 	}
 	for _, m := range t.Maps {
-		value := "ipv4_addr"
-		if m.Interval {
-			value = "interval ipv4_addr"
-		}
-		line("\tmap %s { type ipv4_addr : %s;%s }", m.Name, value, elements(m.Interval, texts(m.Elements, m.text)))
+		line("\tmap %s { type ipv4_addr : ipv4_addr;%s }", m.Name, elements(false, texts(m.Elements, Element.String)))
 	}
 	for _, chain := range t.Chains {
 		line("\tchain %s {", chain.Name)
@@ -135,9 +131,7 @@ func (s Set) text() func(netip.Prefix) string {
 	return func(p netip.Prefix) string { return element(s.Interval, p) }
 }
 
-func (m Map) text(e Element) string {
-	return element(m.Interval, e.Key) + " : " + element(m.Interval, e.Value)
-}
+func (e Element) String() string { return e.Key.String() + " : " + e.Value.String() }
 
 // element is a prefix where there are prefixes, and else an address.
 func element(interval bool, prefix netip.Prefix) string {
@@ -215,8 +209,8 @@ func (s Statement) String() string {
 	case Lookup:
 		return fmt.Sprintf("%s set %s map @%s", s.Field, s.Field, s.Name)
 	case SNAT:
-		if s.Name != "" {
-			return "snat ip prefix to ip saddr map @" + s.Name
+		if s.Field != "" {
+			return "snat to " + string(s.Field)
 		}
 		return "snat to " + target(s.Address)
 	case DNAT:
