@@ -1,0 +1,295 @@
+package netlink
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// register is where the code of a rule keeps what it works on; the kernel numbers them from 1.
+const register = 1
+
+// digest is the comment of a rule: whatever changes what the kernel is told of it changes the digest.
+func digest(rule dataplane.ChainRule) (string, error) {
+	code, err := compile(rule, func(set nftables.Set, _ []nftables.SetElement) *nftables.Set { return &set })
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, rule) // With the elements of anonymous sets.
+	for _, step := range code {
+		raw, err := expr.Marshal(unix.NFPROTO_IPV4, step)
+		if err != nil {
+			return "", fmt.Errorf("encode rule %q: %w", rule, err)
+		}
+		sum.Write(raw)
+	}
+	return "liqo " + hex.EncodeToString(sum.Sum(nil)[:12]), nil
+}
+
+// compiler writes the code of a rule.
+type compiler struct {
+	code      []expr.Any
+	anonymous func(nftables.Set, []nftables.SetElement) *nftables.Set
+}
+
+// compile translates a rule to the kernel's code; anonymous makes the sets that are part of it.
+func compile(rule dataplane.ChainRule, anonymous func(nftables.Set, []nftables.SetElement) *nftables.Set) ([]expr.Any, error) {
+	c := &compiler{anonymous: anonymous}
+	for _, m := range rule.Match {
+		if err := c.match(m); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", rule, err)
+		}
+	}
+	for _, s := range rule.Do {
+		if err := c.statement(s); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", rule, err)
+		}
+	}
+	return c.code, nil
+}
+
+func (c *compiler) add(steps ...expr.Any) { c.code = append(c.code, steps...) }
+
+// part is where in a packet an address is, and where the checksum that has to follow it.
+type part struct {
+	base             expr.PayloadBase
+	offset, checksum uint32
+	// flags say that the checksum of TCP and UDP follows too.
+	flags uint32
+}
+
+// parts of the header, and of the header that an ICMP error quotes after its own 8 bytes. The quoted header's checksum takes up what changes
+// in it, so that ICMP's own stays right.
+var parts = map[dataplane.Field]part{
+	dataplane.Source:            {expr.PayloadBaseNetworkHeader, 12, 10, unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR},
+	dataplane.Destination:       {expr.PayloadBaseNetworkHeader, 16, 10, unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR},
+	dataplane.QuotedSource:      {expr.PayloadBaseTransportHeader, 20, 18, 0},
+	dataplane.QuotedDestination: {expr.PayloadBaseTransportHeader, 24, 18, 0},
+}
+
+func (c *compiler) load(field dataplane.Field) error {
+	p, ok := parts[field]
+	if !ok {
+		return fmt.Errorf("%q is no address of a packet", field)
+	}
+	c.add(&expr.Payload{DestRegister: register, Base: p.base, Offset: p.offset, Len: 4})
+	return nil
+}
+
+func (c *compiler) store(field dataplane.Field) {
+	p := parts[field]
+	c.add(&expr.Payload{
+		OperationType: expr.PayloadWrite, SourceRegister: register, Base: p.base, Offset: p.offset, Len: 4,
+		CsumType: expr.CsumTypeInet, CsumOffset: p.checksum, CsumFlags: p.flags,
+	})
+}
+
+func (c *compiler) match(m dataplane.Match) error {
+	switch m.Field {
+	case dataplane.InDevice:
+		c.device(expr.MetaKeyIIFNAME, m)
+	case dataplane.OutDevice:
+		c.device(expr.MetaKeyOIFNAME, m)
+	case dataplane.OriginalDestination:
+		c.add(&expr.Ct{Register: register, Key: expr.CtKeyDST}) // Direction 0: the original one.
+		c.address(m)
+	case dataplane.ConnectionState:
+		return c.states(m)
+	case dataplane.UDPPort:
+		c.number(unix.IPPROTO_UDP, 2, 2, nftables.TypeInetService, m)
+	case dataplane.TCPPort:
+		c.number(unix.IPPROTO_TCP, 2, 2, nftables.TypeInetService, m)
+	case dataplane.ICMPType:
+		c.number(unix.IPPROTO_ICMP, 0, 1, nftables.TypeICMPType, m)
+	case dataplane.Opening:
+		const syn, rst = 2, 4
+		c.protocol(unix.IPPROTO_TCP)
+		c.add(
+			&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+			&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 1, Mask: []byte{syn | rst}, Xor: []byte{0}},
+			&expr.Cmp{Op: equal(!m.Not), Register: register, Data: []byte{syn}},
+		)
+	default:
+		if err := c.load(m.Field); err != nil {
+			return err
+		}
+		c.address(m)
+	}
+	return nil
+}
+
+func equal(yes bool) expr.CmpOp {
+	if yes {
+		return expr.CmpOpEq
+	}
+	return expr.CmpOpNeq
+}
+
+func (c *compiler) device(key expr.MetaKey, m dataplane.Match) {
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, m.Device)
+	c.add(&expr.Meta{Key: key, Register: register}, &expr.Cmp{Op: equal(!m.Not), Register: register, Data: name})
+}
+
+// address compares the address that was loaded with a set or a prefix.
+func (c *compiler) address(m dataplane.Match) {
+	if m.Set != "" {
+		c.add(&expr.Lookup{SourceRegister: register, SetName: m.Set, Invert: m.Not})
+		return
+	}
+	c.add(
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: mask(m.Prefix.Bits()), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: equal(!m.Not), Register: register, Data: m.Prefix.Addr().AsSlice()},
+	)
+}
+
+// mask has as many bits set as a prefix.
+func mask(bits int) []byte {
+	return binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-bits))
+}
+
+func (c *compiler) states(m dataplane.Match) error {
+	bits := uint32(0)
+	for _, state := range m.States {
+		bit, ok := map[string]uint32{
+			dataplane.StateNew: expr.CtStateBitNEW, dataplane.StateEstablished: expr.CtStateBitESTABLISHED,
+			dataplane.StateRelated: expr.CtStateBitRELATED, dataplane.StateUntracked: expr.CtStateBitUNTRACKED,
+		}[state]
+		if !ok {
+			return fmt.Errorf("%q is no state of a connection", state)
+		}
+		bits |= bit
+	}
+	c.add(
+		&expr.Ct{Register: register, Key: expr.CtKeySTATE},
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: equal(m.Not), Register: register, Data: make([]byte, 4)},
+	)
+	return nil
+}
+
+func (c *compiler) protocol(number byte) {
+	c.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}, &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: []byte{number}})
+}
+
+// number compares a number of the transport's header with one or several.
+func (c *compiler) number(protocol byte, offset, length uint32, kind nftables.SetDatatype, m dataplane.Match) {
+	c.protocol(protocol)
+	c.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length})
+	var raw [][]byte
+	for _, n := range m.Numbers {
+		raw = append(raw, binary.BigEndian.AppendUint16(nil, n)[2-length:])
+	}
+	if len(raw) == 1 {
+		c.add(&expr.Cmp{Op: equal(!m.Not), Register: register, Data: raw[0]})
+		return
+	}
+	var elements []nftables.SetElement
+	for _, key := range raw {
+		elements = append(elements, nftables.SetElement{Key: key})
+	}
+	set := c.anonymous(nftables.Set{KeyType: kind}, elements)
+	c.add(&expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID, Invert: m.Not})
+}
+
+func (c *compiler) statement(s dataplane.Statement) error {
+	switch s.Do {
+	case dataplane.Accept, dataplane.Drop, dataplane.Return, dataplane.Goto, dataplane.Jump:
+		c.add(verdict(s.Do, s.Name))
+	case dataplane.Dispatch:
+		return c.dispatch(s)
+	case dataplane.Count:
+		c.add(&expr.Objref{Type: int(nftables.ObjTypeCounter), Name: s.Name})
+	case dataplane.Notrack:
+		c.add(&expr.Notrack{})
+	case dataplane.Rewrite, dataplane.Lookup:
+		return c.rewrite(s)
+	case dataplane.SNAT:
+		return c.sourceNAT(s)
+	case dataplane.Masquerade:
+		c.add(&expr.Masq{})
+	case dataplane.Clamp:
+		c.clamp(s.Size)
+	default:
+		return fmt.Errorf("%q is not to be had", s.Do)
+	}
+	return nil
+}
+
+func verdict(do dataplane.Do, chain string) *expr.Verdict {
+	kind := map[dataplane.Do]expr.VerdictKind{
+		dataplane.Accept: expr.VerdictAccept, dataplane.Drop: expr.VerdictDrop, dataplane.Return: expr.VerdictReturn,
+		dataplane.Goto: expr.VerdictGoto, dataplane.Jump: expr.VerdictJump,
+	}[do]
+	return &expr.Verdict{Kind: kind, Chain: chain}
+}
+
+// dispatch looks the verdict up in a map that lives with the rule.
+func (c *compiler) dispatch(s dataplane.Statement) error {
+	if err := c.load(s.Field); err != nil {
+		return err
+	}
+	var elements []nftables.SetElement
+	for _, v := range s.Verdicts {
+		both := interval(true, v.Prefix)
+		both[0].VerdictData = verdict(v.Do, v.Chain)
+		elements = append(elements, both...)
+	}
+	set := c.anonymous(nftables.Set{KeyType: nftables.TypeIPAddr, DataType: nftables.TypeVerdict, IsMap: true, Interval: true}, elements)
+	c.add(&expr.Lookup{SourceRegister: register, IsDestRegSet: true, SetName: set.Name, SetID: set.ID})
+	return nil
+}
+
+// rewrite puts a prefix before an address, or what a map has for it in its place.
+func (c *compiler) rewrite(s dataplane.Statement) error {
+	if err := c.load(s.Field); err != nil {
+		return err
+	}
+	if s.Do == dataplane.Lookup {
+		c.add(&expr.Lookup{SourceRegister: register, DestRegister: register, IsDestRegSet: true, SetName: s.Name})
+	} else {
+		host := mask(s.Prefix.Bits())
+		for i := range host {
+			host[i] = ^host[i]
+		}
+		c.add(&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: host, Xor: s.Prefix.Addr().AsSlice()})
+	}
+	c.store(s.Field)
+	return nil
+}
+
+func (c *compiler) sourceNAT(s dataplane.Statement) error {
+	if s.Address.Port() != 0 {
+		return fmt.Errorf("ports are not translated")
+	}
+	if s.Field == "" {
+		c.add(&expr.Immediate{Register: register, Data: s.Address.Addr().AsSlice()})
+	} else if err := c.load(s.Field); err != nil {
+		return err
+	}
+	c.add(&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register})
+	return nil
+}
+
+// clamp bounds the segment size that is offered; the kernel never raises it.
+func (c *compiler) clamp(size int) {
+	const option, offset, length = 2, 2, 2 // Option 2 of TCP, and where its value is.
+	if size > 0 {
+		c.add(&expr.Immediate{Register: register, Data: binary.BigEndian.AppendUint16(nil, uint16(size))}) //nolint:gosec // An MTU.
+	} else {
+		c.add(
+			&expr.Rt{Register: register, Key: expr.RtTCPMSS},
+			&expr.Byteorder{SourceRegister: register, DestRegister: register, Op: expr.ByteorderHton, Len: 2, Size: 2},
+		)
+	}
+	c.add(&expr.Exthdr{SourceRegister: register, Type: option, Offset: offset, Len: length, Op: expr.ExthdrOpTcpopt})
+}

@@ -1,0 +1,73 @@
+package netlink
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+const (
+	// look is how often the kernel is looked at although it told nothing.
+	look = time.Minute
+	// retry is after how long a pass is tried again that failed.
+	retry = time.Second
+)
+
+// Report tells of one pass.
+type Report struct {
+	// Changes are what was changed.
+	Changes []string
+	// Repair is set if the State had been in place: somebody else has changed what is ours.
+	Repair bool
+	// Err is what the pass failed for; it is tried again.
+	Err error
+}
+
+// Keep puts the States that come on wanted into the kernel, each in place of the one before, and repairs what others change, until ctx ends. It
+// returns an error if the kernel does not tell any more what changes.
+func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report func(Report)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, lost, err := k.watch(ctx)
+	if err != nil {
+		return err
+	}
+	// Who fights with somebody over the same rule should not take a processor for it.
+	pace := rate.NewLimiter(rate.Every(200*time.Millisecond), 5)
+	var state dataplane.State
+	known, placed := false, false
+	next := time.NewTimer(look)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-lost:
+			return fmt.Errorf("listen to the kernel: %w", err)
+		case state = <-wanted:
+			known, placed = true, false
+		case <-events:
+		case <-next.C:
+		}
+		if !known {
+			continue
+		}
+		if err := pace.Wait(ctx); err != nil {
+			return err
+		}
+		changes, err := k.Apply(state)
+		if len(changes) > 0 || err != nil {
+			report(Report{Changes: changes, Repair: placed, Err: err})
+		}
+		placed = err == nil
+		if err != nil {
+			next.Reset(retry)
+		} else {
+			next.Reset(look)
+		}
+	}
+}

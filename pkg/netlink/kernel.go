@@ -1,0 +1,254 @@
+package netlink
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/nftables"
+	mdlayher "github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// Kernel is the part of the kernel that is one network namespace.
+type Kernel struct {
+	namespace netns.NsHandle
+	route     *netlink.Handle
+	// raw is for what the library has no call for.
+	raw *nl.SocketHandle
+	// busy lets one pass at a time look and change.
+	busy sync.Mutex
+	// known are the indices of our devices when they were last looked at.
+	known atomic.Pointer[map[int]bool]
+	// stop, in tests, ends a pass before a change.
+	stop func(change string) error
+}
+
+// buffer is how much the kernel may have to tell before we read it, or we it, in bytes: the firewall of a large cluster is one message.
+const buffer = 8 << 20
+
+// Open opens a network namespace by its file; "" is that of the calling process.
+func Open(path string) (*Kernel, error) {
+	namespace, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace %q: %w", path, err)
+	}
+	k := &Kernel{namespace: namespace}
+	if k.route, err = netlink.NewHandleAt(namespace, unix.NETLINK_ROUTE); err != nil {
+		return nil, errors.Join(fmt.Errorf("open rtnetlink: %w", err), k.Close())
+	}
+	socket, err := nl.GetNetlinkSocketAt(namespace, netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open rtnetlink: %w", err), k.Close())
+	}
+	k.raw = &nl.SocketHandle{Socket: socket}
+	return k, nil
+}
+
+func open(path string) (netns.NsHandle, error) {
+	if path != "" {
+		return netns.GetFromPath(path)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return netns.Get()
+}
+
+// Close lets go of the namespace. What is in it stays.
+func (k *Kernel) Close() error {
+	if k.route != nil {
+		k.route.Close()
+	}
+	if k.raw != nil {
+		k.raw.Close()
+	}
+	return k.namespace.Close()
+}
+
+// firewall opens a conversation with nftables.
+func (k *Kernel) firewall() (*nftables.Conn, error) {
+	return nftables.New(nftables.WithNetNSFd(int(k.namespace)), nftables.WithSockOptions(func(c *mdlayher.Conn) error {
+		return errors.Join(c.SetReadBuffer(buffer), c.SetWriteBuffer(buffer))
+	}))
+}
+
+// Read returns what of ours is in the namespace. What is there in place of something that is wanted is told in the same words, so that both can
+// be compared: settings are read of the devices that are to have them, and rules of the firewall are known if they are wanted. A device that
+// is down is left out, and so are the public keys, ports and peers of WireGuard, which the process that runs the device knows.
+func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	var state dataplane.State
+	devices, err := k.devices(wanted.Links).read()
+	for _, d := range devices {
+		if d.Up {
+			state.Links = append(state.Links, d.Link)
+		}
+	}
+	read := func(next func() error) {
+		if err == nil {
+			err = next()
+		}
+	}
+	read(func() error {
+		addresses, err := k.readAddresses()
+		for i, link := range state.Links {
+			for _, a := range addresses {
+				if a.Device == link.Name {
+					state.Links[i].Addresses = append(state.Links[i].Addresses, a.Prefix)
+				}
+			}
+		}
+		return err
+	})
+	read(func() (err error) { state.Devices, err = k.settings(wanted.Devices).read(); return err })
+	read(func() (err error) { state.Neighbors, err = k.readNeighbors(); return err })
+	read(func() error {
+		routes, err := k.routes().read()
+		for _, r := range routes {
+			state.Routes = append(state.Routes, r.Route)
+		}
+		return err
+	})
+	read(func() error {
+		rules, err := k.rules(wanted.Rules).read()
+		for _, r := range rules {
+			state.Rules = append(state.Rules, r.Rule)
+		}
+		return err
+	})
+	read(func() error {
+		tables, err := k.tables(wanted.Firewall).read()
+		for _, t := range tables {
+			state.Firewall = append(state.Firewall, t.Table)
+		}
+		return err
+	})
+	return state, err
+}
+
+// resource is one sort of thing in the kernel.
+type resource[T any] struct {
+	// name is that of one of them, with what makes it another one: a wanted thing replaces what has its name.
+	name func(T) string
+	// same compares two of one name; nil is reflect.DeepEqual.
+	same func(a, b T) bool
+	// read lists what of ours is there.
+	read func() ([]T, error)
+	// put puts a thing there, in place of what has its name, if anything has.
+	put func(wanted T, there *T) error
+	// remove takes away what is there. It is no error if it is gone.
+	remove func(T) error
+}
+
+// passes is how many comparisons Apply makes at most. Of what the first one changes, the kernel may take other things away, as the routes of an
+// address that is not wanted any more; the second one puts them back, and the third finds nothing to do.
+const passes = 3
+
+// Apply makes what of ours is in the namespace equal to a State, and returns what it changed; the empty State removes all.
+func (k *Kernel) Apply(wanted dataplane.State) (changes []string, err error) {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	for range passes {
+		p := k.compare(wanted)
+		changes = append(changes, p.changes...)
+		if p.err != nil || len(p.changes) == 0 {
+			return changes, p.err
+		}
+	}
+	return changes, fmt.Errorf("the kernel does not keep what it is told: %q", changes)
+}
+
+// compare changes what differs from a State.
+func (k *Kernel) compare(wanted dataplane.State) *pass {
+	p := &pass{stop: k.stop}
+	devices := bring(p, k.devices(wanted.Links), devicesOf(wanted.Links))
+	addresses := bring(p, k.addresses(), addressesOf(wanted.Links))
+	bring(p, k.settings(wanted.Devices), wanted.Devices)
+	neighbors := bring(p, k.neighbors(), neighborsOf(wanted.Neighbors))
+	entries := bring(p, k.forwarding(), entriesOf(wanted.Neighbors))
+	routes := bring(p, k.routes(), routesOf(wanted.Routes))
+	tables := bring(p, k.tables(wanted.Firewall), tablesOf(wanted.Firewall))
+	rules := bring(p, k.rules(wanted.Rules), rulesOf(wanted.Rules))
+	for _, rest := range []func(){rules, tables, routes, entries, neighbors, addresses, devices} {
+		rest()
+	}
+	return p
+}
+
+// pass is one comparison of what is there with what is wanted. After the first error it does nothing more.
+type pass struct {
+	stop    func(change string) error
+	changes []string
+	err     error
+}
+
+// do makes one change.
+func (p *pass) do(verb, name string, change func() error) {
+	if p.err != nil {
+		return
+	}
+	text := verb + " " + name
+	if p.stop != nil {
+		if p.err = p.stop(text); p.err != nil {
+			return
+		}
+	}
+	if err := change(); err != nil {
+		p.err = fmt.Errorf("%s: %w", text, err)
+		return
+	}
+	p.changes = append(p.changes, text)
+}
+
+// bring puts the wanted things of one sort there, and returns what removes those that are not wanted.
+func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
+	if p.err != nil {
+		return func() {}
+	}
+	there, err := r.read()
+	if err != nil {
+		p.err = err
+		return func() {}
+	}
+	surplus := map[string]T{}
+	for _, thing := range there {
+		surplus[r.name(thing)] = thing
+	}
+	for _, thing := range wanted {
+		name := r.name(thing)
+		old, ok := surplus[name]
+		delete(surplus, name)
+		switch {
+		case !ok:
+			p.do("add", name, func() error { return r.put(thing, nil) })
+		case r.same != nil && !r.same(old, thing) || r.same == nil && !reflect.DeepEqual(old, thing):
+			p.do("change", name, func() error { return r.put(thing, &old) })
+		}
+	}
+	return func() {
+		for _, thing := range there {
+			if _, ok := surplus[r.name(thing)]; ok {
+				p.do("remove", r.name(thing), func() error { return gone(r.remove(thing)) })
+			}
+		}
+	}
+}
+
+// gone forgives that what was to be removed is not there.
+func gone(err error) error {
+	for _, missing := range []error{unix.ENOENT, unix.ESRCH, unix.ENODEV, unix.EADDRNOTAVAIL, unix.ENXIO} {
+		if errors.Is(err, missing) {
+			return nil
+		}
+	}
+	return err
+}

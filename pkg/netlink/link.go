@@ -1,0 +1,257 @@
+package netlink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// device is a network device, apart from its addresses.
+type device struct {
+	dataplane.Link
+	Up bool
+}
+
+// ErrNoWireGuard is what Apply fails with if the kernel has no WireGuard: somebody has to make the device in user space, as a TUN of its name.
+var ErrNoWireGuard = errors.New("the kernel has no WireGuard")
+
+// tunnel is the kind of the device that WireGuard in user space has.
+const tunnel = "tuntap"
+
+func devicesOf(links []dataplane.Link) []device {
+	var all []device
+	for _, link := range links {
+		link.Addresses = nil
+		all = append(all, device{link, true})
+	}
+	return all
+}
+
+// ours tells whether a device is one of those that the agents make.
+func ours(link netlink.Link) bool {
+	name := link.Attrs().Name
+	switch link.Type() {
+	case string(dataplane.VXLAN):
+		return strings.HasPrefix(name, dataplane.NodeDevice) || strings.HasPrefix(name, dataplane.GatewayDevice)
+	case string(dataplane.WireGuard), tunnel:
+		return strings.HasPrefix(name, dataplane.TunnelDevice)
+	default:
+		return false
+	}
+}
+
+// links are our devices by their index.
+func (k *Kernel) links() (map[int]netlink.Link, error) {
+	all, err := k.route.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list devices: %w", err)
+	}
+	found, known := map[int]netlink.Link{}, map[int]bool{}
+	for _, link := range all {
+		if ours(link) {
+			found[link.Attrs().Index], known[link.Attrs().Index] = link, true
+		}
+	}
+	k.known.Store(&known)
+	return found, nil
+}
+
+// index is that of a device.
+func (k *Kernel) index(name string) (int, error) {
+	link, err := k.route.LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("find device %s: %w", name, err)
+	}
+	return link.Attrs().Index, nil
+}
+
+func (k *Kernel) devices(wanted []dataplane.Link) resource[device] {
+	return resource[device]{
+		name: func(d device) string { return "device " + d.Name },
+		read: func() ([]device, error) {
+			links, err := k.links()
+			if err != nil {
+				return nil, err
+			}
+			var all []device
+			for _, link := range links {
+				// What a process in user space has made ends with it.
+				made := func(l dataplane.Link) bool { return l.Name == link.Attrs().Name }
+				if link.Type() != tunnel || slices.ContainsFunc(wanted, made) {
+					all = append(all, deviceOf(link, wanted))
+				}
+			}
+			slices.SortFunc(all, func(a, b device) int { return strings.Compare(a.Name, b.Name) })
+			return all, nil
+		},
+		put: k.putDevice,
+		remove: func(d device) error {
+			link, err := k.route.LinkByName(d.Name)
+			if errors.As(err, &netlink.LinkNotFoundError{}) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return k.route.LinkDel(link)
+		},
+	}
+}
+
+// deviceOf is a device as it is there. What the kernel does not know of one of WireGuard is taken to be as it is wanted.
+func deviceOf(link netlink.Link, wanted []dataplane.Link) device {
+	base := link.Attrs()
+	d := device{dataplane.Link{Name: base.Name, Kind: dataplane.LinkKind(link.Type()), MTU: base.MTU}, base.Flags&net.FlagUp != 0}
+	if vxlan, ok := link.(*netlink.Vxlan); ok {
+		copy(d.MAC[:], base.HardwareAddr)
+		d.Local, _ = netip.AddrFromSlice(vxlan.SrcAddr.To4())
+		d.VNI, d.Port = vxlan.VxlanId, uint16(vxlan.Port) //nolint:gosec // A port.
+		if vxlan.Learning {
+			d.VNI = -1 // Learned entries are not ours: it is not the device that is wanted.
+		}
+		return d
+	}
+	d.Kind = dataplane.WireGuard
+	if i := slices.IndexFunc(wanted, func(l dataplane.Link) bool { return l.Name == d.Name }); i >= 0 {
+		d.Port, d.Key = wanted[i].Port, wanted[i].Key
+	}
+	return d
+}
+
+// putDevice makes a device, or sets what can be set of the one that is there. What an overlay is cannot be: it is made anew.
+func (k *Kernel) putDevice(wanted device, there *device) error {
+	if there != nil {
+		link, err := k.route.LinkByName(wanted.Name)
+		if err != nil {
+			return err
+		}
+		if there.Kind == wanted.Kind && there.Local == wanted.Local && there.VNI == wanted.VNI && there.Port == wanted.Port {
+			return k.setDevice(link, wanted)
+		}
+		if err := k.route.LinkDel(link); err != nil {
+			return err
+		}
+	}
+	if err := k.makeWay(wanted.Link); err != nil {
+		return err
+	}
+	err := k.route.LinkAdd(linkOf(wanted.Link))
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("a device that is not ours has this name, or this VNI and port: %w", err)
+	case wanted.Kind == dataplane.WireGuard && errors.Is(err, unix.EOPNOTSUPP):
+		return ErrNoWireGuard
+	default:
+		return err
+	}
+}
+
+// makeWay removes an overlay of ours under another name: the kernel has one for each VNI and port.
+func (k *Kernel) makeWay(wanted dataplane.Link) error {
+	links, err := k.links()
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		if vxlan, ok := link.(*netlink.Vxlan); ok && vxlan.VxlanId == wanted.VNI && vxlan.Port == int(wanted.Port) {
+			if err := k.route.LinkDel(link); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) setDevice(link netlink.Link, wanted device) error {
+	if wanted.Kind == dataplane.VXLAN {
+		if err := k.route.LinkSetHardwareAddr(link, wanted.MAC[:]); err != nil {
+			return err
+		}
+	}
+	if err := k.route.LinkSetMTU(link, wanted.MTU); err != nil {
+		return err
+	}
+	return k.route.LinkSetUp(link)
+}
+
+func linkOf(link dataplane.Link) netlink.Link {
+	base := netlink.NewLinkAttrs()
+	base.Name, base.MTU, base.Flags = link.Name, link.MTU, net.FlagUp
+	if link.Kind == dataplane.WireGuard {
+		return &netlink.Wireguard{LinkAttrs: base}
+	}
+	base.HardwareAddr = link.MAC[:]
+	return &netlink.Vxlan{LinkAttrs: base, VxlanId: link.VNI, SrcAddr: link.Local.AsSlice(), Port: int(link.Port)}
+}
+
+// address is one of a device.
+type address struct {
+	Device string
+	Prefix netip.Prefix
+}
+
+func addressesOf(links []dataplane.Link) []address {
+	var all []address
+	for _, link := range links {
+		for _, prefix := range link.Addresses {
+			all = append(all, address{link.Name, prefix})
+		}
+	}
+	return all
+}
+
+func (k *Kernel) addresses() resource[address] {
+	change := func(a address, with func(netlink.Link, *netlink.Addr) error) error {
+		link, err := k.route.LinkByName(a.Device)
+		if err != nil {
+			return err
+		}
+		return with(link, &netlink.Addr{IPNet: ipNet(a.Prefix)})
+	}
+	return resource[address]{
+		name:   func(a address) string { return fmt.Sprintf("address %s of %s", a.Prefix, a.Device) },
+		read:   k.readAddresses,
+		put:    func(a address, _ *address) error { return change(a, k.route.AddrAdd) },
+		remove: func(a address) error { return change(a, k.route.AddrDel) },
+	}
+}
+
+func (k *Kernel) readAddresses() ([]address, error) {
+	links, err := k.links()
+	if err != nil {
+		return nil, err
+	}
+	all, err := k.route.AddrList(nil, unix.AF_INET)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	var found []address
+	for _, a := range all {
+		if link, ok := links[a.LinkIndex]; ok {
+			found = append(found, address{link.Attrs().Name, prefixOf(a.IPNet)})
+		}
+	}
+	return found, nil
+}
+
+func ipNet(prefix netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
+}
+
+// prefixOf is a prefix of the kernel's; none is that of all addresses.
+func prefixOf(network *net.IPNet) netip.Prefix {
+	if network == nil {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	base, _ := netip.AddrFromSlice(network.IP)
+	bits, _ := network.Mask.Size()
+	return netip.PrefixFrom(base.Unmap(), bits)
+}
