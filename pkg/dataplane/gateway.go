@@ -241,6 +241,9 @@ func fromPeer(input GatewayInput) []Chain {
 		// Before the next: the peer knows an IP resource by its external address alone.
 		when(notIn(Destination, setReach)).drop(counterForeign),
 		when().do(Statement{Do: Lookup, Field: Destination, Name: mapIn}),
+		// The gateway itself is none of the pods that a peer may reach. What goes to its own address would come back to it by its node; the
+		// kernel knows its own connections when they first pass, and does not forward what belongs to one.
+		when(within(Destination, single(input.Address))).drop(counterForeign),
 		when(Match{Field: Opening}).clamp(input.TunnelMTU - headers4),
 	}
 	if len(translated) == 0 {

@@ -113,7 +113,7 @@ func (h *host) forwards(device string) bool {
 	return slices.Contains(h.state.Devices, Setting{device, forwarding, 1})
 }
 
-// source is the address of what a place sends itself: the route's, the device's, or that of any other device.
+// source is the address of what a place sends itself: the route's, the device's, or that of the first device that has one.
 func (h *host) source(route Route) netip.Addr {
 	if route.Source.IsValid() {
 		return route.Source
@@ -150,11 +150,12 @@ func (v *visit) decide() (Outcome, string) {
 		if !ok {
 			return Dropped, fmt.Sprintf("there is no way to %s", v.packet.Destination)
 		}
-		if !v.packet.Source.IsValid() {
-			v.packet.Source = v.source(route)
-		}
-		if local && !v.packet.Source.IsValid() {
+		switch {
+		case v.packet.Source.IsValid():
+		case local:
 			v.packet.Source = v.packet.Destination
+		default:
+			v.packet.Source = v.source(route)
 		}
 		v.route, v.out = route, route.Device
 	}

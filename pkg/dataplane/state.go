@@ -59,6 +59,7 @@ const keepalive = 25
 
 // State is all that one agent owns in one network namespace.
 type State struct {
+	// Links are in the order in which they came.
 	Links     []Link
 	Neighbors []Neighbor
 	Routes    []Route

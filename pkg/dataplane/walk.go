@@ -31,7 +31,7 @@ func (w *walker) walk(from Place, packet Packet) Trip {
 	return Trip{There: there}
 }
 
-// With returns the State of a place that has what is in both.
+// With returns the State of a place that has what is in both, the other's devices after its own.
 func (s State) With(other State) State {
 	return State{
 		Links: slices.Concat(s.Links, other.Links), Neighbors: slices.Concat(s.Neighbors, other.Neighbors), Routes: slices.Concat(s.Routes, other.Routes),

@@ -169,7 +169,7 @@ func (c *cluster) addTo(t fataler, world map[Place]State) {
 		return state
 	}
 	for _, p := range c.peers {
-		world[p.gateway] = c.checked(sound(Gateway(c.gatewayInput(p))).With(c.pod(p.address)))
+		world[p.gateway] = c.checked(c.pod(p.address).With(sound(Gateway(c.gatewayInput(p)))))
 	}
 	for i, n := range c.nodes {
 		here := slices.Clone(n.pods)
@@ -178,7 +178,7 @@ func (c *cluster) addTo(t fataler, world map[Place]State) {
 				here = append(here, p.address)
 			}
 		}
-		world[n.place] = c.checked(sound(Node(c.nodeInput(n))).With(c.environment(n, here)))
+		world[n.place] = c.checked(c.environment(n, here).With(sound(Node(c.nodeInput(n)))))
 		for _, pod := range n.pods {
 			world[c.place(pod)] = c.pod(pod)
 		}

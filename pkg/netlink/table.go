@@ -30,10 +30,10 @@ type table struct {
 
 // head is what a chain is besides its rules.
 type head struct {
-	hook           dataplane.Hook
-	priority       int
-	kind           nftables.ChainType
-	drops, strange bool
+	hook     dataplane.Hook
+	priority int
+	kind     nftables.ChainType
+	drops    bool
 }
 
 func headOf(chain dataplane.Chain) head {

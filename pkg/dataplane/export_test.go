@@ -1,0 +1,183 @@
+package dataplane
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// Lab is a world that is to be built in the kernel, and what is to be sent there.
+type Lab struct {
+	Name  string
+	World map[Place]State
+	// Ours is what of it the agents own.
+	Ours map[Place]State
+	// Trials are packets that places send themselves, Intruders those that a peer which does what it likes puts into a tunnel.
+	Trials    []Trial
+	Intruders []Trial
+}
+
+// Trial is a packet and where it sets out.
+type Trial struct {
+	From   Place
+	Packet Packet
+}
+
+// Environment is what of a place is not the agents'.
+func (l Lab) Environment(place Place) State {
+	all, ours := l.World[place], l.Ours[place]
+	return State{
+		Links: all.Links[:len(all.Links)-len(ours.Links)], Routes: all.Routes[:len(all.Routes)-len(ours.Routes)],
+		Rules: all.Rules[:len(all.Rules)-len(ours.Rules)], Firewall: all.Firewall[:len(all.Firewall)-len(ours.Firewall)], Devices: all.Devices,
+	}
+}
+
+// Intrude walks a packet that comes out of the tunnel at a gateway, whatever the other end would have let through.
+func (l Lab) Intrude(trial Trial) []Hop {
+	w := newWalker(l.World)
+	w.enter(w.hosts[trial.From], TunnelDevice, trial.Packet)
+	return w.hops
+}
+
+// labOf has every pod and every node of some clusters send to every address that means anything to anybody.
+func labOf(t fataler, name string, clusters []*cluster, others map[Place]State) Lab {
+	lab := Lab{Name: name, World: worldOf(t, clusters...), Ours: map[Place]State{}}
+	addresses := interesting(clusters)
+	senders := map[Place]netip.Addr{}
+	for _, c := range clusters {
+		for _, n := range c.nodes {
+			lab.Ours[n.place], _ = Node(c.nodeInput(n))
+			senders[n.place] = netip.Addr{}
+			for _, pod := range n.pods {
+				senders[c.place(pod)] = pod
+			}
+		}
+		for _, p := range c.peers {
+			lab.Ours[p.gateway], _ = Gateway(c.gatewayInput(p))
+			lab.intrude(p, addresses)
+		}
+		for _, s := range c.services {
+			addresses = append(addresses, s.from.Addr())
+		}
+	}
+	for place, state := range others {
+		lab.World[place] = state
+		senders[place] = state.Links[0].Addresses[0].Addr()
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	places := slices.Sorted(maps.Keys(senders))
+	for i, to := range slices.Compact(addresses) {
+		for j, place := range places {
+			lab.try(place, senders[place], to, (i+j)%3)
+		}
+	}
+	for _, c := range clusters {
+		for _, s := range c.services {
+			for place, source := range senders {
+				lab.Trials = append(lab.Trials, Trial{place, Packet{Protocol: TCP, Source: source, Destination: s.from.Addr(), SourcePort: 1000,
+					DestinationPort: s.from.Port(), Size: 60, Segment: wireMTU - headers4}})
+			}
+		}
+	}
+	return lab
+}
+
+// try has a place send to an address: by one protocol if what it sends has no way at all, so that large worlds stay few packets.
+func (l *Lab) try(place Place, source, to netip.Addr, only int) {
+	for i, protocol := range []string{TCP, UDP, ICMP} {
+		p := Packet{Protocol: protocol, Source: source, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 100}
+		switch protocol {
+		case TCP:
+			p.Size, p.Segment = 60, wireMTU-headers4
+		case ICMP:
+			p.Type, p.DestinationPort = echoRequest, p.SourcePort
+		}
+		_, arrives := Arrived(Walk(l.World, place, p).There)
+		if arrives && len(l.World) < 20 || i == only {
+			l.Trials = append(l.Trials, Trial{place, p})
+		}
+	}
+}
+
+// intrude has the peer at the other end of a tunnel send from and to whatever means anything to anybody.
+func (l *Lab) intrude(p *peering, addresses []netip.Addr) {
+	some := 1 + len(addresses)*len(addresses)/400
+	for i, from := range addresses {
+		for j, to := range addresses {
+			if (31*i+17*j)%some == 0 {
+				packet := Packet{Protocol: UDP, Source: from, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 100}
+				l.Intruders = append(l.Intruders, Trial{p.gateway, packet})
+			}
+		}
+	}
+}
+
+// Labs are the worlds of the walks.
+func Labs(t fataler) []Lab {
+	a, b := twins()
+	a.ips = []IP{
+		{Address: addr("10.96.0.1"), External: addr("10.70.0.100"), Masquerade: true},
+		{Address: addr("172.31.1.2"), External: addr("10.70.0.101"), Masquerade: true},
+		{Address: addr("192.0.2.50"), External: addr("10.70.0.102"), Masquerade: true},
+		{Address: addr("192.0.2.51"), External: addr("10.70.0.103")},
+	}
+	for from, to := range map[string]string{"10.96.0.1:443": "172.31.1.1:6443", "10.96.0.20:80": "10.61.2.2:8080", "172.31.1.2:30080": "10.61.2.2:8080"} {
+		a.services = append(a.services, service{netip.MustParseAddrPort(from), netip.MustParseAddrPort(to)})
+	}
+	unmasked := a.outsider(addr("192.0.2.51"))
+	unmasked.Routes = append(unmasked.Routes, Route{Table: MainTable, Destination: prefix("10.61.0.0/16"), Device: "eth0", Via: addr("172.31.1.1")})
+	labs := []Lab{labOf(t, "equal ranges", []*cluster{a, b}, map[Place]State{
+		"client": a.outsider(addr("198.51.100.9")), "printer": a.outsider(addr("192.0.2.50")), "unmasked": unmasked,
+	})}
+
+	a = newCluster("A", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
+	b = newCluster("B", "10.245.0.0/16", "10.71.0.0/16", "172.31.2.0", 2)
+	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return own })
+	labs = append(labs, labOf(t, "no overlap", []*cluster{a, b}, nil))
+
+	a = newCluster("A", "10.200.0.0/16", "10.201.0.0/16", "172.31.1.0", 2)
+	b = newCluster("B", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 1)
+	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}
+	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return prefix(crossed[own.String()]) })
+	labs = append(labs, labOf(t, "ranges that cross", []*cluster{a, b}, nil))
+	return append(append(labs, hubLab(t)), anyLabs(t, 3)...)
+}
+
+func hubLab(t fataler) Lab {
+	var all []*cluster
+	for _, name := range []string{"H", "L", "M"} {
+		all = append(all, newCluster(name, "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2))
+	}
+	all[0].transit = true
+	number := byte(60)
+	seen := func(_, _ *cluster, own netip.Prefix) netip.Prefix {
+		number++
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, number}), own.Bits())
+	}
+	connect(all[0], all[1], seen)
+	connect(all[0], all[2], seen)
+	carry(all, seen)
+	return labOf(t, "hub", all, nil)
+}
+
+// anyLabs are worlds as the properties are tried with, of those that are small.
+func anyLabs(t fataler, n int) (labs []Lab) {
+	worlds := rapid.Custom(anyWorld)
+	for seed := 1; len(labs) < n; seed++ {
+		clusters := worlds.Example(seed)
+		var names []string
+		peers := 0
+		for _, c := range clusters {
+			names = append(names, c.name)
+			peers += len(c.peers)
+		}
+		if world := worldOf(t, clusters...); peers > 0 && len(world) <= 30 {
+			labs = append(labs, labOf(t, fmt.Sprintf("example %d of %s", seed, strings.Join(names, ", ")), clusters, nil))
+		}
+	}
+	return labs
+}

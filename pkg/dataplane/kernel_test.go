@@ -1,0 +1,390 @@
+package dataplane_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// arrival is where a packet arrived, and the addresses that it had there.
+type arrival struct {
+	place               dataplane.Place
+	source, destination netip.Addr
+}
+
+func (a arrival) String() string {
+	return fmt.Sprintf("%s, from %s to %s", a.place, a.source, a.destination)
+}
+
+// outcome is what became of a trial: nothing, an arrival, an arrival and an answer from the address that was asked.
+type outcome struct {
+	arrivals []arrival
+	answered bool
+}
+
+// is tells whether two outcomes are the same.
+func (o outcome) is(other outcome) bool {
+	return o.answered == other.answered && slices.Equal(o.arrivals, other.arrivals)
+}
+
+func (o outcome) String() string { return fmt.Sprintf("%v, answered: %t", o.arrivals, o.answered) }
+
+// witness notes what happens in a lab.
+type witness struct {
+	lab *lab
+	sync.Mutex
+	// seen is what became of each trial, by its number.
+	seen map[int]*outcome
+}
+
+func (w *witness) note(trial int, what func(*outcome)) {
+	w.Lock()
+	defer w.Unlock()
+	if w.seen[trial] == nil {
+		w.seen[trial] = &outcome{}
+	}
+	what(w.seen[trial])
+}
+
+func (w *witness) arrived(trial int, a arrival) {
+	w.note(trial, func(o *outcome) {
+		if !slices.Contains(o.arrivals, a) {
+			o.arrivals = append(o.arrivals, a)
+		}
+	})
+}
+
+func (w *witness) outcome(trial int) outcome {
+	w.Lock()
+	defer w.Unlock()
+	if seen := w.seen[trial]; seen != nil {
+		return outcome{slices.Clone(seen.arrivals), seen.answered}
+	}
+	return outcome{}
+}
+
+// predicted is what Walk says that becomes of a trial. Of TCP it is only seen whether both ends agreed.
+func predicted(p dataplane.Packet, from dataplane.Place, trip dataplane.Trip) outcome {
+	there, ok := dataplane.Arrived(trip.There)
+	if !ok {
+		return outcome{}
+	}
+	back, again := dataplane.Arrived(trip.Back)
+	answered := again && back.Place == from && back.After.Source == p.Destination && back.After.SourcePort == p.DestinationPort
+	if p.Protocol == dataplane.TCP && !answered {
+		return outcome{}
+	}
+	return outcome{[]arrival{{there.Place, there.After.Source, there.After.Destination}}, answered}
+}
+
+// The kernel does with packets what Walk says, in the same worlds: to where they arrive, the addresses that are seen there, and the answer. So
+// what the properties prove of Walk is true of the kernel.
+func TestTheKernelAgreesWithWalk(t *testing.T) {
+	for _, world := range dataplane.Labs(t) {
+		t.Run(world.Name, func(t *testing.T) {
+			l := build(t, world)
+			defer l.close()
+			w := &witness{lab: l, seen: map[int]*outcome{}}
+			for _, place := range l.places() {
+				w.serve(t, place)
+			}
+			w.try(t)
+		})
+	}
+}
+
+// try sends everything, waits until all that should arrive has, sends everything once more, and compares.
+func (w *witness) try(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	trials := w.lab.Trials
+	want := make([]outcome, len(trials)+len(w.lab.Intruders))
+	trips := make([]dataplane.Trip, len(want))
+	senders := make([]func() error, len(trials))
+	arriving := 0
+	for i, trial := range trials {
+		trips[i] = dataplane.Walk(w.lab.World, trial.From, trial.Packet)
+		want[i] = predicted(trial.Packet, trial.From, trips[i])
+		if len(want[i].arrivals) > 0 {
+			arriving++
+		}
+		var err error
+		if senders[i], err = w.sender(ctx, i, trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, trial := range w.lab.Intruders {
+		trips[len(trials)+i] = dataplane.Trip{There: w.lab.Intrude(trial)}
+		want[len(trials)+i] = predicted(trial.Packet, trial.From, trips[len(trials)+i])
+	}
+	for range 2 {
+		deadline := time.Now().Add(20 * time.Second)
+		w.Lock()
+		clear(w.seen)
+		w.Unlock()
+		for missing, round := len(want), 0; missing > 0; round++ {
+			missing = 0
+			for i := range want {
+				got := w.outcome(i)
+				done := got.is(want[i])
+				if !done {
+					missing++
+				}
+				if round == 0 || !done {
+					w.send(t, i, senders)
+				}
+			}
+			if time.Now().After(deadline) {
+				break
+			}
+			pause(ctx, 300*time.Millisecond)
+		}
+	}
+	wrong := 0
+	for i := range want {
+		trial := append(slices.Clone(trials), w.lab.Intruders...)[i]
+		if got := w.outcome(i); !got.is(want[i]) {
+			if wrong++; wrong <= 60 {
+				t.Errorf("%s sends %s\nWalk: %s\nkernel: %s\n%s", trial.From, trial.Packet, want[i], got, trips[i])
+			}
+		}
+	}
+	t.Logf("%d trials, %d of them arrive; %d intruders; %d differ", len(trials), arriving, len(w.lab.Intruders), wrong)
+}
+
+// pause is the time between two rounds of sending what may have been lost.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (w *witness) send(t *testing.T, i int, senders []func() error) {
+	t.Helper()
+	if i < len(senders) {
+		_ = senders[i]() // That there is no way is an answer too.
+		return
+	}
+	intruder := w.lab.Intruders[i-len(senders)]
+	if _, err := w.lab.tunnels[intruder.From].Write(udp(intruder.Packet, strconv.Itoa(i))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve has a place answer what arrives, and note it.
+func (w *witness) serve(t *testing.T, place dataplane.Place) {
+	t.Helper()
+	err := w.lab.in(place, func() error {
+		if err := w.serveUDP(t, place); err != nil {
+			return err
+		}
+		if err := w.serveICMP(t, place); err != nil {
+			return err
+		}
+		for _, port := range []int{80, 443, 6443, 8080, 30080} {
+			listener, err := net.ListenTCP("tcp4", &net.TCPAddr{Port: port})
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			go serveTCP(listener, place)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serveTCP tells each client what it looks like.
+func serveTCP(listener *net.TCPListener, place dataplane.Place) {
+	for {
+		conn, err := listener.AcceptTCP()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = conn.Close() }()
+			remote, local := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
+			fmt.Fprintf(conn, "%s|%s|%s\n", place, remote.IP, local.IP)
+		}()
+	}
+}
+
+func (w *witness) serveUDP(t *testing.T, place dataplane.Place) error {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: 80})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1) }); err != nil {
+		return err
+	}
+	go func() {
+		data, control := make([]byte, 2000), make([]byte, 200)
+		for {
+			n, m, _, from, err := conn.ReadMsgUDPAddrPort(data, control)
+			if err != nil {
+				return
+			}
+			messages, err := unix.ParseSocketControlMessage(control[:m])
+			trial, malformed := strconv.Atoi(string(data[:n]))
+			if err != nil || len(messages) == 0 || malformed != nil {
+				continue
+			}
+			// The destination is the last of three numbers of four bytes; as the second it is the source of the answer.
+			to := messages[0].Data[8:12]
+			w.arrived(trial, arrival{place, from.Addr(), netip.AddrFrom4([4]byte(to))})
+			answer := unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: [4]byte(to)})
+			_, _, _ = conn.WriteMsgUDPAddrPort(data[:n], answer, from)
+		}
+	}()
+	return nil
+}
+
+// serveICMP notes the echoes that arrive; the kernel answers them. It notes the answers too.
+func (w *witness) serveICMP(t *testing.T, place dataplane.Place) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_ICMP)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "icmp")
+	t.Cleanup(func() { _ = file.Close() })
+	go func() {
+		packet := make([]byte, 2000)
+		for {
+			n, err := file.Read(packet)
+			if err != nil {
+				return
+			}
+			trial, malformed := strconv.Atoi(strings.TrimRight(string(packet[min(28, n):n]), " "))
+			if malformed != nil {
+				continue
+			}
+			source, destination := netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20]))
+			switch packet[20] {
+			case 8:
+				w.arrived(trial, arrival{place, source, destination})
+			case 0:
+				asked := w.lab.Trials[trial]
+				if asked.From == place && asked.Packet.Destination == source {
+					w.note(trial, func(o *outcome) { o.answered = true })
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// sender returns what sends a trial.
+func (w *witness) sender(ctx context.Context, i int, trial dataplane.Trial) (send func() error, err error) {
+	err = w.lab.in(trial.From, func() error {
+		switch trial.Packet.Protocol {
+		case dataplane.UDP:
+			send, err = w.sendUDP(ctx, i, trial.Packet)
+		case dataplane.ICMP:
+			send, err = w.sendICMP(ctx, i, trial.Packet)
+		default:
+			send = w.sendTCP(ctx, i, trial)
+		}
+		return err
+	})
+	return send, err
+}
+
+func (w *witness) sendUDP(ctx context.Context, i int, p dataplane.Packet) (func() error, error) {
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	to := netip.AddrPortFrom(p.Destination, p.DestinationPort)
+	go func() {
+		data := make([]byte, 100)
+		for {
+			_, from, err := conn.ReadFromUDPAddrPort(data)
+			if err != nil && ctx.Err() != nil {
+				return
+			}
+			if err == nil && from == to {
+				w.note(i, func(o *outcome) { o.answered = true })
+			}
+		}
+	}()
+	return func() error {
+		_, err := conn.WriteToUDPAddrPort([]byte(strconv.Itoa(i)), to)
+		return err
+	}, nil
+}
+
+func (w *witness) sendICMP(ctx context.Context, i int, p dataplane.Packet) (func() error, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = unix.Close(fd) })
+	echo := binary.BigEndian.AppendUint16([]byte{8, 0, 0, 0}, uint16(i)) //nolint:gosec // Up to 65535.
+	echo = append(echo, 0, 0)
+	echo = append(echo, strconv.Itoa(i)...)
+	if len(echo)%2 == 1 {
+		echo = append(echo, ' ')
+	}
+	sum := uint32(0)
+	for j := 0; j < len(echo); j += 2 {
+		sum += uint32(binary.BigEndian.Uint16(echo[j:]))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	binary.BigEndian.PutUint16(echo[2:], ^uint16(sum)) //nolint:gosec // Folded.
+	return func() error {
+		return unix.Sendto(fd, echo, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: p.Destination.As4()})
+	}, nil
+}
+
+// sendTCP connects, and reads from the other end how it is seen.
+func (w *witness) sendTCP(ctx context.Context, i int, trial dataplane.Trial) func() error {
+	var busy sync.Mutex
+	return func() error {
+		if !busy.TryLock() {
+			return nil
+		}
+		go func() {
+			defer busy.Unlock()
+			_ = w.lab.in(trial.From, func() error {
+				dialer := net.Dialer{Timeout: 3 * time.Second}
+				conn, err := dialer.DialContext(ctx, "tcp4", netip.AddrPortFrom(trial.Packet.Destination, trial.Packet.DestinationPort).String())
+				if err != nil {
+					return err
+				}
+				defer func() { _ = conn.Close() }()
+				line := make([]byte, 200)
+				n, err := conn.Read(line)
+				if parts := strings.Split(strings.TrimSpace(string(line[:n])), "|"); err == nil && len(parts) == 3 {
+					w.arrived(i, arrival{dataplane.Place(parts[0]), netip.MustParseAddr(parts[1]), netip.MustParseAddr(parts[2])})
+					w.note(i, func(o *outcome) { o.answered = true })
+				}
+				return err
+			})
+		}()
+		return nil
+	}
+}
