@@ -181,3 +181,20 @@ func anyLabs(t fataler, n int) (labs []Lab) {
 	}
 	return labs
 }
+
+// Told says whether the sender of a packet that arrives is told if it is refused there, in words that it knows its own packet by.
+func (l Lab) Told(trial Trial) bool {
+	w := newWalker(l.World)
+	trip := w.walk(trial.From, trial.Packet)
+	if _, ok := Arrived(trip.There); !ok {
+		return false
+	}
+	sent := trial.Packet
+	if !sent.Source.IsValid() {
+		sent.Source = trip.There[0].After.Source
+	}
+	return about(w.refuse(trip), trial.From, sent)
+}
+
+// TunnelMTU is that of all tunnels of these worlds.
+const LabTunnelMTU = tunnelMTU

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,14 +34,18 @@ func (a arrival) String() string {
 type outcome struct {
 	arrivals []arrival
 	answered bool
+	// segments are, of a connection of TCP, how much either end sends at once at most, in bytes: the one that was asked first.
+	segments [2]int
 }
 
 // is tells whether two outcomes are the same.
 func (o outcome) is(other outcome) bool {
-	return o.answered == other.answered && slices.Equal(o.arrivals, other.arrivals)
+	return o.answered == other.answered && o.segments == other.segments && slices.Equal(o.arrivals, other.arrivals)
 }
 
-func (o outcome) String() string { return fmt.Sprintf("%v, answered: %t", o.arrivals, o.answered) }
+func (o outcome) String() string {
+	return fmt.Sprintf("%v, answered: %t, segments: %d", o.arrivals, o.answered, o.segments)
+}
 
 // witness notes what happens in a lab.
 type witness struct {
@@ -71,7 +76,7 @@ func (w *witness) outcome(trial int) outcome {
 	w.Lock()
 	defer w.Unlock()
 	if seen := w.seen[trial]; seen != nil {
-		return outcome{slices.Clone(seen.arrivals), seen.answered}
+		return outcome{slices.Clone(seen.arrivals), seen.answered, seen.segments}
 	}
 	return outcome{}
 }
@@ -87,8 +92,15 @@ func predicted(p dataplane.Packet, from dataplane.Place, trip dataplane.Trip) ou
 	if p.Protocol == dataplane.TCP && !answered {
 		return outcome{}
 	}
-	return outcome{[]arrival{{there.Place, there.After.Source, there.After.Destination}}, answered}
+	o := outcome{[]arrival{{there.Place, there.After.Source, there.After.Destination}}, answered, [2]int{}}
+	if p.Protocol == dataplane.TCP && there.Place != from {
+		o.segments = [2]int{there.After.Segment - timestamps, back.After.Segment - timestamps}
+	}
+	return o
 }
+
+// timestamps take a part of each segment, in bytes.
+const timestamps = 12
 
 // The kernel does with packets what Walk says, in the same worlds: to where they arrive, the addresses that are seen there, and the answer. So
 // what the properties prove of Walk is true of the kernel.
@@ -220,9 +232,19 @@ func serveTCP(listener *net.TCPListener, place dataplane.Place) {
 		go func() {
 			defer func() { _ = conn.Close() }()
 			remote, local := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
-			fmt.Fprintf(conn, "%s|%s|%s\n", place, remote.IP, local.IP)
+			fmt.Fprintf(conn, "%s|%s|%s|%d\n", place, remote.IP, local.IP, segment(conn))
 		}()
 	}
+}
+
+// segment is how much one end of a connection sends at once at most, in bytes.
+func segment(conn syscall.Conn) (size int) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { size, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG) })
+	return size
 }
 
 func (w *witness) serveUDP(t *testing.T, place dataplane.Place) error {
@@ -378,9 +400,15 @@ func (w *witness) sendTCP(ctx context.Context, i int, trial dataplane.Trial) fun
 				defer func() { _ = conn.Close() }()
 				line := make([]byte, 200)
 				n, err := conn.Read(line)
-				if parts := strings.Split(strings.TrimSpace(string(line[:n])), "|"); err == nil && len(parts) == 3 {
+				if parts := strings.Split(strings.TrimSpace(string(line[:n])), "|"); err == nil && len(parts) == 4 {
 					w.arrived(i, arrival{dataplane.Place(parts[0]), netip.MustParseAddr(parts[1]), netip.MustParseAddr(parts[2])})
-					w.note(i, func(o *outcome) { o.answered = true })
+					w.note(i, func(o *outcome) {
+						o.answered = true
+						if parts[0] != string(trial.From) {
+							there, _ := strconv.Atoi(parts[3])
+							o.segments = [2]int{there, segment(conn.(*net.TCPConn))}
+						}
+					})
 				}
 				return err
 			})
