@@ -96,7 +96,7 @@ func TestTheKernelTellsOfErrors(t *testing.T) {
 			for _, p := range all {
 				if l.Told(p.trial) {
 					if err := p.talk(10, unix.ECONNREFUSED); !errors.Is(err, unix.ECONNREFUSED) {
-						t.Errorf("%s is not told that %s is refused: %v", p.trial.From, p.trial.Packet, err)
+						t.Fatalf("%s is not told that %s is refused: %v", p.trial.From, p.trial.Packet, err)
 					}
 					continue
 				}
@@ -126,10 +126,10 @@ func TestTheKernelTellsOfPacketsThatAreTooLong(t *testing.T) {
 			all := l.probes(t, t.Context(), echoPort, answeredThroughTunnel)
 			for _, p := range all {
 				if err := p.talk(dataplane.LabTunnelMTU-headers, nil); err != nil {
-					t.Errorf("%s sends %s at full length: %v", p.trial.From, p.trial.Packet, err)
+					t.Fatalf("%s sends %s at full length: %v", p.trial.From, p.trial.Packet, err)
 				}
 				if err := p.talk(dataplane.LabTunnelMTU-headers+1, unix.EMSGSIZE); !errors.Is(err, unix.EMSGSIZE) {
-					t.Errorf("%s is not told that %s is too long: %v", p.trial.From, p.trial.Packet, err)
+					t.Fatalf("%s is not told that %s is too long: %v", p.trial.From, p.trial.Packet, err)
 				}
 			}
 			if len(all) == 0 {

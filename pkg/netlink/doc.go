@@ -10,6 +10,6 @@
 //   - Keep applies whenever the kernel tells that something of ours changed, and every minute.
 //   - Rules of the firewall are compared by a digest of what they are to do, which each carries as its comment. Whoever changes what such a rule
 //     does and keeps its comment is not noticed: this takes intent, and the rights of root.
-//   - The private key of a WireGuard device, and its peers, belong to the process that runs it: package netlink gives the device its size,
-//     addresses and settings, and makes it where the kernel can.
+//   - Where the kernel has no WireGuard, the devices whose private keys Open is given run in this process. A peer is told to be at an endpoint
+//     when that is news, and may move afterwards, as WireGuard has it.
 package netlink

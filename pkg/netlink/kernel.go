@@ -3,6 +3,7 @@ package netlink
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"sync"
@@ -28,6 +29,11 @@ type Kernel struct {
 	busy sync.Mutex
 	// known are the indices of our devices when they were last looked at.
 	known atomic.Pointer[map[int]bool]
+	// keys are the private keys of devices, by the public ones.
+	keys map[dataplane.Key]PrivateKey
+	// user are the WireGuard devices of this process, by their names; endpoints is where their peers were last said to be.
+	user      map[string]userEnd
+	endpoints map[string]netip.AddrPort
 	// stop, in tests, ends a pass before a change.
 	stop func(change string) error
 }
@@ -35,13 +41,19 @@ type Kernel struct {
 // buffer is how much the kernel may have to tell before we read it, or we it, in bytes: the firewall of a large cluster is one message.
 const buffer = 8 << 20
 
-// Open opens a network namespace by its file; "" is that of the calling process.
-func Open(path string) (*Kernel, error) {
+// Open opens a network namespace by its file; "" is that of the calling process. WireGuard devices whose private keys it is given are run here,
+// with their peers; of others, only what any device has is looked at.
+func Open(path string, keys ...PrivateKey) (*Kernel, error) {
 	namespace, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %q: %w", path, err)
 	}
-	k := &Kernel{namespace: namespace}
+	k := &Kernel{
+		namespace: namespace, keys: map[dataplane.Key]PrivateKey{}, user: map[string]userEnd{}, endpoints: map[string]netip.AddrPort{},
+	}
+	for _, key := range keys {
+		k.keys[key.Public()] = key
+	}
 	if k.route, err = netlink.NewHandleAt(namespace, unix.NETLINK_ROUTE); err != nil {
 		return nil, errors.Join(fmt.Errorf("open rtnetlink: %w", err), k.Close())
 	}
@@ -62,8 +74,11 @@ func open(path string) (netns.NsHandle, error) {
 	return netns.Get()
 }
 
-// Close lets go of the namespace. What is in it stays.
+// Close lets go of the namespace. What is in it stays, but for WireGuard devices in user space.
 func (k *Kernel) Close() error {
+	for name := range k.user {
+		k.tunnelGone(name)
+	}
 	if k.route != nil {
 		k.route.Close()
 	}
@@ -82,7 +97,7 @@ func (k *Kernel) firewall() (*nftables.Conn, error) {
 
 // Read returns what of ours is in the namespace. What is there in place of something that is wanted is told in the same words, so that both can
 // be compared: settings are read of the devices that are to have them, and rules of the firewall are known if they are wanted. A device that
-// is down is left out, and so are the public keys, ports and peers of WireGuard, which the process that runs the device knows.
+// is down is left out, and so are the peers of WireGuard devices that others run.
 func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	k.busy.Lock()
 	defer k.busy.Unlock()
@@ -111,6 +126,7 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	})
 	read(func() (err error) { state.Devices, err = k.settings(wanted.Devices).read(); return err })
 	read(func() (err error) { state.Neighbors, err = k.readNeighbors(); return err })
+	read(func() (err error) { state.Peers, err = k.peers(wanted.Links).read(); return err })
 	read(func() error {
 		routes, err := k.routes().read()
 		for _, r := range routes {
@@ -175,10 +191,11 @@ func (k *Kernel) compare(wanted dataplane.State) *pass {
 	bring(p, k.settings(wanted.Devices), wanted.Devices)
 	neighbors := bring(p, k.neighbors(), neighborsOf(wanted.Neighbors))
 	entries := bring(p, k.forwarding(), entriesOf(wanted.Neighbors))
+	peers := bring(p, k.peers(wanted.Links), k.peersOf(wanted))
 	routes := bring(p, k.routes(), routesOf(wanted.Routes))
 	tables := bring(p, k.tables(wanted.Firewall), tablesOf(wanted.Firewall))
 	rules := bring(p, k.rules(wanted.Rules), rulesOf(wanted.Rules))
-	for _, rest := range []func(){rules, tables, routes, entries, neighbors, addresses, devices} {
+	for _, rest := range []func(){rules, tables, routes, peers, entries, neighbors, addresses, devices} {
 		rest()
 	}
 	return p

@@ -20,7 +20,7 @@ type device struct {
 	Up bool
 }
 
-// ErrNoWireGuard is what Apply fails with if the kernel has no WireGuard: somebody has to make the device in user space, as a TUN of its name.
+// ErrNoWireGuard is what Apply fails with if the kernel has no WireGuard, and there is no TUN device for it to run in this process, or no key.
 var ErrNoWireGuard = errors.New("the kernel has no WireGuard")
 
 // tunnel is the kind of the device that WireGuard in user space has.
@@ -85,8 +85,12 @@ func (k *Kernel) devices(wanted []dataplane.Link) resource[device] {
 			for _, link := range links {
 				// What a process in user space has made ends with it.
 				made := func(l dataplane.Link) bool { return l.Name == link.Attrs().Name }
-				if link.Type() != tunnel || slices.ContainsFunc(wanted, made) {
-					all = append(all, deviceOf(link, wanted))
+				if link.Type() != tunnel || slices.ContainsFunc(wanted, made) || k.user[link.Attrs().Name].device != nil {
+					d, err := k.deviceOf(link, wanted)
+					if err != nil {
+						return nil, err
+					}
+					all = append(all, d)
 				}
 			}
 			slices.SortFunc(all, func(a, b device) int { return strings.Compare(a.Name, b.Name) })
@@ -94,6 +98,7 @@ func (k *Kernel) devices(wanted []dataplane.Link) resource[device] {
 		},
 		put: k.putDevice,
 		remove: func(d device) error {
+			k.tunnelGone(d.Name)
 			link, err := k.route.LinkByName(d.Name)
 			if errors.As(err, &netlink.LinkNotFoundError{}) {
 				return nil
@@ -106,8 +111,8 @@ func (k *Kernel) devices(wanted []dataplane.Link) resource[device] {
 	}
 }
 
-// deviceOf is a device as it is there. What the kernel does not know of one of WireGuard is taken to be as it is wanted.
-func deviceOf(link netlink.Link, wanted []dataplane.Link) device {
+// deviceOf is a device as it is there.
+func (k *Kernel) deviceOf(link netlink.Link, wanted []dataplane.Link) (device, error) {
 	base := link.Attrs()
 	d := device{dataplane.Link{Name: base.Name, Kind: dataplane.LinkKind(link.Type()), MTU: base.MTU}, base.Flags&net.FlagUp != 0}
 	if vxlan, ok := link.(*netlink.Vxlan); ok {
@@ -117,13 +122,13 @@ func deviceOf(link netlink.Link, wanted []dataplane.Link) device {
 		if vxlan.Learning {
 			d.VNI = -1 // Learned entries are not ours: it is not the device that is wanted.
 		}
-		return d
+		return d, nil
 	}
-	d.Kind = dataplane.WireGuard
-	if i := slices.IndexFunc(wanted, func(l dataplane.Link) bool { return l.Name == d.Name }); i >= 0 {
-		d.Port, d.Key = wanted[i].Port, wanted[i].Key
+	i := slices.IndexFunc(wanted, func(l dataplane.Link) bool { return l.Name == d.Name })
+	if i < 0 {
+		return d, nil
 	}
-	return d
+	return d, k.readTunnel(&d, wanted[i])
 }
 
 // putDevice makes a device, or sets what can be set of the one that is there. What an overlay is cannot be: it is made anew.
@@ -133,25 +138,29 @@ func (k *Kernel) putDevice(wanted device, there *device) error {
 		if err != nil {
 			return err
 		}
-		if there.Kind == wanted.Kind && there.Local == wanted.Local && there.VNI == wanted.VNI && there.Port == wanted.Port {
+		fixed := there.Local == wanted.Local && there.VNI == wanted.VNI && there.Port == wanted.Port
+		if there.Kind == wanted.Kind && (fixed || wanted.Kind == dataplane.WireGuard) {
 			return k.setDevice(link, wanted)
 		}
 		if err := k.route.LinkDel(link); err != nil {
 			return err
 		}
 	}
-	if err := k.makeWay(wanted.Link); err != nil {
-		return err
-	}
-	err := k.route.LinkAdd(linkOf(wanted.Link))
-	switch {
-	case errors.Is(err, unix.EEXIST):
+	err := k.addDevice(wanted.Link)
+	if errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("a device that is not ours has this name, or this VNI and port: %w", err)
-	case wanted.Kind == dataplane.WireGuard && errors.Is(err, unix.EOPNOTSUPP):
-		return ErrNoWireGuard
-	default:
+	}
+	return err
+}
+
+func (k *Kernel) addDevice(link dataplane.Link) error {
+	if link.Kind == dataplane.WireGuard {
+		return k.addTunnel(link)
+	}
+	if err := k.makeWay(link); err != nil {
 		return err
 	}
+	return k.route.LinkAdd(linkOf(link))
 }
 
 // makeWay removes an overlay of ours under another name: the kernel has one for each VNI and port.
@@ -171,10 +180,14 @@ func (k *Kernel) makeWay(wanted dataplane.Link) error {
 }
 
 func (k *Kernel) setDevice(link netlink.Link, wanted device) error {
+	var err error
 	if wanted.Kind == dataplane.VXLAN {
-		if err := k.route.LinkSetHardwareAddr(link, wanted.MAC[:]); err != nil {
-			return err
-		}
+		err = k.route.LinkSetHardwareAddr(link, wanted.MAC[:])
+	} else {
+		err = k.setTunnel(wanted.Link, k.keys[wanted.Key])
+	}
+	if err != nil {
+		return err
 	}
 	if err := k.route.LinkSetMTU(link, wanted.MTU); err != nil {
 		return err

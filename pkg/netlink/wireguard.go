@@ -1,0 +1,231 @@
+package netlink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// PrivateKey is the secret of a WireGuard device.
+type PrivateKey [32]byte
+
+// String does not tell it.
+func (PrivateKey) String() string { return "(secret)" }
+
+// Public is the key that others know the device by.
+func (k PrivateKey) Public() dataplane.Key { return dataplane.Key(wgtypes.Key(k).PublicKey()) }
+
+// tunnelEnd is a WireGuard device: the kernel's, or one of this process.
+type tunnelEnd interface {
+	Device(name string) (*wgtypes.Device, error)
+	ConfigureDevice(name string, config wgtypes.Config) error
+}
+
+// InUserSpace tells whether WireGuard devices run in this process, because the kernel has none. They end with it, and cost more.
+func (k *Kernel) InUserSpace() bool {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	return len(k.user) > 0
+}
+
+// within calls a function in the namespace, on a thread of its own.
+func (k *Kernel) within(do func() error) error {
+	done := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		err := unix.Setns(int(k.namespace), unix.CLONE_NEWNET)
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// tunnel has a WireGuard device read or configured.
+func (k *Kernel) tunnel(name string, do func(tunnelEnd) error) error {
+	if end, ok := k.user[name]; ok {
+		return do(end)
+	}
+	return k.within(func() error {
+		client, err := wgctrl.New()
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(client), client.Close())
+	})
+}
+
+// addTunnel makes a WireGuard device: in the kernel if it can, else in this process if it has the key.
+func (k *Kernel) addTunnel(link dataplane.Link) error {
+	err := k.route.LinkAdd(linkOf(link))
+	private, ours := k.keys[link.Key]
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP) && !ours:
+		return ErrNoWireGuard
+	case errors.Is(err, unix.EOPNOTSUPP):
+		if err := k.within(func() error { return k.startUser(link) }); err != nil {
+			return err
+		}
+		made, err := k.route.LinkByName(link.Name)
+		if err != nil {
+			return err
+		}
+		if err := k.route.LinkSetUp(made); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	return k.setTunnel(link, private)
+}
+
+// setTunnel gives a WireGuard device its key and port, if they are ours to give.
+func (k *Kernel) setTunnel(link dataplane.Link, private PrivateKey) error {
+	if _, ours := k.keys[link.Key]; !ours {
+		return nil
+	}
+	config := wgtypes.Config{PrivateKey: (*wgtypes.Key)(&private)}
+	if port := int(link.Port); port != 0 {
+		config.ListenPort = &port
+	}
+	return k.tunnel(link.Name, func(end tunnelEnd) error { return end.ConfigureDevice(link.Name, config) })
+}
+
+// readTunnel adds to a WireGuard device what it is told of it. Devices with whose keys others were trusted are as they are wanted.
+func (k *Kernel) readTunnel(d *device, wanted dataplane.Link) error {
+	d.Port, d.Key = wanted.Port, wanted.Key
+	if _, ours := k.keys[wanted.Key]; !ours {
+		d.Kind = dataplane.WireGuard
+		return nil
+	}
+	if _, here := k.user[d.Name]; d.Kind == tunnel && !here {
+		return nil // Of a process that is no more.
+	}
+	d.Kind = dataplane.WireGuard
+	return k.tunnel(d.Name, func(end tunnelEnd) error {
+		read, err := end.Device(d.Name)
+		if err != nil {
+			return fmt.Errorf("read WireGuard device %s: %w", d.Name, err)
+		}
+		d.Key = dataplane.Key(read.PublicKey)
+		if wanted.Port != 0 {
+			d.Port = uint16(read.ListenPort) //nolint:gosec // A port.
+		}
+		return nil
+	})
+}
+
+// peer names a peer of a device.
+func peerName(p dataplane.Peer) string { return fmt.Sprintf("peer %s of %s", p.Key, p.Device) }
+
+// peers are those of the devices whose keys are ours.
+func (k *Kernel) peers(links []dataplane.Link) resource[dataplane.Peer] {
+	configure := func(p dataplane.Peer, config wgtypes.PeerConfig) error {
+		config.PublicKey = wgtypes.Key(p.Key)
+		return k.tunnel(p.Device, func(end tunnelEnd) error {
+			return end.ConfigureDevice(p.Device, wgtypes.Config{Peers: []wgtypes.PeerConfig{config}})
+		})
+	}
+	return resource[dataplane.Peer]{
+		name: peerName,
+		same: func(there, wanted dataplane.Peer) bool {
+			// The kernel follows a peer that moves. It is told again where the peer is if that is news.
+			moved := there.Endpoint != wanted.Endpoint && wanted.Endpoint.IsValid() && k.endpoints[peerName(wanted)] != wanted.Endpoint
+			return !moved && there.Keepalive == wanted.Keepalive && slices.Equal(there.Allowed, inOrderOf(wanted.Allowed))
+		},
+		read: func() (all []dataplane.Peer, err error) {
+			for _, link := range links {
+				if _, ours := k.keys[link.Key]; !ours || link.Kind != dataplane.WireGuard {
+					continue
+				}
+				found, err := k.readPeers(link.Name)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, found...)
+			}
+			return all, nil
+		},
+		put: func(p dataplane.Peer, there *dataplane.Peer) error {
+			every := time.Duration(p.Keepalive) * time.Second
+			config := wgtypes.PeerConfig{PersistentKeepaliveInterval: &every, ReplaceAllowedIPs: true}
+			if p.Endpoint.IsValid() && (there == nil || k.endpoints[peerName(p)] != p.Endpoint) {
+				config.Endpoint = net.UDPAddrFromAddrPort(p.Endpoint)
+			}
+			for _, prefix := range p.Allowed {
+				config.AllowedIPs = append(config.AllowedIPs, *ipNet(prefix))
+			}
+			if err := configure(p, config); err != nil {
+				return err
+			}
+			k.endpoints[peerName(p)] = p.Endpoint
+			return nil
+		},
+		remove: func(p dataplane.Peer) error {
+			delete(k.endpoints, peerName(p))
+			return configure(p, wgtypes.PeerConfig{Remove: true})
+		},
+	}
+}
+
+// peersOf are the wanted peers of devices whose keys are ours: others have their own process to know them.
+func (k *Kernel) peersOf(state dataplane.State) []dataplane.Peer {
+	return slices.DeleteFunc(slices.Clone(state.Peers), func(p dataplane.Peer) bool {
+		return !slices.ContainsFunc(state.Links, func(l dataplane.Link) bool {
+			_, ours := k.keys[l.Key]
+			return ours && l.Name == p.Device
+		})
+	})
+}
+
+func (k *Kernel) readPeers(name string) (all []dataplane.Peer, err error) {
+	return all, k.tunnel(name, func(end tunnelEnd) error {
+		read, err := end.Device(name)
+		if err != nil {
+			return fmt.Errorf("read peers of %s: %w", name, err)
+		}
+		for _, p := range read.Peers {
+			found := dataplane.Peer{Device: name, Key: dataplane.Key(p.PublicKey), Keepalive: int(p.PersistentKeepaliveInterval / time.Second)}
+			if p.Endpoint != nil {
+				endpoint := p.Endpoint.AddrPort()
+				found.Endpoint = netip.AddrPortFrom(endpoint.Addr().Unmap(), endpoint.Port())
+			}
+			for _, allowed := range p.AllowedIPs {
+				found.Allowed = append(found.Allowed, prefixOf(&allowed))
+			}
+			found.Allowed = inOrderOf(found.Allowed)
+			all = append(all, found)
+		}
+		return nil
+	})
+}
+
+func inOrderOf(prefixes []netip.Prefix) []netip.Prefix {
+	return slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
+}
+
+// tunnelGone forgets a device of this process.
+func (k *Kernel) tunnelGone(name string) {
+	if end, ok := k.user[name]; ok {
+		end.device.Close()
+		delete(k.user, name)
+	}
+	for peer := range k.endpoints {
+		if strings.HasSuffix(peer, " of "+name) {
+			delete(k.endpoints, peer)
+		}
+	}
+}
