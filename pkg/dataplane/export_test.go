@@ -64,6 +64,9 @@ func labOf(t fataler, name string, clusters []*cluster, others map[Place]State) 
 			addresses = append(addresses, s.from.Addr())
 		}
 	}
+	for _, c := range clusters {
+		lab.inject(c, addresses)
+	}
 	for place, state := range others {
 		lab.World[place] = state
 		senders[place] = state.Links[0].Addresses[0].Addr()
@@ -116,6 +119,28 @@ func (l *Lab) intrude(p *peering, addresses []netip.Addr) {
 	}
 }
 
+// inject has pods speak the overlay's language to nodes and gateways: as if packets for pods came out of them, from anybody.
+func (l *Lab) inject(c *cluster, addresses []netip.Addr) {
+	var ends []netip.Addr
+	for _, n := range c.nodes {
+		ends = append(ends, n.VTEP)
+	}
+	for _, p := range c.peers {
+		ends = append(ends, p.address)
+	}
+	pods := c.allPods()
+	for i, pod := range pods {
+		for j, end := range ends {
+			for k := range 4 {
+				inner := Packet{Protocol: UDP, Source: addresses[(7*i+13*j+29*k)%len(addresses)], Destination: pods[(i+j+k)%len(pods)], SourcePort: 1000,
+					DestinationPort: 80, Size: 100}
+				l.Trials = append(l.Trials, Trial{c.place(pod), Packet{Protocol: UDP, Source: pod, Destination: end, SourcePort: 1000,
+					DestinationPort: DefaultOverlayPort, Size: 150, Inner: &inner, MAC: macOf(end)}})
+			}
+		}
+	}
+}
+
 // Labs are the worlds of the walks.
 func Labs(t fataler) []Lab {
 	a, b := twins()
@@ -144,7 +169,7 @@ func Labs(t fataler) []Lab {
 	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}
 	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return prefix(crossed[own.String()]) })
 	labs = append(labs, labOf(t, "ranges that cross", []*cluster{a, b}, nil))
-	return append(append(labs, hubLab(t)), anyLabs(t, 3)...)
+	return append(append(labs, hubLab(t)), anyLabs(t, 5)...)
 }
 
 func hubLab(t fataler) Lab {

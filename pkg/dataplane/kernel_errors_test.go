@@ -1,7 +1,6 @@
 package dataplane_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -27,12 +26,12 @@ type probe struct {
 }
 
 // probes opens sockets for those trials of UDP that arrive, and meet a condition.
-func (l *lab) probes(t *testing.T, ctx context.Context, port uint16, condition func(dataplane.Trip) bool) []probe {
+func (l *lab) probes(t *testing.T, port uint16, condition func(dataplane.Trip) bool) []probe {
 	t.Helper()
 	var all []probe
 	for _, trial := range l.Trials {
 		trip := dataplane.Walk(l.World, trial.From, trial.Packet)
-		if trial.Packet.Protocol != dataplane.UDP || len(predicted(trial.Packet, trial.From, trip).arrivals) == 0 || !condition(trip) {
+		if trial.Packet.Protocol != dataplane.UDP || trial.Packet.Inner != nil || len(predicted(trial.Packet, trial.From, trip).arrivals) == 0 || !condition(trip) {
 			continue
 		}
 		var conn net.Conn
@@ -42,7 +41,7 @@ func (l *lab) probes(t *testing.T, ctx context.Context, port uint16, condition f
 					_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
 				})
 			}}
-			conn, err = dialer.DialContext(ctx, "udp4", netip.AddrPortFrom(trial.Packet.Destination, port).String())
+			conn, err = dialer.DialContext(t.Context(), "udp4", netip.AddrPortFrom(trial.Packet.Destination, port).String())
 			return err
 		})
 		if err != nil {
@@ -88,7 +87,7 @@ func TestTheKernelTellsOfErrors(t *testing.T) {
 		t.Run(world.Name, func(t *testing.T) {
 			l := build(t, world)
 			defer l.close()
-			all := l.probes(t, t.Context(), closedPort, throughTunnel)
+			all := l.probes(t, closedPort, throughTunnel)
 			told := slices.IndexFunc(all, func(p probe) bool { return l.Told(p.trial) })
 			if told < 0 {
 				t.Fatal("nobody is told of anything")
@@ -123,7 +122,7 @@ func TestTheKernelTellsOfPacketsThatAreTooLong(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			all := l.probes(t, t.Context(), echoPort, answeredThroughTunnel)
+			all := l.probes(t, echoPort, answeredThroughTunnel)
 			for _, p := range all {
 				if err := p.talk(dataplane.LabTunnelMTU-headers, nil); err != nil {
 					t.Fatalf("%s sends %s at full length: %v", p.trial.From, p.trial.Packet, err)

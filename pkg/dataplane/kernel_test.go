@@ -361,8 +361,12 @@ func (w *witness) sendUDP(ctx context.Context, i int, p dataplane.Packet) (func(
 			}
 		}
 	}()
+	payload := []byte(strconv.Itoa(i))
+	if p.Inner != nil {
+		payload = vxlan(p, udp(*p.Inner, strconv.Itoa(i)))
+	}
 	return func() error {
-		_, err := conn.WriteToUDPAddrPort([]byte(strconv.Itoa(i)), to)
+		_, err := conn.WriteToUDPAddrPort(payload, to)
 		return err
 	}, nil
 }

@@ -138,6 +138,9 @@ func (l *lab) place(t *testing.T, place dataplane.Place) {
 			fmt.Fprintf(&script, "ip link set %s mtu 1500 up\n", device)
 			// The pod's neighbour is whoever forwards for it.
 			fmt.Fprintf(&script, "case %s in veth*) echo 1 > /proc/sys/net/ipv4/conf/%[1]s/proxy_arp; echo 0 > /proc/sys/net/ipv4/neigh/%[1]s/proxy_delay;; esac\n", device)
+		case strings.HasPrefix(line, "ip route replace default") && strings.Contains(environment.Links[0].Wire, "veth"):
+			// By one neighbour, not by as many as there are addresses: the kernel keeps about a thousand for all namespaces together.
+			script.WriteString("ip route replace default via 169.254.1.1 dev eth0 onlink\n")
 		case strings.HasPrefix(line, "ip "):
 			script.WriteString(line)
 		default:
@@ -224,6 +227,13 @@ func (l *lab) close() {
 
 // places are all, in order.
 func (l *lab) places() []dataplane.Place { return slices.Sorted(maps.Keys(l.World)) }
+
+// vxlan is a packet of IP as the overlay carries it.
+func vxlan(p dataplane.Packet, inner []byte) []byte {
+	header := binary.BigEndian.AppendUint32([]byte{8, 0, 0, 0}, dataplane.VNI<<8)
+	header = append(append(header, p.MAC[:]...), 2, 0, 0, 0, 0, 1, 8, 0)
+	return append(header, inner...)
+}
 
 // udp is a packet of UDP as it is on the wire.
 func udp(p dataplane.Packet, payload string) []byte {

@@ -126,7 +126,7 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	})
 	read(func() (err error) { state.Devices, err = k.settings(wanted.Devices).read(); return err })
 	read(func() (err error) { state.Neighbors, err = k.readNeighbors(); return err })
-	read(func() (err error) { state.Peers, err = k.peers(wanted.Links).read(); return err })
+	read(func() (err error) { state.Peers, err = k.peers(wanted).read(); return err })
 	read(func() error {
 		routes, err := k.routes().read()
 		for _, r := range routes {
@@ -191,7 +191,7 @@ func (k *Kernel) compare(wanted dataplane.State) *pass {
 	bring(p, k.settings(wanted.Devices), wanted.Devices)
 	neighbors := bring(p, k.neighbors(), neighborsOf(wanted.Neighbors))
 	entries := bring(p, k.forwarding(), entriesOf(wanted.Neighbors))
-	peers := bring(p, k.peers(wanted.Links), k.peersOf(wanted))
+	peers := bring(p, k.peers(wanted), k.peersOf(wanted))
 	routes := bring(p, k.routes(), routesOf(wanted.Routes))
 	tables := bring(p, k.tables(wanted.Firewall), tablesOf(wanted.Firewall))
 	rules := bring(p, k.rules(wanted.Rules), rulesOf(wanted.Rules))

@@ -132,7 +132,7 @@ func (k *Kernel) readTunnel(d *device, wanted dataplane.Link) error {
 func peerName(p dataplane.Peer) string { return fmt.Sprintf("peer %s of %s", p.Key, p.Device) }
 
 // peers are those of the devices whose keys are ours.
-func (k *Kernel) peers(links []dataplane.Link) resource[dataplane.Peer] {
+func (k *Kernel) peers(wanted dataplane.State) resource[dataplane.Peer] {
 	configure := func(p dataplane.Peer, config wgtypes.PeerConfig) error {
 		config.PublicKey = wgtypes.Key(p.Key)
 		return k.tunnel(p.Device, func(end tunnelEnd) error {
@@ -141,13 +141,8 @@ func (k *Kernel) peers(links []dataplane.Link) resource[dataplane.Peer] {
 	}
 	return resource[dataplane.Peer]{
 		name: peerName,
-		same: func(there, wanted dataplane.Peer) bool {
-			// The kernel follows a peer that moves. It is told again where the peer is if that is news.
-			moved := there.Endpoint != wanted.Endpoint && wanted.Endpoint.IsValid() && k.endpoints[peerName(wanted)] != wanted.Endpoint
-			return !moved && there.Keepalive == wanted.Keepalive && slices.Equal(there.Allowed, inOrderOf(wanted.Allowed))
-		},
 		read: func() (all []dataplane.Peer, err error) {
-			for _, link := range links {
+			for _, link := range wanted.Links {
 				if _, ours := k.keys[link.Key]; !ours || link.Kind != dataplane.WireGuard {
 					continue
 				}
@@ -155,7 +150,9 @@ func (k *Kernel) peers(links []dataplane.Link) resource[dataplane.Peer] {
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, found...)
+				for _, p := range found {
+					all = append(all, k.followed(p, wanted.Peers))
+				}
 			}
 			return all, nil
 		},
@@ -181,14 +178,28 @@ func (k *Kernel) peers(links []dataplane.Link) resource[dataplane.Peer] {
 	}
 }
 
+// followed is a peer, at the endpoint that it is wanted at if it was told so before, or is to come to us: WireGuard follows a peer that moves.
+func (k *Kernel) followed(there dataplane.Peer, wanted []dataplane.Peer) dataplane.Peer {
+	i := slices.IndexFunc(wanted, func(p dataplane.Peer) bool { return peerName(p) == peerName(there) })
+	if i >= 0 && (!wanted[i].Endpoint.IsValid() || k.endpoints[peerName(there)] == wanted[i].Endpoint) {
+		there.Endpoint = wanted[i].Endpoint
+	}
+	return there
+}
+
 // peersOf are the wanted peers of devices whose keys are ours: others have their own process to know them.
-func (k *Kernel) peersOf(state dataplane.State) []dataplane.Peer {
-	return slices.DeleteFunc(slices.Clone(state.Peers), func(p dataplane.Peer) bool {
-		return !slices.ContainsFunc(state.Links, func(l dataplane.Link) bool {
+func (k *Kernel) peersOf(wanted dataplane.State) (all []dataplane.Peer) {
+	for _, p := range wanted.Peers {
+		has := func(l dataplane.Link) bool {
 			_, ours := k.keys[l.Key]
 			return ours && l.Name == p.Device
-		})
-	})
+		}
+		if slices.ContainsFunc(wanted.Links, has) {
+			p.Allowed = inOrderOf(p.Allowed)
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func (k *Kernel) readPeers(name string) (all []dataplane.Peer, err error) {

@@ -64,9 +64,6 @@ func runEnd(end string) error {
 			fmt.Printf("%d changes, %v\n", len(changes), err)
 		case "read":
 			read, err := k.Read(state)
-			if !state.Peers[0].Endpoint.IsValid() && len(read.Peers) > 0 {
-				read.Peers[0].Endpoint = netip.AddrPort{} // Where the client is, the server learns.
-			}
 			fmt.Printf("%q, %v, in user space: %t\n", diff(state, read), err, k.InUserSpace())
 		case "without peer":
 			state.Peers = nil
