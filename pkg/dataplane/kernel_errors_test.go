@@ -1,10 +1,12 @@
 package dataplane_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -87,6 +89,12 @@ func TestTheKernelTellsOfErrors(t *testing.T) {
 		t.Run(world.Name, func(t *testing.T) {
 			l := build(t, world)
 			defer l.close()
+			var damaged atomic.Int64
+			for _, place := range l.places() {
+				if err := l.in(place, func() error { return hearICMP(t, func(packet []byte) { damaged.Add(damage(packet)) }) }); err != nil {
+					t.Fatal(err)
+				}
+			}
 			all := l.probes(t, closedPort, throughTunnel)
 			told := slices.IndexFunc(all, func(p probe) bool { return l.Told(p.trial) })
 			if told < 0 {
@@ -106,8 +114,24 @@ func TestTheKernelTellsOfErrors(t *testing.T) {
 					t.Errorf("%s is told that %s is refused", p.trial.From, p.trial.Packet)
 				}
 			}
+			if n := damaged.Load(); n > 0 {
+				t.Errorf("%d errors quote a header that is damaged", n)
+			}
 		})
 	}
+}
+
+// damage is 1 if a packet is an error that quotes a header of another length than what was sent, or whose checksum is wrong. Linux does not care,
+// others may.
+func damage(packet []byte) int64 {
+	if packet[20] != 3 || len(packet) < 48 {
+		return 0
+	}
+	quoted := packet[28:48]
+	if binary.BigEndian.Uint16(quoted[2:]) == 28+10 && checksum(quoted) == 0xffff {
+		return 0
+	}
+	return 1
 }
 
 // A packet of the tunnel's full MTU arrives, and its answer. Of one that is larger by a byte the sender is told, by its own node.

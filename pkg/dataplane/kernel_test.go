@@ -294,6 +294,27 @@ func (w *witness) serveUDP(t *testing.T, place dataplane.Place) error {
 
 // serveICMP notes the echoes that arrive; the kernel answers them. It notes the answers too.
 func (w *witness) serveICMP(t *testing.T, place dataplane.Place) error {
+	return hearICMP(t, func(packet []byte) {
+		trial, malformed := strconv.Atoi(strings.TrimRight(string(packet[28:]), " "))
+		if malformed != nil {
+			return
+		}
+		source, destination := netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20]))
+		switch packet[20] {
+		case 8:
+			w.arrived(trial, arrival{place, source, destination})
+		case 0:
+			asked := w.lab.Trials[trial]
+			if asked.From == place && asked.Packet.Destination == source {
+				w.note(trial, func(o *outcome) { o.answered = true })
+			}
+		}
+	})
+}
+
+// hearICMP calls a function with each packet of ICMP that arrives, its header before it.
+func hearICMP(t *testing.T, hear func(packet []byte)) error {
+	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_ICMP)
 	if err != nil {
 		return err
@@ -307,19 +328,8 @@ func (w *witness) serveICMP(t *testing.T, place dataplane.Place) error {
 			if err != nil {
 				return
 			}
-			trial, malformed := strconv.Atoi(strings.TrimRight(string(packet[min(28, n):n]), " "))
-			if malformed != nil {
-				continue
-			}
-			source, destination := netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20]))
-			switch packet[20] {
-			case 8:
-				w.arrived(trial, arrival{place, source, destination})
-			case 0:
-				asked := w.lab.Trials[trial]
-				if asked.From == place && asked.Packet.Destination == source {
-					w.note(trial, func(o *outcome) { o.answered = true })
-				}
+			if n >= 28 {
+				hear(packet[:n])
 			}
 		}
 	}()
@@ -383,14 +393,7 @@ func (w *witness) sendICMP(ctx context.Context, i int, p dataplane.Packet) (func
 	if len(echo)%2 == 1 {
 		echo = append(echo, ' ')
 	}
-	sum := uint32(0)
-	for j := 0; j < len(echo); j += 2 {
-		sum += uint32(binary.BigEndian.Uint16(echo[j:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(echo[2:], ^uint16(sum)) //nolint:gosec // Folded.
+	binary.BigEndian.PutUint16(echo[2:], ^checksum(echo))
 	return func() error {
 		return unix.Sendto(fd, echo, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: p.Destination.As4()})
 	}, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
@@ -164,11 +165,24 @@ func (l *lab) place(t *testing.T, place dataplane.Place) {
 	if _, err := kernel.Apply(ours); err != nil {
 		t.Fatalf("%s: %v", place, err)
 	}
+	ours.Peers = nil // They are relay's.
+	read, err := kernel.Read(ours)
+	if diff := cmp.Diff(sortedLines(ours), sortedLines(read)); err != nil || diff != "" {
+		t.Fatalf("%s is read otherwise than it was applied: %v (-want +got)\n%s", place, err, diff)
+	}
+	if changes, err := kernel.Apply(ours); err != nil || changes != nil {
+		t.Fatalf("%s is changed when it is there: %q, %v", place, changes, err)
+	}
 	var settings strings.Builder
 	for _, s := range environment.Devices {
 		fmt.Fprintf(&settings, "echo %d > /proc/sys/net/ipv4/conf/%s/%s\n", s.Value, s.Device, s.Name)
 	}
 	l.run(t, l.spaces[place], settings.String())
+}
+
+// sortedLines are the text of a State: the order of routes and neighbours has no meaning in the kernel.
+func sortedLines(state dataplane.State) []string {
+	return slices.Sorted(strings.Lines(state.String()))
 }
 
 // openTunnel makes the device of a tunnel. Its packets are carried by relay: what WireGuard lets through, in the clear.
@@ -228,6 +242,18 @@ func (l *lab) close() {
 // places are all, in order.
 func (l *lab) places() []dataplane.Place { return slices.Sorted(maps.Keys(l.World)) }
 
+// checksum is the sum that the Internet's checksums are made of: of what has the right one it is 0xffff.
+func checksum(raw []byte) uint16 {
+	sum := uint32(0)
+	for i := 0; i < len(raw); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(raw[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum) //nolint:gosec // Folded.
+}
+
 // vxlan is a packet of IP as the overlay carries it.
 func vxlan(p dataplane.Packet, inner []byte) []byte {
 	header := binary.BigEndian.AppendUint32([]byte{8, 0, 0, 0}, dataplane.VNI<<8)
@@ -242,14 +268,7 @@ func udp(p dataplane.Packet, payload string) []byte {
 	binary.BigEndian.PutUint16(packet[2:], uint16(len(packet))) //nolint:gosec // Short.
 	copy(packet[12:], p.Source.AsSlice())
 	copy(packet[16:], p.Destination.AsSlice())
-	sum := uint32(0)
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(packet[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(packet[10:], ^uint16(sum)) //nolint:gosec // Folded.
+	binary.BigEndian.PutUint16(packet[10:], ^checksum(packet[:20]))
 	binary.BigEndian.PutUint16(packet[20:], p.SourcePort)
 	binary.BigEndian.PutUint16(packet[22:], p.DestinationPort)
 	binary.BigEndian.PutUint16(packet[24:], uint16(8+len(payload))) //nolint:gosec // Short. Its own checksum may be missing.

@@ -102,7 +102,7 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	k.busy.Lock()
 	defer k.busy.Unlock()
 	var state dataplane.State
-	devices, err := k.devices(wanted.Links).read()
+	devices, err := again(k.devices(wanted.Links).read)
 	for _, d := range devices {
 		if d.Up {
 			state.Links = append(state.Links, d.Link)
@@ -114,7 +114,7 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 		}
 	}
 	read(func() error {
-		addresses, err := k.readAddresses()
+		addresses, err := again(k.readAddresses)
 		for i, link := range state.Links {
 			for _, a := range addresses {
 				if a.Device == link.Name {
@@ -124,25 +124,25 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 		}
 		return err
 	})
-	read(func() (err error) { state.Devices, err = k.settings(wanted.Devices).read(); return err })
-	read(func() (err error) { state.Neighbors, err = k.readNeighbors(); return err })
-	read(func() (err error) { state.Peers, err = k.peers(wanted).read(); return err })
+	read(func() (err error) { state.Devices, err = again(k.settings(wanted.Devices).read); return err })
+	read(func() (err error) { state.Neighbors, err = again(k.readNeighbors); return err })
+	read(func() (err error) { state.Peers, err = again(k.peers(wanted).read); return err })
 	read(func() error {
-		routes, err := k.routes().read()
+		routes, err := again(k.routes().read)
 		for _, r := range routes {
 			state.Routes = append(state.Routes, r.Route)
 		}
 		return err
 	})
 	read(func() error {
-		rules, err := k.rules(wanted.Rules).read()
+		rules, err := again(k.rules(wanted.Rules).read)
 		for _, r := range rules {
 			state.Rules = append(state.Rules, r.Rule)
 		}
 		return err
 	})
 	read(func() error {
-		tables, err := k.tables(wanted.Firewall).read()
+		tables, err := again(k.tables(wanted.Firewall).read)
 		for _, t := range tables {
 			state.Firewall = append(state.Firewall, t.Table)
 		}
@@ -231,7 +231,7 @@ func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
 	if p.err != nil {
 		return func() {}
 	}
-	there, err := r.read()
+	there, err := again(r.read)
 	if err != nil {
 		p.err = err
 		return func() {}
@@ -258,6 +258,16 @@ func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
 			}
 		}
 	}
+}
+
+// again reads until nothing changed meanwhile: on a busy node the kernel may say so of what it lists.
+func again[T any](read func() ([]T, error)) (all []T, err error) {
+	for range 10 {
+		if all, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
 }
 
 // gone forgives that what was to be removed is not there.
