@@ -96,16 +96,6 @@ func (v *visit) apply(table *Table, s Statement, bind func(netip.AddrPort)) Do {
 		return v.gone(table, s.Name, bind)
 	case Jump:
 		return v.run(table, table.chain(s.Name), bind)
-	case Dispatch:
-		for _, verdict := range s.Verdicts {
-			if verdict.Prefix.Contains(*v.address(s.Field)) {
-				if verdict.Do == Goto {
-					return v.gone(table, verdict.Chain, bind)
-				}
-				return verdict.Do
-			}
-		}
-		return nextRule
 	case SNAT, DNAT, Masquerade:
 		return v.bind(s, bind)
 	default:
@@ -201,11 +191,11 @@ func (v *visit) is(table *Table, m Match) (is, applies bool) {
 	case ConnectionState:
 		return slices.Contains(m.States, v.state()), true
 	case UDPPort:
-		return slices.Contains(m.Numbers, p.DestinationPort), p.Protocol == UDP
+		return m.Number == p.DestinationPort, p.Protocol == UDP
 	case TCPPort:
-		return slices.Contains(m.Numbers, p.DestinationPort), p.Protocol == TCP
+		return m.Number == p.DestinationPort, p.Protocol == TCP
 	case ICMPType:
-		return slices.Contains(m.Numbers, p.Type), p.Protocol == ICMP
+		return m.Number == p.Type, p.Protocol == ICMP
 	case Opening:
 		return p.Segment > 0, p.Protocol == TCP
 	case OriginalDestination:

@@ -223,3 +223,28 @@ func (l Lab) Told(trial Trial) bool {
 
 // TunnelMTU is that of all tunnels of these worlds.
 const LabTunnelMTU = tunnelMTU
+
+// ChangingLab is a world of two clusters with equal ranges, and what the agents own in it after both have changed in everything that leaves
+// their pods' ways as they are: further ranges, IP resources, gateways, nodes.
+func ChangingLab(t fataler) (lab Lab, changed map[Place]State) {
+	a, b := twins()
+	lab = labOf(t, "changing", []*cluster{a, b}, nil)
+	changed = map[Place]State{}
+	for _, c := range []*cluster{a, b} {
+		c.ips = []IP{{Address: addr("192.0.2.50"), External: addr("10.70.0.102"), Masquerade: true}}
+		c.peers[0].ranges = append(c.peers[0].ranges, Range{prefix("10.99.0.0/16"), prefix("10.98.0.0/16")})
+		further := InternalNode{VTEP: addr("172.31.1.77"), External: addr("10.70.0.77"), Pods: prefixes("10.244.77.0/24")}
+		for _, n := range c.nodes {
+			input := c.nodeInput(n)
+			input.Fabrics = append(input.Fabrics, InternalFabric{Gateway: addr("10.244.1.99"), Remote: prefixes("10.97.0.0/16"), MTU: tunnelMTU})
+			input.Self.Pods = append(slices.Clone(input.Self.Pods), prefix("10.244.99.0/24"))
+			changed[n.place], _ = Node(input)
+		}
+		for _, p := range c.peers {
+			input := c.gatewayInput(p)
+			input.Nodes = append(input.Nodes, further)
+			changed[p.gateway], _ = Gateway(input)
+		}
+	}
+	return lab, changed
+}

@@ -101,7 +101,7 @@ const (
 	StateUntracked = "untracked"
 )
 
-// Match is a condition on one field. At most one of Device, Prefix, Set, States and Numbers says what the field must be; without one, the
+// Match is a condition on one field. At most one of Device, Prefix, Set, States and Number says what the field must be; without one, the
 // field alone is the condition.
 type Match struct {
 	Field Field
@@ -111,8 +111,8 @@ type Match struct {
 	Prefix netip.Prefix
 	Set    string
 	States []string
-	// Numbers are ports, or types of ICMP.
-	Numbers []uint16
+	// Number is a port, or a type of ICMP.
+	Number uint16
 }
 
 // Do is what a Statement does.
@@ -125,8 +125,6 @@ const (
 	Return Do = "return"
 	Goto   Do = "goto"
 	Jump   Do = "jump"
-	// Dispatch does, of several verdicts, the one for the prefix that a field is in.
-	Dispatch Do = "vmap"
 	// Count adds to a counter.
 	Count Do = "counter"
 	// Notrack keeps the packet out of the kernel's table of connections.
@@ -150,21 +148,13 @@ type Statement struct {
 	Do Do
 	// Name is that of the chain, counter or map.
 	Name string
-	// Field is the address that Rewrite, Lookup, Dispatch and SNAT are about.
+	// Field is the address that Rewrite, Lookup and SNAT are about.
 	Field  Field
 	Prefix netip.Prefix
 	// Address is for SNAT and DNAT; port 0 leaves the port as it is.
 	Address netip.AddrPort
 	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves.
-	Size     int
-	Verdicts []Verdict
-}
-
-// Verdict is what Dispatch does with addresses in a prefix: Accept, or Goto a chain.
-type Verdict struct {
-	Prefix netip.Prefix
-	Do     Do
-	Chain  string
+	Size int
 }
 
 // The words in which the agents write rules.
@@ -179,9 +169,9 @@ func within(field Field, prefix netip.Prefix) Match { return Match{Field: field,
 
 func state(states ...string) Match { return Match{Field: ConnectionState, States: states} }
 
-func port(port uint16) Match { return Match{Field: UDPPort, Numbers: []uint16{port}} }
+func port(port uint16) Match { return Match{Field: UDPPort, Number: port} }
 
-func icmp(types ...uint16) Match { return Match{Field: ICMPType, Numbers: types} }
+func icmp(kind uint16) Match { return Match{Field: ICMPType, Number: kind} }
 
 func when(matches ...Match) ChainRule { return ChainRule{Match: matches} }
 

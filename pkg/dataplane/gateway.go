@@ -233,7 +233,7 @@ func gatewayTable(input GatewayInput) Table {
 
 // fromPeer are the chains for what comes out of the tunnel. Its source is the peer's own address, and becomes the one by which we see it.
 func fromPeer(input GatewayInput) []Chain {
-	translated, verdicts, errors := rewriting("from", Source, QuotedDestination, input.Peer, func(r Range) (from, to netip.Prefix) { return r.Own, r.Seen })
+	translations, errors := rewriting(Source, QuotedDestination, input.Peer, func(r Range) (from, to netip.Prefix) { return r.Own, r.Seen })
 	rules := []ChainRule{
 		when(within(Source, tunnelLink), within(Destination, tunnelLink)).accept(),
 		when().do(Statement{Do: Notrack}),
@@ -246,21 +246,15 @@ func fromPeer(input GatewayInput) []Chain {
 		when(within(Destination, single(input.Address))).drop(counterForeign),
 		when(Match{Field: Opening}).clamp(input.TunnelMTU - headers4),
 	}
-	if len(translated) == 0 {
-		return []Chain{{Name: chainFromPeer, Rules: rules}}
-	}
-	rules = append(rules,
-		when(icmp(unreachable, timeExceeded, parameterProblem)).do(Statement{Do: Jump, Name: chainErrorsFromPeer}),
-		when().do(Statement{Do: Dispatch, Field: Source, Verdicts: verdicts}))
-	return append(translated, Chain{Name: chainErrorsFromPeer, Rules: errors}, Chain{Name: chainFromPeer, Rules: rules})
+	return withErrors(chainFromPeer, chainErrorsFromPeer, rules, translations, errors)
 }
 
 // toPeer are the chains for what nodes send to the peer. Its destination is the address by which we see the peer, and becomes the peer's own.
 func toPeer(peer []Range) []Chain {
-	translated, verdicts, errors := rewriting("to", Destination, QuotedSource, peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
+	translations, errors := rewriting(Destination, QuotedSource, peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
 	for _, r := range peer {
 		if r.Own == r.Seen {
-			verdicts = append(verdicts, Verdict{Prefix: r.Seen, Do: Accept})
+			translations = append(translations, when(within(Destination, r.Seen)).accept())
 		}
 	}
 	rules := []ChainRule{
@@ -268,29 +262,32 @@ func toPeer(peer []Range) []Chain {
 		when().do(Statement{Do: Notrack}),
 		when(notIn(Source, setReach)).drop(counterSpoofed),
 	}
-	if len(translated) > 0 {
-		rules = append(rules, when(icmp(unreachable, timeExceeded, parameterProblem)).do(Statement{Do: Jump, Name: chainErrorsToPeer}))
-		translated = append(translated, Chain{Name: chainErrorsToPeer, Rules: errors})
-	}
-	if len(verdicts) > 0 {
-		slices.SortFunc(verdicts, func(a, b Verdict) int { return a.Prefix.Compare(b.Prefix) })
-		rules = append(rules, when().do(Statement{Do: Dispatch, Field: Destination, Verdicts: verdicts}))
-	}
-	return append(translated, Chain{Name: chainToPeer, Rules: append(rules, when().drop(counterForeign))})
+	return withErrors(chainToPeer, chainErrorsToPeer, rules, append(translations, when().drop(counterForeign)), errors)
 }
 
-// rewriting is a chain for each range that is not seen as it is, the verdicts that lead there, and the rules that do the same to the packet
-// that an ICMP error quotes. Each address is rewritten once: what one range becomes may be another range.
-func rewriting(name string, field, quoted Field, peer []Range, direction func(Range) (from, to netip.Prefix)) (chains []Chain, verdicts []Verdict, errors []ChainRule) {
+// withErrors is a chain that begins with rules, and ends with translations; in between, if there are any, ICMP errors pass those of what they
+// quote.
+func withErrors(name, errorsName string, rules, translations, errors []ChainRule) []Chain {
+	if len(errors) == 0 {
+		return []Chain{{Name: name, Rules: append(rules, translations...)}}
+	}
+	for _, kind := range []uint16{unreachable, timeExceeded, parameterProblem} {
+		rules = append(rules, when(icmp(kind)).do(Statement{Do: Jump, Name: errorsName}))
+	}
+	return []Chain{{Name: errorsName, Rules: errors}, {Name: name, Rules: append(rules, translations...)}}
+}
+
+// rewriting is a rule for each range that is not seen as it is, and the one that does the same to the packet that an ICMP error quotes. Each
+// address is rewritten once: what one range becomes may be another range. These are plain rules, and no map of verdicts: while the kernel puts
+// rules in the place of others, a map that belongs to one of them is empty for a moment.
+func rewriting(field, quoted Field, peer []Range, direction func(Range) (from, to netip.Prefix)) (rules, errors []ChainRule) {
 	for _, r := range peer {
 		if r.Own == r.Seen {
 			continue
 		}
 		from, to := direction(r)
-		chain := name + "_" + from.String()
-		chains = append(chains, Chain{Name: chain, Rules: []ChainRule{when().do(Statement{Do: Rewrite, Field: field, Prefix: to})}})
-		verdicts = append(verdicts, Verdict{Prefix: from, Do: Goto, Chain: chain})
+		rules = append(rules, when(within(field, from)).do(Statement{Do: Rewrite, Field: field, Prefix: to}, Statement{Do: Return}))
 		errors = append(errors, when(within(quoted, from)).do(Statement{Do: Rewrite, Field: quoted, Prefix: to}, Statement{Do: Return}))
 	}
-	return chains, verdicts, errors
+	return rules, errors
 }

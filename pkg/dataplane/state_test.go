@@ -64,10 +64,10 @@ func TestProblems(t *testing.T) {
 		}), "two IP resources have 192.0.2.1 or 10.70.0.101", ProblemOverlap, "elements = { 192.0.2.1 }"},
 		"ranges of a peer that overlap": {gateway(func(i *GatewayInput) {
 			i.Peer = append(i.Peer, Range{prefix("10.244.7.0/24"), prefix("10.71.0.0/24")})
-		}), "range 10.244.7.0/24 of the peer, seen as 10.71.0.0/24, overlaps 10.244.0.0/16", ProblemOverlap, "10.244.0.0/16 : goto"},
+		}), "range 10.244.7.0/24 of the peer, seen as 10.71.0.0/24, overlaps 10.244.0.0/16", ProblemOverlap, "ip saddr 10.244.0.0/16 ip saddr set"},
 		"a range that is seen as a smaller one": {gateway(func(i *GatewayInput) {
 			i.Peer = append(i.Peer, Range{prefix("10.9.0.0/16"), prefix("10.71.0.0/17")})
-		}), "range 10.9.0.0/16 of the peer cannot be seen as 10.71.0.0/17", ProblemFamily, "10.244.0.0/16 : goto"},
+		}), "range 10.9.0.0/16 of the peer cannot be seen as 10.71.0.0/17", ProblemFamily, "ip saddr 10.244.0.0/16 ip saddr set"},
 		"two nodes with one address": {gateway(func(i *GatewayInput) { i.Nodes = append(i.Nodes, self) }), "two nodes have the address 172.31.1.2", ProblemOverlap, "10.244.2.0/24 via 172.31.1.2"},
 		"a node of IPv6": {gateway(func(i *GatewayInput) { i.Nodes = append(i.Nodes, InternalNode{VTEP: addr("fd00::7")}) }),
 			"the address of a node fd00::7 is not of IPv4", ProblemFamily, "10.244.2.0/24 via 172.31.1.2"},

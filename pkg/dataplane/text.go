@@ -187,10 +187,8 @@ func (m Match) String() string {
 		return text + " " + m.Prefix.String()
 	case len(m.States) > 0:
 		return text + " " + strings.Join(m.States, ",")
-	case len(m.Numbers) == 1:
-		return text + fmt.Sprintf(" %d", m.Numbers[0])
-	case len(m.Numbers) > 1:
-		return text + " { " + strings.Join(texts(m.Numbers, func(n uint16) string { return fmt.Sprint(n) }), ", ") + " }"
+	case m.Field == UDPPort || m.Field == TCPPort || m.Field == ICMPType:
+		return text + fmt.Sprintf(" %d", m.Number)
 	default:
 		return text
 	}
@@ -202,8 +200,6 @@ func (s Statement) String() string {
 		return string(s.Do) + " " + s.Name
 	case Count:
 		return "counter name " + s.Name
-	case Dispatch:
-		return fmt.Sprintf("%s vmap { %s }", s.Field, strings.Join(texts(s.Verdicts, Verdict.String), ", "))
 	case Rewrite:
 		return fmt.Sprintf("%s set %s & %s | %s", s.Field, s.Field, graft(netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.PrefixFrom(netip.IPv4Unspecified(), s.Prefix.Bits())), s.Prefix.Addr())
 	case Lookup:
@@ -230,10 +226,6 @@ func target(address netip.AddrPort) string {
 		return address.Addr().String()
 	}
 	return address.String()
-}
-
-func (v Verdict) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s : %s %s", v.Prefix, v.Do, v.Chain))
 }
 
 // graft puts the bits of a prefix before the host bits of an address of the same family, as Rewrite does.

@@ -250,7 +250,7 @@ func (c *cluster) masquerade() Table {
 func (c *cluster) kubeProxy() Table {
 	var rules []ChainRule
 	for _, s := range c.services {
-		rules = append(rules, when(within(Destination, single(s.from.Addr())), Match{Field: TCPPort, Numbers: []uint16{s.from.Port()}}).
+		rules = append(rules, when(within(Destination, single(s.from.Addr())), Match{Field: TCPPort, Number: s.from.Port()}).
 			do(Statement{Do: DNAT, Address: s.to}))
 	}
 	return Table{Family: "ip", Name: "kube-proxy", Chains: []Chain{

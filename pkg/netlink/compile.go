@@ -19,12 +19,11 @@ const register = 1
 
 // digest is the comment of a rule: whatever changes what the kernel is told of it changes the digest.
 func digest(rule dataplane.ChainRule) (string, error) {
-	code, err := compile(rule, func(set nftables.Set, _ []nftables.SetElement) *nftables.Set { return &set })
+	code, err := compile(rule)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, rule) // With the elements of anonymous sets.
 	for _, step := range code {
 		raw, err := expr.Marshal(unix.NFPROTO_IPV4, step)
 		if err != nil {
@@ -36,14 +35,11 @@ func digest(rule dataplane.ChainRule) (string, error) {
 }
 
 // compiler writes the code of a rule.
-type compiler struct {
-	code      []expr.Any
-	anonymous func(nftables.Set, []nftables.SetElement) *nftables.Set
-}
+type compiler struct{ code []expr.Any }
 
-// compile translates a rule to the kernel's code; anonymous makes the sets that are part of it.
-func compile(rule dataplane.ChainRule, anonymous func(nftables.Set, []nftables.SetElement) *nftables.Set) ([]expr.Any, error) {
-	c := &compiler{anonymous: anonymous}
+// compile translates a rule to the kernel's code.
+func compile(rule dataplane.ChainRule) ([]expr.Any, error) {
+	c := &compiler{}
 	for _, m := range rule.Match {
 		if err := c.match(m); err != nil {
 			return nil, fmt.Errorf("rule %q: %w", rule, err)
@@ -105,11 +101,11 @@ func (c *compiler) match(m dataplane.Match) error {
 	case dataplane.ConnectionState:
 		return c.states(m)
 	case dataplane.UDPPort:
-		c.number(unix.IPPROTO_UDP, 2, 2, nftables.TypeInetService, m)
+		c.number(unix.IPPROTO_UDP, 2, 2, m)
 	case dataplane.TCPPort:
-		c.number(unix.IPPROTO_TCP, 2, 2, nftables.TypeInetService, m)
+		c.number(unix.IPPROTO_TCP, 2, 2, m)
 	case dataplane.ICMPType:
-		c.number(unix.IPPROTO_ICMP, 0, 1, nftables.TypeICMPType, m)
+		c.number(unix.IPPROTO_ICMP, 0, 1, m)
 	case dataplane.Opening:
 		const syn, rst = 2, 4
 		c.protocol(unix.IPPROTO_TCP)
@@ -181,32 +177,19 @@ func (c *compiler) protocol(number byte) {
 	c.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}, &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: []byte{number}})
 }
 
-// number compares a number of the transport's header with one or several.
-func (c *compiler) number(protocol byte, offset, length uint32, kind nftables.SetDatatype, m dataplane.Match) {
+// number compares a number of the transport's header.
+func (c *compiler) number(protocol byte, offset, length uint32, m dataplane.Match) {
 	c.protocol(protocol)
-	c.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length})
-	var raw [][]byte
-	for _, n := range m.Numbers {
-		raw = append(raw, binary.BigEndian.AppendUint16(nil, n)[2-length:])
-	}
-	if len(raw) == 1 {
-		c.add(&expr.Cmp{Op: equal(!m.Not), Register: register, Data: raw[0]})
-		return
-	}
-	var elements []nftables.SetElement
-	for _, key := range raw {
-		elements = append(elements, nftables.SetElement{Key: key})
-	}
-	set := c.anonymous(nftables.Set{KeyType: kind}, elements)
-	c.add(&expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID, Invert: m.Not})
+	c.add(
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length},
+		&expr.Cmp{Op: equal(!m.Not), Register: register, Data: binary.BigEndian.AppendUint16(nil, m.Number)[2-length:]},
+	)
 }
 
 func (c *compiler) statement(s dataplane.Statement) error {
 	switch s.Do {
 	case dataplane.Accept, dataplane.Drop, dataplane.Return, dataplane.Goto, dataplane.Jump:
 		c.add(verdict(s.Do, s.Name))
-	case dataplane.Dispatch:
-		return c.dispatch(s)
 	case dataplane.Count:
 		c.add(&expr.Objref{Type: int(nftables.ObjTypeCounter), Name: s.Name})
 	case dataplane.Notrack:
@@ -231,22 +214,6 @@ func verdict(do dataplane.Do, chain string) *expr.Verdict {
 		dataplane.Goto: expr.VerdictGoto, dataplane.Jump: expr.VerdictJump,
 	}[do]
 	return &expr.Verdict{Kind: kind, Chain: chain}
-}
-
-// dispatch looks the verdict up in a map that lives with the rule.
-func (c *compiler) dispatch(s dataplane.Statement) error {
-	if err := c.load(s.Field); err != nil {
-		return err
-	}
-	var elements []nftables.SetElement
-	for _, v := range s.Verdicts {
-		both := interval(true, v.Prefix)
-		both[0].VerdictData = verdict(v.Do, v.Chain)
-		elements = append(elements, both...)
-	}
-	set := c.anonymous(nftables.Set{KeyType: nftables.TypeIPAddr, DataType: nftables.TypeVerdict, IsMap: true, Interval: true}, elements)
-	c.add(&expr.Lookup{SourceRegister: register, IsDestRegSet: true, SetName: set.Name, SetID: set.ID})
-	return nil
 }
 
 // rewrite puts a prefix before an address, or what a map has for it in its place.

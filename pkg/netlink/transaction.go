@@ -173,7 +173,7 @@ func (t *transaction) putChains(wanted, there table) {
 		for _, rule := range chain.Rules {
 			comment, err := digest(rule)
 			t.note(err)
-			code, err := compile(rule, t.anonymous)
+			code, err := compile(rule)
 			t.note(err)
 			t.conn.AddRule(&nftables.Rule{
 				Table: t.table, Chain: &nftables.Chain{Name: chain.Name, Table: t.table}, Exprs: code,
@@ -181,13 +181,6 @@ func (t *transaction) putChains(wanted, there table) {
 			})
 		}
 	}
-}
-
-// anonymous makes a set that lives with the rule it is in.
-func (t *transaction) anonymous(set nftables.Set, elements []nftables.SetElement) *nftables.Set {
-	set.Table, set.Anonymous, set.Constant = t.table, true, true
-	t.note(t.conn.AddSet(&set, elements))
-	return &set
 }
 
 // dropRest removes the sets, maps and counters that no rule needs any more.
