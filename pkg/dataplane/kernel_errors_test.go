@@ -58,7 +58,7 @@ func (l *lab) probes(t *testing.T, port uint16, condition func(dataplane.Trip) b
 // talk sends a datagram again and again until it is answered or refused, as is said, or time is over; and returns the last error.
 func (p probe) talk(size int, until error) (err error) {
 	answer := make([]byte, 2000)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		if _, err = p.conn.Write(make([]byte, size)); err == nil {
 			_ = p.conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 			var n int

@@ -184,7 +184,7 @@ func (w *witness) sendAll(ctx context.Context) {
 	for i := range w.send {
 		_ = w.send[i]() // That there is no way is an answer too.
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); {
 		pause(ctx, 300*time.Millisecond)
 		missing := 0
 		for i, want := range w.want {

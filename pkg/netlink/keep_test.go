@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
 	"liqo.io/liqo/pkg/dataplane"
 )
 
@@ -162,5 +165,35 @@ func TestATunnelThatNobodyMade(t *testing.T) {
 	foreign(t, p.namespace, "ip link del "+dataplane.TunnelDevice+"; ip link add probe type wireguard 2>/dev/null && ip link del probe && ip link add "+dataplane.TunnelDevice+" type bridge || true")
 	if _, err := p.kernel.Apply(p.state); !errors.Is(err, ErrNoWireGuard) && !strings.Contains(fmt.Sprint(err), "not ours") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// What is no business of ours wakes nobody: a node has new devices, addresses, neighbours, routes and rules of kube-proxy all the time.
+func TestWhatIsForeignWakesNobody(t *testing.T) {
+	p := places(t)["node"]
+	apply(t, p.kernel, p.state)
+	sockets := listeners(t, p.kernel)
+	foreign(t, p.namespace, `ip link add name pod0 type veth peer name pod1; ip link set pod0 up; ip link set pod1 up; ip addr add 192.0.2.1/24 dev pod0
+		ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev pod0; ip route add 198.51.100.0/24 via 192.0.2.2; echo 1 > /proc/sys/net/ipv4/conf/pod0/forwarding
+		nft add table ip kube-proxy; nft add chain ip kube-proxy services; nft add rule ip kube-proxy services accept; ip link del pod0`)
+	// What is heard before this is the noise.
+	foreign(t, p.namespace, "ip link set mtu 1400 dev cni-liqo; nft add chain ip liqo mine")
+	for socket, concerns := range map[*nl.NetlinkSocket]func(uint16, []byte) bool{sockets[0]: p.kernel.concernsRoutes, sockets[1]: concernsFirewall} {
+		noise := 0
+		for concerned := false; !concerned; noise++ {
+			messages, _, err := socket.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range messages {
+				concerned = concerned || concerns(m.Header.Type, m.Data)
+				if concerned && attribute(m.Data, unix.SizeofIfInfomsg, unix.IFLA_IFNAME) != "cni-liqo\x00" && attribute(m.Data, 4, nftTable) != "liqo\x00" {
+					t.Errorf("message %d wakes us: % x", m.Header.Type, m.Data)
+				}
+			}
+		}
+		if noise < 3 {
+			t.Errorf("there are only %d messages", noise)
+		}
 	}
 }

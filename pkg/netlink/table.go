@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -88,7 +89,8 @@ func (k *Kernel) readTables(wanted []dataplane.Table) ([]table, error) {
 		return nil, err
 	}
 	var all []table
-	for name, family := range families {
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		family := families[name]
 		tables, err := conn.ListTablesOfFamily(family)
 		if err != nil {
 			return nil, fmt.Errorf("list tables: %w", err)

@@ -16,11 +16,18 @@ import (
 // nftTable is, in whatever nftables tells of, the attribute with the name of the table: 1 in all its messages.
 const nftTable = 1
 
+// routeGroups are what rtnetlink is to tell of.
+var routeGroups = []uint{
+	unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV4_NETCONF,
+}
+
+// netconfDevice is, in what rtnetlink tells of settings, the attribute with the index of the device.
+const netconfDevice = 1
+
 // watch signals on events when something may have changed that is ours, until ctx ends. The channel holds one signal: what happens before it is
 // taken is one. On lost comes the error after which nothing is told any more.
 func (k *Kernel) watch(ctx context.Context) (events <-chan struct{}, lost <-chan error, err error) {
-	route, err := nl.SubscribeAt(k.namespace, netns.None(), unix.NETLINK_ROUTE,
-		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV4_NETCONF)
+	route, err := nl.SubscribeAt(k.namespace, netns.None(), unix.NETLINK_ROUTE, routeGroups...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen to rtnetlink: %w", err)
 	}
@@ -71,9 +78,11 @@ func (k *Kernel) concernsRoutes(kind uint16, data []byte) bool {
 		return true
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH, unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		// Both begin with the family, three more bytes, and the index of the device.
-		known := k.known.Load()
-		return known == nil || len(data) >= 8 && (*known)[int(nl.NativeEndian().Uint32(data[4:]))]
+		return len(data) >= 8 && k.knows(data[4:8])
+	case unix.RTM_NEWNETCONF, unix.RTM_DELNETCONF:
+		return k.knows([]byte(attribute(data, 4, netconfDevice)))
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		// A text ends with a byte of 0.
 		name := attribute(data, unix.SizeofIfInfomsg, unix.IFLA_IFNAME)
 		return strings.HasPrefix(name, dataplane.NodeDevice) || strings.HasPrefix(name, dataplane.GatewayDevice)
 	default:
@@ -81,12 +90,18 @@ func (k *Kernel) concernsRoutes(kind uint16, data []byte) bool {
 	}
 }
 
-// concernsFirewall tells whether an event of nftables is about our table. What else there is, kube-proxy's above all, is much.
-func concernsFirewall(_ uint16, data []byte) bool {
-	return attribute(data, 4, nftTable) == dataplane.FirewallTable
+// knows tells whether a device is ours, by its index in the kernel's bytes. Before the first pass any may be.
+func (k *Kernel) knows(index []byte) bool {
+	known := k.known.Load()
+	return known == nil || len(index) == 4 && (*known)[int(nl.NativeEndian().Uint32(index))]
 }
 
-// attribute is a text among the attributes that follow the header of a message; empty if there is none.
+// concernsFirewall tells whether an event of nftables is about our table. What else there is, kube-proxy's above all, is much.
+func concernsFirewall(_ uint16, data []byte) bool {
+	return attribute(data, 4, nftTable) == dataplane.FirewallTable+"\x00"
+}
+
+// attribute is the value of one of the attributes that follow the header of a message; empty if there is none.
 func attribute(data []byte, header int, number uint16) string {
 	if len(data) < header {
 		return ""
@@ -95,5 +110,5 @@ func attribute(data []byte, header int, number uint16) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimRight(string(attributes[number].Value), "\x00")
+	return string(attributes[number].Value)
 }
