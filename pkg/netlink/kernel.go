@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +20,7 @@ import (
 
 // Kernel is the part of the kernel that is one network namespace.
 type Kernel struct {
+	// namespace is none if it is the process's own: to enter one, even that, takes a right that the agents do not have.
 	namespace netns.NsHandle
 	route     *netlink.Handle
 	// raw is for what the library has no call for.
@@ -44,9 +44,12 @@ const buffer = 8 << 20
 // Open opens a network namespace by its file; "" is that of the calling process. WireGuard devices whose private keys it is given are run here,
 // with their peers; of others, only what any device has is looked at.
 func Open(path string, keys ...PrivateKey) (*Kernel, error) {
-	namespace, err := open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open network namespace %q: %w", path, err)
+	namespace := netns.None()
+	var err error
+	if path != "" {
+		if namespace, err = netns.GetFromPath(path); err != nil {
+			return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+		}
 	}
 	k := &Kernel{
 		namespace: namespace, keys: map[dataplane.Key]PrivateKey{}, user: map[string]userEnd{}, endpoints: map[string]netip.AddrPort{},
@@ -65,15 +68,6 @@ func Open(path string, keys ...PrivateKey) (*Kernel, error) {
 	return k, nil
 }
 
-func open(path string) (netns.NsHandle, error) {
-	if path != "" {
-		return netns.GetFromPath(path)
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return netns.Get()
-}
-
 // Close lets go of the namespace. What is in it stays, but for WireGuard devices in user space.
 func (k *Kernel) Close() error {
 	for name := range k.user {
@@ -85,12 +79,15 @@ func (k *Kernel) Close() error {
 	if k.raw != nil {
 		k.raw.Close()
 	}
+	if !k.namespace.IsOpen() {
+		return nil
+	}
 	return k.namespace.Close()
 }
 
 // firewall opens a conversation with nftables.
 func (k *Kernel) firewall() (*nftables.Conn, error) {
-	return nftables.New(nftables.WithNetNSFd(int(k.namespace)), nftables.WithSockOptions(func(c *mdlayher.Conn) error {
+	return nftables.New(nftables.WithNetNSFd(max(int(k.namespace), 0)), nftables.WithSockOptions(func(c *mdlayher.Conn) error {
 		return errors.Join(c.SetReadBuffer(buffer), c.SetWriteBuffer(buffer))
 	}))
 }

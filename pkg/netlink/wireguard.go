@@ -39,8 +39,11 @@ func (k *Kernel) InUserSpace() bool {
 	return len(k.user) > 0
 }
 
-// within calls a function in the namespace, on a thread of its own.
+// within calls a function in the namespace; if that is not the process's own, on a thread of its own.
 func (k *Kernel) within(do func() error) error {
+	if !k.namespace.IsOpen() {
+		return do()
+	}
 	done := make(chan error)
 	go func() {
 		// Never unlocked: the thread ends with the goroutine.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
 )
@@ -51,6 +54,9 @@ func endState(end string) (dataplane.State, PrivateKey) {
 
 // runEnd keeps a State in the namespace of its process, and does as it is told by lines.
 func runEnd(end string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/conf/all/forwarding", []byte("0"), 0); !errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("settings can be written: %w", err)
+	}
 	state, key := endState(end)
 	k, err := Open("", key)
 	if err != nil {
@@ -68,18 +74,17 @@ func runEnd(end string) error {
 		case "without peer":
 			state.Peers = nil
 			fmt.Println("done")
-		default:
-			fmt.Println(ask(lines.Text()))
 		}
 	}
 	return nil
 }
 
-// ask sends echoes of the tunnel's full MTU until one is answered.
-func ask(to string) string {
-	conn, err := net.Dial("ip4:icmp", to)
-	if err != nil {
-		return err.Error()
+// ask sends echoes of the tunnel's full MTU to the server until one is answered.
+func ask(t *testing.T, k *Kernel) string {
+	t.Helper()
+	var conn net.Conn
+	if err := k.within(func() (err error) { conn, err = net.Dial("ip4:icmp", "169.254.18.1"); return err }); err != nil {
+		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
 	// An echo of zeros, its checksum apart.
@@ -108,7 +113,9 @@ type end struct {
 func startEnd(t *testing.T, space, name string) end {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	command := exec.CommandContext(ctx, "nsenter", "--net="+space, os.Args[0])
+	// As the agents are run: no capability but NET_ADMIN, and settings cannot be written by their files.
+	script := `mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; exec setpriv --bounding-set=-all,+net_admin --inh-caps=-all "$0"`
+	command := exec.CommandContext(ctx, "nsenter", "--net="+space, "unshare", "--mount", "sh", "-ec", script, os.Args[0])
 	command.Env = append(os.Environ(), endVariable+"="+name)
 	command.Stderr = os.Stderr
 	theirs, ours, err := os.Pipe()
@@ -144,19 +151,19 @@ func (e end) do(t *testing.T, line string) string {
 	return e.out.Text()
 }
 
-// Two gateways with WireGuard, where the kernel has none in their own processes: what was applied is read, to apply it again changes nothing, a
+// Two gateways with WireGuard, where the kernel has none in their own processes, with as few rights as agents have: what was applied is read, to apply it again changes nothing, a
 // packet of the full MTU passes, and none of a peer that is not wanted any more.
 func TestATunnelOfWireGuard(t *testing.T) {
 	one, other := namespace(t), namespace(t)
 	foreign(t, one, "ip link add name eth0 type veth peer name eth0 netns "+other+"; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip link set lo up")
 	foreign(t, other, "ip addr add 192.0.2.2/24 dev eth0; ip link set eth0 up; ip link set lo up")
-	server, client := startEnd(t, one, "server"), startEnd(t, other, "client")
+	server, client, outside := startEnd(t, one, "server"), startEnd(t, other, "client"), opened(t, other)
 	for _, e := range []end{server, client} {
 		if text := e.do(t, "apply"); !strings.HasSuffix(text, "changes, <nil>") || strings.HasPrefix(text, "0 ") {
 			t.Fatal(text)
 		}
 	}
-	if text := client.do(t, "169.254.18.1"); text != "1440 bytes" {
+	if text := ask(t, outside); text != "1440 bytes" {
 		t.Errorf("through the tunnel: %s", text)
 	}
 	for _, e := range []end{server, client} {
@@ -170,14 +177,14 @@ func TestATunnelOfWireGuard(t *testing.T) {
 	client.kill()
 	client = startEnd(t, other, "client")
 	client.do(t, "apply")
-	if text := client.do(t, "169.254.18.1"); text != "1440 bytes" {
+	if text := ask(t, outside); text != "1440 bytes" {
 		t.Errorf("through the tunnel of the next process: %s", text)
 	}
 	server.do(t, "without peer")
 	if text := server.do(t, "apply"); text != "1 changes, <nil>" {
 		t.Error(text)
 	}
-	if text := client.do(t, "169.254.18.1"); text != "no answer" {
+	if text := ask(t, outside); text != "no answer" {
 		t.Errorf("from a peer that was removed: %s", text)
 	}
 	// Whoever removes the device stops nobody for long.
