@@ -25,6 +25,8 @@ type Lab struct {
 type Trial struct {
 	From   Place
 	Packet Packet
+	// Forged ones have another source than their place.
+	Forged bool
 }
 
 // Environment is what of a place is not the agents'.
@@ -47,13 +49,13 @@ func (l Lab) Intrude(trial Trial) []Hop {
 func labOf(t fataler, name string, clusters []*cluster, others map[Place]State) Lab {
 	lab := Lab{Name: name, World: worldOf(t, clusters...), Ours: map[Place]State{}}
 	addresses := interesting(clusters)
-	senders := map[Place]netip.Addr{}
+	senders, pods := map[Place]netip.Addr{}, map[Place]bool{}
 	for _, c := range clusters {
 		for _, n := range c.nodes {
 			lab.Ours[n.place], _ = Node(c.nodeInput(n))
 			senders[n.place] = netip.Addr{}
 			for _, pod := range n.pods {
-				senders[c.place(pod)] = pod
+				senders[c.place(pod)], pods[c.place(pod)] = pod, true
 			}
 		}
 		for _, p := range c.peers {
@@ -72,16 +74,22 @@ func labOf(t fataler, name string, clusters []*cluster, others map[Place]State) 
 		senders[place] = state.Links[0].Addresses[0].Addr()
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)
+	addresses = slices.Compact(addresses)
 	places := slices.Sorted(maps.Keys(senders))
-	for i, to := range slices.Compact(addresses) {
+	for i, to := range addresses {
 		for j, place := range places {
 			lab.try(place, senders[place], to, (i+j)%3)
+			// Some pods say that they are somebody else: each by a port of its own, as nodes remember connections.
+			if as := addresses[(7*i+13*j)%len(addresses)]; pods[place] && (i+j)%4 == 0 && as != senders[place] {
+				packet := Packet{Protocol: UDP, Source: as, Destination: to, SourcePort: uint16(2000 + len(lab.Trials)), DestinationPort: 80, Size: 100} //nolint:gosec // Few.
+				lab.Trials = append(lab.Trials, Trial{From: place, Packet: packet, Forged: true})
+			}
 		}
 	}
 	for _, c := range clusters {
 		for _, s := range c.services {
 			for place, source := range senders {
-				lab.Trials = append(lab.Trials, Trial{place, Packet{Protocol: TCP, Source: source, Destination: s.from.Addr(), SourcePort: 1000,
+				lab.Trials = append(lab.Trials, Trial{From: place, Packet: Packet{Protocol: TCP, Source: source, Destination: s.from.Addr(), SourcePort: 1000,
 					DestinationPort: s.from.Port(), Size: 60, Segment: wireMTU - headers4}})
 			}
 		}
@@ -101,7 +109,7 @@ func (l *Lab) try(place Place, source, to netip.Addr, only int) {
 		}
 		_, arrives := Arrived(Walk(l.World, place, p).There)
 		if arrives && len(l.World) < 20 || i == only {
-			l.Trials = append(l.Trials, Trial{place, p})
+			l.Trials = append(l.Trials, Trial{From: place, Packet: p})
 		}
 	}
 }
@@ -113,7 +121,7 @@ func (l *Lab) intrude(p *peering, addresses []netip.Addr) {
 		for j, to := range addresses {
 			if (31*i+17*j)%some == 0 {
 				packet := Packet{Protocol: UDP, Source: from, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 100}
-				l.Intruders = append(l.Intruders, Trial{p.gateway, packet})
+				l.Intruders = append(l.Intruders, Trial{From: p.gateway, Packet: packet})
 			}
 		}
 	}
@@ -134,7 +142,7 @@ func (l *Lab) inject(c *cluster, addresses []netip.Addr) {
 			for k := range 4 {
 				inner := Packet{Protocol: UDP, Source: addresses[(7*i+13*j+29*k)%len(addresses)], Destination: pods[(i+j+k)%len(pods)], SourcePort: 1000,
 					DestinationPort: 80, Size: 100}
-				l.Trials = append(l.Trials, Trial{c.place(pod), Packet{Protocol: UDP, Source: pod, Destination: end, SourcePort: 1000,
+				l.Trials = append(l.Trials, Trial{From: c.place(pod), Packet: Packet{Protocol: UDP, Source: pod, Destination: end, SourcePort: 1000,
 					DestinationPort: DefaultOverlayPort, Size: 150, Inner: &inner, MAC: macOf(end)}})
 			}
 		}

@@ -33,7 +33,7 @@ func (l *lab) probes(t *testing.T, port uint16, condition func(dataplane.Trip) b
 	var all []probe
 	for _, trial := range l.Trials {
 		trip := dataplane.Walk(l.World, trial.From, trial.Packet)
-		if trial.Packet.Protocol != dataplane.UDP || trial.Packet.Inner != nil || len(predicted(trial.Packet, trial.From, trip).arrivals) == 0 || !condition(trip) {
+		if trial.Packet.Protocol != dataplane.UDP || trial.Packet.Inner != nil || trial.Forged || len(predicted(trial.Packet, trial.From, trip).arrivals) == 0 || !condition(trip) {
 			continue
 		}
 		var conn net.Conn
@@ -147,7 +147,10 @@ func TestTheKernelTellsOfPacketsThatAreTooLong(t *testing.T) {
 				}
 			}
 			all := l.probes(t, echoPort, answeredThroughTunnel)
-			for _, p := range all {
+			for i, p := range all {
+				if i%(1+len(all)/8) > 0 {
+					continue // It would take long, and be the same.
+				}
 				if err := p.talk(dataplane.LabTunnelMTU-headers, nil); err != nil {
 					t.Fatalf("%s sends %s at full length: %v", p.trial.From, p.trial.Packet, err)
 				}

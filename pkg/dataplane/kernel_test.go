@@ -341,6 +341,10 @@ func (w *witness) sender(ctx context.Context, i int, trial dataplane.Trial) (sen
 	err = w.lab.in(trial.From, func() error {
 		switch trial.Packet.Protocol {
 		case dataplane.UDP:
+			if trial.Forged {
+				send, err = sendForged(ctx, i, trial.Packet)
+				break
+			}
 			send, err = w.sendUDP(ctx, i, trial.Packet)
 		case dataplane.ICMP:
 			send, err = w.sendICMP(ctx, i, trial.Packet)
@@ -378,6 +382,19 @@ func (w *witness) sendUDP(ctx context.Context, i int, p dataplane.Packet) (func(
 	return func() error {
 		_, err := conn.WriteToUDPAddrPort(payload, to)
 		return err
+	}, nil
+}
+
+// sendForged sends a packet whose header says what it likes.
+func sendForged(ctx context.Context, i int, p dataplane.Packet) (func() error, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = unix.Close(fd) })
+	packet := udp(p, strconv.Itoa(i))
+	return func() error {
+		return unix.Sendto(fd, packet, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Addr: p.Destination.As4()})
 	}, nil
 }
 
