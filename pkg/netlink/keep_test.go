@@ -37,38 +37,65 @@ func kept(t *testing.T, p *place) (reports <-chan Report) {
 	return told
 }
 
+// deedsOf are what others may do to what is ours, on a node or in a gateway.
+func deedsOf(place string) map[string]string {
+	d := map[string]string{"node": dataplane.NodeDevice, "gateway": dataplane.GatewayDevice}[place]
+	return map[string]string{
+		"rules are flushed":         "ip rule flush",
+		"routes are flushed":        "for table in 5163 101 102; do ip route flush table $table || true; done",
+		"one route is changed":      "ip link set lo up; ip route replace 10.61.0.0/16 dev lo table 5163 proto 79",
+		"a route is added":          "ip link set lo up; ip route add 10.99.0.0/16 dev lo table 101 proto 79",
+		"a rule is added":           "ip rule add pref 99 to 10.99.0.0/16 lookup 101 protocol 79",
+		"neighbours are flushed":    "ip neigh flush dev " + d + " nud permanent",
+		"a neighbour is changed":    "ip neigh replace 10.244.1.200 lladdr 02:00:00:00:00:01 dev " + d + " nud permanent",
+		"entries are flushed":       "for mac in $(bridge fdb show dev " + d + " | cut -d' ' -f1); do bridge fdb del $mac dev " + d + " self; done",
+		"the table is deleted":      "nft delete table ip liqo",
+		"the ruleset is flushed":    "nft flush ruleset",
+		"a chain is flushed":        "nft flush chain ip liqo input",
+		"a rule is inserted":        "nft insert rule ip liqo input accept",
+		"a chain is added":          "nft 'add chain ip liqo mine { type filter hook input priority 0; policy drop; }'",
+		"an element is added":       "nft add element ip liqo " + map[string]string{"node": "gateways", "gateway": "nodes"}[place] + " { 192.0.2.77 }",
+		"a set is flushed":          "nft flush set ip liqo " + map[string]string{"node": "peers", "gateway": "peer"}[place],
+		"a range is added to a set": "nft add element ip liqo " + map[string]string{"node": "peers", "gateway": "peer"}[place] + " { 1.2.3.4-1.2.3.9 }",
+		"the device is deleted":     "ip link del " + d,
+		"the device is down":        "ip link set down dev " + d,
+		"the MTU is another":        "ip link set mtu 1300 dev " + d,
+		"the MAC is another":        "ip link set address 02:00:00:00:00:99 dev " + d,
+		"the address is gone":       "ip addr flush dev " + d,
+		"an address is added":       "ip addr add 192.0.2.1/24 dev " + d,
+		"forwarding is off":         "echo 0 > /proc/sys/net/ipv4/conf/" + d + "/forwarding",
+		"all at once":               "nft flush ruleset; ip rule flush; ip link del " + d + "; ip route flush table 102 || true",
+	}
+}
+
+// Each thing that others do to what is ours is heard by itself: the pass that it leads to does not wait for the next minute.
+func TestWhatOthersDoIsHeard(t *testing.T) {
+	for name, p := range places(t) {
+		for deed, command := range deedsOf(name) {
+			t.Run(name+"/"+deed, func(t *testing.T) {
+				apply(t, p.kernel, p.state)
+				// Who begins to listen now does not hear of what was done before.
+				events, _, err := p.kernel.watch(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				foreign(t, p.namespace, command)
+				eventually(t, 5*time.Second, func() string {
+					if len(events) == 0 {
+						return "nothing is heard"
+					}
+					return ""
+				})
+			})
+		}
+	}
+}
+
 // What others do to what is ours is undone, and told.
 func TestWhatOthersDoIsUndone(t *testing.T) {
-	device := map[string]string{"node": dataplane.NodeDevice, "gateway": dataplane.GatewayDevice}
 	for name, p := range places(t) {
 		reports := kept(t, p)
-		d := device[name]
-		deeds := map[string]string{
-			"rules are flushed":         "ip rule flush",
-			"routes are flushed":        "for table in 5163 101 102; do ip route flush table $table || true; done",
-			"one route is changed":      "ip route list table all proto 79 | head -1; ip route replace 10.61.0.0/16 dev lo table 5163 proto 79",
-			"a route is added":          "ip link set lo up; ip route add 10.99.0.0/16 dev lo table 101 proto 79",
-			"a rule is added":           "ip rule add pref 99 to 10.99.0.0/16 lookup 101 protocol 79",
-			"neighbours are flushed":    "ip neigh flush dev " + d + " nud permanent",
-			"a neighbour is changed":    "ip neigh replace 10.244.1.200 lladdr 02:00:00:00:00:01 dev " + d + " nud permanent",
-			"entries are flushed":       "for mac in $(bridge fdb show dev " + d + " | cut -d' ' -f1); do bridge fdb del $mac dev " + d + " self; done",
-			"the table is deleted":      "nft delete table ip liqo",
-			"the ruleset is flushed":    "nft flush ruleset",
-			"a chain is flushed":        "nft flush chain ip liqo input",
-			"a rule is inserted":        "nft insert rule ip liqo input accept",
-			"a chain is added":          "nft 'add chain ip liqo mine { type filter hook input priority 0; policy drop; }'",
-			"an element is added":       "nft add element ip liqo " + map[string]string{"node": "gateways", "gateway": "nodes"}[name] + " { 192.0.2.77 }",
-			"a set is flushed":          "nft flush set ip liqo " + map[string]string{"node": "peers", "gateway": "peer"}[name],
-			"a range is added to a set": "nft add element ip liqo " + map[string]string{"node": "peers", "gateway": "peer"}[name] + " { 1.2.3.4-1.2.3.9 }",
-			"the device is deleted":     "ip link del " + d,
-			"the device is down":        "ip link set down dev " + d,
-			"the MTU is another":        "ip link set mtu 1300 dev " + d,
-			"the MAC is another":        "ip link set address 02:00:00:00:00:99 dev " + d,
-			"the address is gone":       "ip addr flush dev " + d,
-			"an address is added":       "ip addr add 192.0.2.1/24 dev " + d,
-			"forwarding is off":         "echo 0 > /proc/sys/net/ipv4/conf/" + d + "/forwarding",
-			"all at once":               "nft flush ruleset; ip rule flush; ip link del " + d + "; ip route flush table 102 || true",
-		}
+		deeds := deedsOf(name)
 		for _, deed := range slices.Sorted(maps.Keys(deeds)) {
 			t.Run(name+"/"+deed, func(t *testing.T) {
 				for len(reports) > 0 {
