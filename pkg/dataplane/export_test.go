@@ -177,7 +177,7 @@ func Labs(t fataler) []Lab {
 	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}
 	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return prefix(crossed[own.String()]) })
 	labs = append(labs, labOf(t, "ranges that cross", []*cluster{a, b}, nil))
-	return append(append(labs, hubLab(t)), anyLabs(t, 5)...)
+	return append(append(labs, hubLab(t)), anyLabs(t, 4)...)
 }
 
 func hubLab(t fataler) Lab {

@@ -31,7 +31,14 @@ func (k *Kernel) putTable(wanted table, there *table) error {
 type transaction struct {
 	conn  *nftables.Conn
 	table *nftables.Table
-	err   error
+	// sets is how many there are: each needs a number, and those that the library gives are not safe where several namespaces are changed at once.
+	sets uint32
+	err  error
+}
+
+func (t *transaction) set(name string) *nftables.Set {
+	t.sets++
+	return &nftables.Set{Table: t.table, ID: t.sets, Name: name, KeyType: nftables.TypeIPAddr}
 }
 
 func (k *Kernel) writeTable(wanted, there table, anew bool) error {
@@ -95,7 +102,8 @@ func (t *transaction) clear(wanted, there table) {
 // putSets makes sets and maps, or changes their elements.
 func (t *transaction) putSets(wanted, there table) {
 	for _, set := range wanted.Sets {
-		raw := &nftables.Set{Table: t.table, Name: set.Name, KeyType: nftables.TypeIPAddr, Interval: set.Interval}
+		raw := t.set(set.Name)
+		raw.Interval = set.Interval
 		i := slices.IndexFunc(there.Sets, func(s dataplane.Set) bool { return s.Name == set.Name })
 		var old []netip.Prefix
 		switch {
@@ -109,7 +117,8 @@ func (t *transaction) putSets(wanted, there table) {
 		change(t, raw, old, set.Elements, func(p netip.Prefix) []nftables.SetElement { return interval(set.Interval, p) })
 	}
 	for _, m := range wanted.Maps {
-		raw := &nftables.Set{Table: t.table, Name: m.Name, KeyType: nftables.TypeIPAddr, DataType: nftables.TypeIPAddr, IsMap: true}
+		raw := t.set(m.Name)
+		raw.IsMap, raw.DataType = true, nftables.TypeIPAddr
 		var old []dataplane.Element
 		if i := slices.IndexFunc(there.Maps, func(other dataplane.Map) bool { return other.Name == m.Name }); i >= 0 {
 			old = there.Maps[i].Elements
