@@ -171,8 +171,8 @@ func TestCRDsAreKept(t *testing.T) {
 			}
 		}
 	}
-	if crds != 12 {
-		t.Errorf("the chart has %d CRDs, want the 12 of groups core, authentication and offloading", crds)
+	if crds != 27 {
+		t.Errorf("the chart has %d CRDs, want the 27 of groups core, authentication, offloading, networking and ipam", crds)
 	}
 }
 

@@ -22,6 +22,13 @@ var groups = map[string]string{
 	"VirtualNode": "offloading.liqo.io/v1beta1", "Quota": "offloading.liqo.io/v1beta1",
 	"ShadowPod": "offloading.liqo.io/v1beta1", "ShadowEndpointSlice": "offloading.liqo.io/v1beta1",
 	"VkOptionsTemplate": "offloading.liqo.io/v1beta1",
+	"Configuration":     "networking.liqo.io/v1beta1", "Connection": "networking.liqo.io/v1beta1",
+	"GatewayServer": "networking.liqo.io/v1beta1", "GatewayClient": "networking.liqo.io/v1beta1", "PublicKey": "networking.liqo.io/v1beta1",
+	"InternalFabric": "networking.liqo.io/v1beta1", "InternalNode": "networking.liqo.io/v1beta1",
+	"FirewallConfiguration": "networking.liqo.io/v1beta1", "RouteConfiguration": "networking.liqo.io/v1beta1",
+	"WgGatewayServer": "networking.liqo.io/v1beta1", "WgGatewayServerTemplate": "networking.liqo.io/v1beta1",
+	"WgGatewayClient": "networking.liqo.io/v1beta1", "WgGatewayClientTemplate": "networking.liqo.io/v1beta1",
+	"IP": "ipam.liqo.io/v1alpha1", "Network": "ipam.liqo.io/v1alpha1",
 }
 
 // parse reads a manifest: one line "kind: X" is enough of a head, the name is "one" (or the only one allowed) unless given.
@@ -36,7 +43,7 @@ func parse(t *testing.T, namespace, manifest string) *unstructured.Unstructured 
 			object.SetName("offloading")
 		}
 	}
-	if object.GetKind() == "ForeignCluster" { // cluster-scoped: the namespace's name makes it unique
+	if object.GetKind() == "ForeignCluster" || object.GetKind() == "InternalNode" { // cluster-scoped: the namespace's name makes it unique
 		object.SetName(namespace)
 	} else {
 		object.SetNamespace(namespace)

@@ -38,6 +38,8 @@ var foreign = []string{
 	"spec.pod", "spec.template", "spec.tolerations", "spec.affinity", "spec.offloadingPatch.tolerations",
 	"spec.offloadingPatch.affinity", "spec.clusterSelector", "spec.resources", "spec.taints", "spec.images",
 	"spec.resourceQuota", "status.containerStatuses", "metadata",
+	"spec.serviceTemplate.metadata", "spec.serviceTemplate.spec", "spec.service.metadata", "spec.deployment.metadata",
+	"spec.metrics.service.metadata", "spec.metrics.serviceMonitor.metadata",
 }
 
 // What "kubectl explain" shows has a sentence for every field.
@@ -91,6 +93,10 @@ func TestKindsWithoutStatus(t *testing.T) {
 		`{kind: Quota, spec: {user: a, resources: {}}}`,
 		`{kind: ShadowEndpointSlice}`,
 		`{kind: VkOptionsTemplate, spec: {metricsEnabled: false, containerImage: a}}`,
+		`{kind: PublicKey, spec: {publicKey: ` + wgKey + `}}`,
+		`{kind: InternalFabric, spec: {gatewayIP: 10.244.1.200, interface: {gateway: {ip: 10.70.0.200}}}}`,
+		`{kind: WgGatewayServerTemplate, spec: {objectKind: {apiVersion: networking.liqo.io/v1beta1, kind: WgGatewayServer}, template: {}}}`,
+		`{kind: WgGatewayClientTemplate, spec: {objectKind: {apiVersion: networking.liqo.io/v1beta1, kind: WgGatewayClient}, template: {}}}`,
 	} {
 		object := parse(t, namespace, manifest)
 		fixture.Must(t, "creating "+manifest, create(t, env.Milan.Client, object))

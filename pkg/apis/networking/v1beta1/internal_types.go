@@ -1,0 +1,151 @@
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// InternalFabricSpecInterfaceNode is the device by which nodes reach a gateway.
+type InternalFabricSpecInterfaceNode struct {
+	// name of the device.
+	// +optional
+	Name DeviceName `json:"name,omitempty"`
+}
+
+// InternalFabricSpecInterfaceGateway is the gateway's end of the way to the nodes.
+type InternalFabricSpecInterfaceGateway struct {
+	// ip is the gateway's own address towards peers, from the external range of this cluster.
+	IP IP `json:"ip"`
+}
+
+// InternalFabricSpecInterface are the two ends of the way between nodes and a gateway.
+type InternalFabricSpecInterface struct {
+	// node is the end on nodes.
+	// +optional
+	Node InternalFabricSpecInterfaceNode `json:"node,omitempty"`
+	// gateway is the end in the gateway.
+	Gateway InternalFabricSpecInterfaceGateway `json:"gateway"`
+}
+
+// InternalFabricSpec is what nodes have to know of a gateway.
+type InternalFabricSpec struct {
+	// mtu of the way to the peer, in bytes: the largest packet that gets there.
+	// +optional
+	MTU MTU `json:"mtu,omitempty"`
+	// remoteCIDRs are the ranges under which this cluster sees the peer.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	RemoteCIDRs []CIDR `json:"remoteCIDRs,omitempty"`
+	// gatewayIP is the address of the pod in which the gateway is active.
+	GatewayIP IP `json:"gatewayIP"`
+	// interface are the ends of the way between nodes and the gateway.
+	Interface InternalFabricSpecInterface `json:"interface"`
+}
+
+// InternalFabric tells the nodes of this cluster by which gateway they reach a peer. There is one for each gateway, of the same name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=liqo,shortName=if;ifabric
+// +kubebuilder:printcolumn:name="Gateway IP",type=string,JSONPath=`.spec.gatewayIP`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type InternalFabric struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec InternalFabricSpec `json:"spec"`
+}
+
+// InternalFabricList is a list of InternalFabrics.
+// +kubebuilder:object:root=true
+type InternalFabricList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InternalFabric `json:"items"`
+}
+
+// InternalNodeSpecInterfaceGateway is the device by which gateways reach a node.
+type InternalNodeSpecInterfaceGateway struct {
+	// name of the device.
+	// +optional
+	Name DeviceName `json:"name,omitempty"`
+}
+
+// InternalNodeSpecInterfaceNode is the node's end of the way to the gateways.
+type InternalNodeSpecInterfaceNode struct {
+	// ip is the node's address towards peers, from the external range of this cluster: what the node sends itself, and what comes in at it for
+	// a pod of a peer, leaves under it.
+	IP IP `json:"ip"`
+}
+
+// InternalNodeSpecInterface are the two ends of the way between a node and gateways.
+type InternalNodeSpecInterface struct {
+	// gateway is the end in gateways.
+	// +optional
+	Gateway InternalNodeSpecInterfaceGateway `json:"gateway,omitempty"`
+	// node is the end on the node.
+	Node InternalNodeSpecInterfaceNode `json:"node"`
+}
+
+// InternalNodeSpec is what was given to a node.
+type InternalNodeSpec struct {
+	// interface are the ends of the way between the node and gateways.
+	Interface InternalNodeSpecInterface `json:"interface"`
+}
+
+// InternalNodeStatusNodeIP are the addresses under which pods see a node.
+type InternalNodeStatusNodeIP struct {
+	// local is the address that pods of the node see.
+	// +optional
+	Local *IP `json:"local,omitempty"`
+	// remote is the address that pods of other nodes see, and at which the node takes packets of the overlay.
+	// +optional
+	Remote *IP `json:"remote,omitempty"`
+}
+
+// InternalNodeStatus is what gateways have to know of a node.
+type InternalNodeStatus struct {
+	// nodeIP are the addresses under which pods see the node.
+	// +optional
+	NodeIP InternalNodeStatusNodeIP `json:"nodeIP,omitempty"`
+	// addresses are all that the node sends from, those of the CNI's devices included.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Addresses []IP `json:"addresses,omitempty"`
+	// podRanges are the ranges of the node's pods, and single pods that are in no such range.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	PodRanges []CIDR `json:"podRanges,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// InternalNode tells the gateways of this cluster how they reach a node and its pods. There is one for each physical node, of the same name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,categories=liqo,shortName=in;inode
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Node IP Local",type=string,JSONPath=`.status.nodeIP.local`
+// +kubebuilder:printcolumn:name="Node IP Remote",type=string,JSONPath=`.status.nodeIP.remote`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
+type InternalNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec InternalNodeSpec `json:"spec"`
+	// +optional
+	Status InternalNodeStatus `json:"status,omitempty"`
+}
+
+// InternalNodeList is a list of InternalNodes.
+// +kubebuilder:object:root=true
+type InternalNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InternalNode `json:"items"`
+}

@@ -1,0 +1,35 @@
+package v1beta1
+
+// Labels of FirewallConfigurations and RouteConfigurations, by which an administrator says who applies them.
+const (
+	// FirewallCategoryLabel says whether nodes or gateways apply a FirewallConfiguration: CategoryFabric or CategoryGateway.
+	FirewallCategoryLabel = "networking.liqo.io/firewall-category"
+	// FirewallSubcategoryLabel says which of them do, such as SubcategoryAllNodes.
+	FirewallSubcategoryLabel = "networking.liqo.io/firewall-subcategory"
+	// FirewallUniqueLabel names the only one that does: a node, or the gateway of a peer by the peer's cluster ID.
+	FirewallUniqueLabel = "networking.liqo.io/firewall-unique"
+	// RouteCategoryLabel says whether nodes or gateways apply a RouteConfiguration: CategoryFabric or CategoryGateway.
+	RouteCategoryLabel = "networking.liqo.io/route-category"
+	// RouteSubcategoryLabel says which of them do, such as SubcategoryAllNodes.
+	RouteSubcategoryLabel = "networking.liqo.io/route-subcategory"
+	// RouteUniqueLabel names the only one that does: a node, or the gateway of a peer by the peer's cluster ID.
+	RouteUniqueLabel = "networking.liqo.io/route-unique"
+)
+
+// Values of the labels above.
+const (
+	// CategoryFabric are the nodes.
+	CategoryFabric = "fabric"
+	// CategoryGateway are the gateways.
+	CategoryGateway = "gateway"
+	// SubcategoryAllNodes are all nodes.
+	SubcategoryAllNodes = "all-nodes"
+	// SubcategorySingleNode is the node that the unique label names.
+	SubcategorySingleNode = "single-node"
+	// SubcategoryAllGateways are the gateways of all peers.
+	SubcategoryAllGateways = "all-gateways"
+)
+
+// NetworkCIDRsConfigured is the type of the condition of a Configuration that tells whether each range of the peer has one under which this
+// cluster sees it. Users of Liqo v1 wait for it.
+const NetworkCIDRsConfigured = "NetworkCIDRsConfigured"
