@@ -21,7 +21,8 @@ type WgGatewayServerTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.kind == 'WgGatewayServer'",message="kind must be WgGatewayServer"
 	ObjectKind TemplateObjectKind `json:"objectKind"`
 	// template is the object, metadata and spec, with texts that are templates of Go over Name, Namespace, Spec (of the GatewayServer),
-	// ClusterID, GatewayUID and SecretName. A field whose name begins with ? is left out if its text renders to nothing.
+	// ClusterID, GatewayUID and SecretName. They may have fields, index, len, print, comparisons, and, or, not, if, with, and range over
+	// lists. A field whose name begins with ? is left out if its text renders to nothing.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -54,7 +55,8 @@ type WgGatewayClientTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.kind == 'WgGatewayClient'",message="kind must be WgGatewayClient"
 	ObjectKind TemplateObjectKind `json:"objectKind"`
 	// template is the object, metadata and spec, with texts that are templates of Go over Name, Namespace, Spec (of the GatewayClient),
-	// ClusterID, GatewayUID and SecretName. A field whose name begins with ? is left out if its text renders to nothing.
+	// ClusterID, GatewayUID and SecretName. They may have fields, index, len, print, comparisons, and, or, not, if, with, and range over
+	// lists. A field whose name begins with ? is left out if its text renders to nothing.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
