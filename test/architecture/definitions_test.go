@@ -43,8 +43,8 @@ func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinit
 	return found
 }
 
-// The oldest API server that the chart supports takes every definition: it knows the functions of all rules, and finds none of them too costly.
-// An API server takes new rules only if the release before it would have understood them too.
+// The oldest API server that the chart supports takes every definition: it knows the functions of all rules, and finds none of them too costly,
+// by the estimates of the newest one. An API server takes new rules only if the release before it would have understood them too.
 func TestTheOldestAPIServerTakesTheDefinitions(t *testing.T) {
 	var chart struct {
 		KubeVersion string `json:"kubeVersion"`

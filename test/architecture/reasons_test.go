@@ -108,9 +108,11 @@ func textConstants(t *testing.T, spec ast.Spec) map[string]string {
 
 // A reason that no code gives is a promise that nobody keeps.
 func TestReasonsAreGiven(t *testing.T) {
-	aliases := map[string]string{"authentication": "authv1beta1", "core": "corev1beta1", "offloading": "offloadingv1beta1"}
+	aliases := map[string]string{
+		"authentication": "authv1beta1", "core": "corev1beta1", "ipam": "ipamv1alpha1", "networking": "networkingv1beta1", "offloading": "offloadingv1beta1",
+	}
 	given := map[string]bool{}
-	use := regexp.MustCompile(`\b[a-z]+v1beta1\.Reason\w+`)
+	use := regexp.MustCompile(`\b[a-z]+v1(?:alpha|beta)1\.Reason\w+`)
 	for _, file := range repositoryFiles(t) {
 		if strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && (strings.HasPrefix(file, "pkg/") || strings.HasPrefix(file, "cmd/")) {
 			for _, name := range use.FindAllString(readFile(t, file), -1) {

@@ -15,6 +15,8 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
 )
@@ -22,7 +24,7 @@ import (
 // Groups are the API groups that belong to Liqo.
 var Groups = []string{
 	corev1beta1.GroupVersion.Group, authv1beta1.GroupVersion.Group, offloadingv1beta1.GroupVersion.Group,
-	"networking.liqo.io", "ipam.liqo.io",
+	networkingv1beta1.GroupVersion.Group, ipamv1alpha1.GroupVersion.Group,
 }
 
 // kind is a Kubernetes kind of which Liqo makes objects, and how those are told.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"liqo.io/liqo/test/integration/fixture"
 )
 
-// bad is a manifest that the API server refuses. With live, it is an update of that manifest, which is accepted.
+// bad is a manifest that the API server refuses. With live, it is an update of that manifest, which is accepted with its status.
 type bad struct {
 	live, manifest string
 	// status says that the update is one of the status.
@@ -131,8 +133,15 @@ func send(t *testing.T, tc bad) error {
 	}
 	namespace := newNamespace(t, env.Milan)
 	live := parse(t, namespace, tc.live)
+	complete := live.DeepCopy()
 	if err := create(t, env.Milan.Client, live); err != nil {
 		t.Fatalf("the API server refused what has to be accepted first: %v", err)
+	}
+	if complete.Object["status"] != nil {
+		if err := change(t, env.Milan.Client, live, complete, true); err != nil {
+			t.Fatalf("the API server refused the status that has to be accepted first: %v", err)
+		}
+		fixture.Must(t, "reading what was accepted", env.Milan.Client.Get(t.Context(), keyOf(live), live))
 	}
 	return change(t, env.Milan.Client, live, parse(t, namespace, tc.manifest), tc.status)
 }

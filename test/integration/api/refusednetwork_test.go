@@ -141,6 +141,7 @@ var badNetworking = map[string]bad{
 	"an IP with a Service and a name that has none":   {manifest: `{kind: IP, metadata: {name: a.b}, spec: {ip: 10.0.0.1, serviceTemplate: {spec: {ports: [{port: 80}]}}}}`, want: "with serviceTemplate, the name has at most 63 lower-case letters"},
 	"an IP with a Service without port":               {manifest: `{kind: IP, spec: {ip: 10.0.0.1, serviceTemplate: {spec: {ports: [{name: a}]}}}}`, want: "spec.serviceTemplate.spec.ports[0].port: Required value"},
 	"an IP that was given none":                       {live: ip("10.0.0.1"), manifest: `{kind: IP, status: {ip: "10.70.0"}}`, status: true, want: notAnAddress},
+	"an IP that is given another one":                 {live: `{kind: IP, spec: {ip: 10.0.0.1}, status: {ip: 10.70.0.1, cidr: 10.70.0.0/16}}`, manifest: `{kind: IP, status: {ip: 10.70.0.2, cidr: 10.70.0.0/16}}`, status: true, want: "an address that was given cannot be changed, only taken away"},
 	"a Network without range":                         {manifest: `{kind: Network, spec: {}}`, want: "spec.cidr: Required value"},
 	"a Network that is an address":                    {manifest: network("10.0.0.1"), want: notARange},
 	"another range in a Network":                      {live: network("10.0.0.0/16"), manifest: network("10.1.0.0/16"), want: "cidr cannot be changed; create another Network"},

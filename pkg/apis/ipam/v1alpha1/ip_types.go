@@ -35,11 +35,14 @@ type IPSpec struct {
 
 // IPStatus is the address that was given.
 type IPStatus struct {
-	// ip is the address for peers, from the range cidr; peers see it in the place that this range has for them.
+	// ip is the address for peers, from the range cidr; peers see it in the place that this range has for them. It is taken away before
+	// another one is given.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an address that was given cannot be changed, only taken away"
 	IP networkingv1beta1.IP `json:"ip,omitempty"`
-	// cidr is the range that the address was taken from.
+	// cidr is the range that the address was taken from. It goes with the address.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a range that was given cannot be changed, only taken away"
 	CIDR networkingv1beta1.CIDR `json:"cidr,omitempty"`
 	// conditions: Ready.
 	// +optional
