@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,11 +14,19 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	servervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"sigs.k8s.io/yaml"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // definitionsFolder holds the CustomResourceDefinitions that the chart installs.
@@ -72,6 +81,34 @@ func TestTheOldestAPIServerTakesTheDefinitions(t *testing.T) {
 		}
 	}
 	report(t, "an API server of Kubernetes "+oldest.String()+" takes every definition", offenders)
+}
+
+// Each definition has its type in Go, and a client that knows the packages of the API can read it.
+func TestDefinitionsHaveTheirTypes(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		authv1beta1.AddToScheme, corev1beta1.AddToScheme, ipamv1alpha1.AddToScheme, networkingv1beta1.AddToScheme, offloadingv1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := definitions(t)
+	var offenders []string
+	for kind, crd := range all {
+		for _, name := range []string{kind, crd.Spec.Names.ListKind} {
+			if gvk := (schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: name}); !scheme.Recognizes(gvk) {
+				offenders = append(offenders, gvk.String()+" is not registered")
+			}
+		}
+	}
+	for gvk, kind := range scheme.AllKnownTypes() {
+		if _, defined := all[strings.TrimSuffix(gvk.Kind, "List")]; !defined && strings.HasPrefix(kind.PkgPath(), "liqo.io/") {
+			offenders = append(offenders, gvk.String()+" has no definition")
+		}
+	}
+	slices.Sort(offenders)
+	report(t, "a definition has a type that is registered, and a type a definition", offenders)
 }
 
 // What a definition takes as an address or a range can be read, and what Go writes as one is taken.
