@@ -30,6 +30,8 @@ func TwinConditions(required bool, twin string, answer *offloadingv1beta1.Remote
 		ready.Reason, ready.Message = offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for the provider to create namespace %q", twin)
 	case answer.RemoteNamespace != twin:
 		ready.Reason, ready.Message = offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for the provider to answer about namespace %q", twin)
+	case answer.Reason == offloadingv1beta1.ReasonTwinPending && required:
+		ready.Reason, ready.Message = offloadingv1beta1.ReasonTwinPending, words(fmt.Sprintf("waiting for the provider to create namespace %q", twin), answer.Message)
 	case answer.Phase == offloadingv1beta1.MappingTerminating || !required:
 		ready.Reason, ready.Message = offloadingv1beta1.ReasonTwinTerminating, words("the namespace is being removed", answer.Message)
 	case answer.Phase == offloadingv1beta1.MappingAccepted:

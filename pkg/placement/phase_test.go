@@ -25,6 +25,7 @@ func TestTwinConditions(t *testing.T) {
 		"going":                           {true, &answer{RemoteNamespace: "t", Phase: "Terminating"}, []string{"OffloadingRequired=True ClusterSelected", "Ready=False RemoteNamespaceTerminating"}},
 		"still there though not selected": {false, &answer{RemoteNamespace: "t", Phase: "Accepted"}, []string{"OffloadingRequired=False ClusterNotSelected", "Ready=False RemoteNamespaceTerminating"}},
 		"refused with a known reason":     {true, &answer{RemoteNamespace: "t", Phase: "CreationLoopBackOff", Reason: "NamespaceConflict"}, []string{"OffloadingRequired=True ClusterSelected", "Ready=False NamespaceConflict"}},
+		"still being made":                {true, &answer{RemoteNamespace: "t", Phase: "CreationLoopBackOff", Reason: "RemoteNamespacePending"}, []string{"OffloadingRequired=True ClusterSelected", "Ready=False RemoteNamespacePending"}},
 		"refused with an invented reason": {true, &answer{RemoteNamespace: "t", Phase: "CreationLoopBackOff", Reason: "<script>"}, []string{"OffloadingRequired=True ClusterSelected", "Ready=False RemoteNamespaceFailed"}},
 		"a phase that nobody knows":       {true, &answer{RemoteNamespace: "t", Phase: "Perfect"}, []string{"OffloadingRequired=True ClusterSelected", "Ready=False RemoteNamespaceFailed"}},
 	} {

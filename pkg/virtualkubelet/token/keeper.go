@@ -84,15 +84,11 @@ func (k *Keeper) handle(ctx context.Context, pod key) {
 		}
 		return
 	}
-	result, retry := reconcile.Result(err)
-	switch {
-	case result.RequeueAfter > 0:
+	if result, _ := reconcile.Result(err); reconcile.Classify(err) != reconcile.Refused && result.RequeueAfter > 0 {
 		k.queue.AddAfter(pod, result.RequeueAfter)
-	case retry != nil && reconcile.Classify(err) == reconcile.Transient:
+	} else {
+		// Nobody tells when rules change that forbid it. Often they are about to: a provider that gives rights back does so one by one.
 		k.queue.AddRateLimited(pod)
-	default:
-		// Nobody tells when the rules that forbid it change.
-		k.queue.AddAfter(pod, maxBackOff)
 	}
 	logger.V(1).Info("A pod's tokens could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
 	k.tell(pod, err)

@@ -376,6 +376,21 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// TestRefusedTokensAreTriedAgain within seconds: a provider that gives rights back does so one by one.
+func TestRefusedTokensAreTriedAgain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.set(func() {
+			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p-token", errors.New("not yet"))
+		})
+		w.put("p", nil)
+		w.pass(2 * time.Second)
+		w.set(func() { w.broken = nil })
+		w.written()
+		w.pass(5 * time.Second)
+		w.equal("writes once it is allowed", "create", w.written())
+	})
+}
+
 // TestARefusingProviderCostsNoTokens: those that it does not take are kept until they would have to be renewed.
 func TestARefusingProviderCostsNoTokens(t *testing.T) {
 	inBubble(t, func(w *world) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,10 +137,10 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 				}
 			}
 			for _, path := range []string{"/containerLogs/" + namespace + "/one/a", "/exec/" + namespace + "/one/a?command=true&output=1"} {
-				status, body, err := scrape(t.Context(), endpoint+path, token)
-				if err != nil || status != http.StatusBadGateway || !strings.Contains(body, o.words) {
-					t.Errorf("%s: status %d, error %v, %q; want 502 and %q", path, status, err, body, o.words)
-				}
+				fixture.Await(t, fixture.Patience, path+" to be answered with 502 and "+strconv.Quote(o.words), func(ctx context.Context) (bool, string) {
+					status, body, err := scrape(ctx, endpoint+path, token)
+					return err == nil && status == http.StatusBadGateway && strings.Contains(body, o.words), fmt.Sprint(status, body, err)
+				})
 			}
 			o.end(t)
 			w.awaitSays(t, "all to be well again", allIsWell)
