@@ -82,6 +82,12 @@ func (c *ControllerManager) complete() {
 	if c.Networking.ReflectIPs == nil {
 		c.Networking.ReflectIPs = ptr.To(true)
 	}
+	if c.Networking.GenevePort == 0 {
+		c.Networking.GenevePort = DefaultOverlayPort
+	}
+	if len(c.IPAM.Pools) == 0 {
+		c.IPAM.Pools = []string{"10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12"}
+	}
 	if tokens := &c.Offloading.ServiceAccountTokens; tokens.MaxLifetime == nil {
 		tokens.MaxLifetime = &metav1.Duration{Duration: maxTokenLifetime}
 		if hardened {
@@ -112,9 +118,9 @@ func (c *ControllerManager) Validate() field.ErrorList {
 	if d := c.Authentication.CertificateLifetime.Duration; d < minCertificateLifetime {
 		errs = append(errs, field.Invalid(field.NewPath("authentication", "certificateLifetime"), d.String(), "must be at least 10m"))
 	}
-	errs = append(errs, c.IPAM.validate(field.NewPath("ipam"))...)
-	if c.Networking.Enabled {
-		errs = append(errs, field.Invalid(field.NewPath("networking", "enabled"), true, "the network module is not part of this version; set it to false"))
+	errs = append(errs, c.IPAM.validate(field.NewPath("ipam"), c.Networking.Enabled)...)
+	if port := c.Networking.GenevePort; port < 1 || port > 65535 {
+		errs = append(errs, field.Invalid(field.NewPath("networking", "genevePort"), port, "must be a port, from 1 to 65535"))
 	}
 	errs = append(errs, c.Offloading.validate(field.NewPath("offloading"))...)
 	errs = append(errs, c.VirtualKubelet.validate(field.NewPath("virtualKubelet"))...)
@@ -138,24 +144,31 @@ func (a APIServer) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func (i IPAM) validate(path *field.Path) field.ErrorList {
+func (i IPAM) validate(path *field.Path, networking bool) field.ErrorList {
 	var errs field.ErrorList
 	check := func(path *field.Path, cidr string) {
 		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
 			errs = append(errs, field.Invalid(path, cidr, "must be a network such as 10.0.0.0/16"))
 		}
 	}
-	for n, cidr := range i.PodCIDRs {
-		check(path.Child("podCIDRs").Index(n), cidr)
+	for name, cidrs := range map[string][]string{"podCIDRs": i.PodCIDRs, "reservedSubnets": i.ReservedSubnets, "pools": i.Pools} {
+		for n, cidr := range cidrs {
+			check(path.Child(name).Index(n), cidr)
+		}
 	}
-	for n, cidr := range i.ReservedSubnets {
-		check(path.Child("reservedSubnets").Index(n), cidr)
+	for name, cidr := range map[string]string{
+		"podCIDR": i.PodCIDR, "serviceCIDR": i.ServiceCIDR, "externalCIDR": i.ExternalCIDR, "internalCIDR": i.InternalCIDR,
+	} {
+		if cidr != "" {
+			check(path.Child(name), cidr)
+		}
 	}
-	if i.PodCIDR != "" {
-		check(path.Child("podCIDR"), i.PodCIDR)
+	// What is not known to be used here could be given to a peer.
+	if networking && len(i.PodCIDRs) == 0 && i.PodCIDR == "" {
+		errs = append(errs, field.Required(path.Child("podCIDRs"), "the network module has to know which addresses the cluster's pods have"))
 	}
-	if i.ServiceCIDR != "" {
-		check(path.Child("serviceCIDR"), i.ServiceCIDR)
+	if networking && i.ServiceCIDR == "" {
+		errs = append(errs, field.Required(path.Child("serviceCIDR"), "the network module has to know which addresses the cluster's Services have"))
 	}
 	return errs
 }

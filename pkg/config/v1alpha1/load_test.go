@@ -33,7 +33,12 @@ func TestParseRefuses(t *testing.T) {
 		"a single pod CIDR that is no network":          {"ipam: {", "ipam: {podCIDR: x, ", "ipam.podCIDR: Invalid value"},
 		"a plain API server":                            {"profile:", "apiServer: {address: 'http://a'}\nprofile:", "apiServer.address: Invalid value: \"http://a\": must be a URL such as https://203.0.113.7:6443"},
 		"a CA that is not base64":                       {"profile:", "apiServer: {ca: '!'}\nprofile:", "apiServer.ca: Invalid value: \"(not shown)\": must be base64"},
-		"the network module, which is not there yet":    {"profile:", "networking: {enabled: true}\nprofile:", "networking.enabled: Invalid value: true: the network module is not part of this version; set it to false"},
+		"an external CIDR that is no network":           {"ipam: {", "ipam: {externalCIDR: x, ", "ipam.externalCIDR: Invalid value"},
+		"an internal CIDR that is no network":           {"ipam: {", "ipam: {internalCIDR: x, ", "ipam.internalCIDR: Invalid value"},
+		"a pool that is no network":                     {"ipam: {", "ipam: {pools: [10.0.0.0/8, x], ", "ipam.pools[1]: Invalid value"},
+		"an overlay port that there is not":             {"profile:", "networking: {genevePort: 70000}\nprofile:", "networking.genevePort: Invalid value: 70000: must be a port, from 1 to 65535"},
+		"a network without the pods' addresses":         {"ipam: {podCIDRs: [10.10.0.0/16], ", "networking: {enabled: true}\nipam: {", "ipam.podCIDRs: Required value"},
+		"a network without the Services' addresses":     {", serviceCIDR: 10.11.0.0/16}", "}\nnetworking: {enabled: true}", "ipam.serviceCIDR: Required value"},
 		"an unknown Pod Security level":                 {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
 		"no namespaces for tenants":                     {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},
 		"a negative resource":                           {`cpu: "4"`, `cpu: "-4"`, "offloading.defaultNodeResources.cpu: Invalid value: \"-4\": must not be negative"},
@@ -102,6 +107,16 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTheNetworkHasItsDefaults(t *testing.T) {
+	c, err := Parse([]byte(good + "networking: {enabled: true}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12"}; !cmp.Equal(want, c.IPAM.Pools) || c.Networking.GenevePort != 6091 {
+		t.Errorf("pools %v and port %d, want %v and 6091", c.IPAM.Pools, c.Networking.GenevePort, want)
 	}
 }
 

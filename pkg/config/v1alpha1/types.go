@@ -62,7 +62,13 @@ type Networking struct {
 	Enabled bool `json:"enabled"`
 	// ReflectIPs says whether the addresses of endpoints and pods cross; nil means that they do.
 	ReflectIPs *bool `json:"reflectIPs"`
+	// GenevePort is the UDP port of the overlay between nodes and gateways; zero means DefaultOverlayPort. It has the name of v1, where
+	// the overlay was Geneve.
+	GenevePort int32 `json:"genevePort"`
 }
+
+// DefaultOverlayPort is the UDP port of the overlay between nodes and gateways.
+const DefaultOverlayPort = 6091
 
 // APIServer is how peers reach this cluster's API server.
 type APIServer struct {
@@ -120,8 +126,14 @@ type IPAM struct {
 	PodCIDR string `json:"podCIDR"`
 	// ServiceCIDR of the cluster.
 	ServiceCIDR string `json:"serviceCIDR"`
+	// ExternalCIDR has the addresses of nodes and IP resources towards peers; empty means that a free one is found, 10.70.0.0/16 first.
+	ExternalCIDR string `json:"externalCIDR"`
+	// InternalCIDR is kept free; empty means that a free one is found, 10.80.0.0/16 first.
+	InternalCIDR string `json:"internalCIDR"`
 	// ReservedSubnets are never used.
 	ReservedSubnets []string `json:"reservedSubnets"`
+	// Pools are where peers are seen whose own ranges are not free here.
+	Pools []string `json:"pools"`
 }
 
 // Offloading configures the offloading module.
