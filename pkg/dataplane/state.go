@@ -196,4 +196,6 @@ const (
 	ProblemOverlap ProblemKind = "Overlap"
 	// ProblemFamily is when a range or address is not of IPv4, which is all that is carried.
 	ProblemFamily ProblemKind = "Family"
+	// ProblemInvalid is when an object says what cannot be read, or what may not be.
+	ProblemInvalid ProblemKind = "Invalid"
 )

@@ -1,0 +1,117 @@
+package inputs
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"liqo.io/liqo/pkg/addressing"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
+)
+
+// ErrIncomplete is what fails as long as something is not known without which nothing can be said.
+var ErrIncomplete = errors.New("not known yet")
+
+func incomplete(format string, args ...any) error {
+	return fmt.Errorf(format+" is %w", append(args, ErrIncomplete)...)
+}
+
+// Mapping translates a peer's own addresses into those by which this cluster sees them. It fails as long as a range has no counterpart.
+func Mapping(configuration *networkingv1beta1.Configuration) (addressing.Mapping, error) {
+	if configuration.Status.Remote == nil {
+		return addressing.Mapping{}, incomplete("how this cluster sees %s", configuration.Name)
+	}
+	announced, err := configuration.Spec.Remote.CIDR.Prefixes()
+	if err != nil {
+		return addressing.Mapping{}, err
+	}
+	seen, err := configuration.Status.Remote.CIDR.Prefixes()
+	if err != nil {
+		return addressing.Mapping{}, err
+	}
+	return addressing.Remap(announced, seen)
+}
+
+// problems collects what is left out.
+type problems []dataplane.Problem
+
+func (p *problems) add(format string, args ...any) {
+	*p = append(*p, dataplane.Problem{Kind: dataplane.ProblemInvalid, Message: fmt.Sprintf(format, args...)})
+}
+
+// address reads one that is given; false if it is left out.
+func (p *problems) address(of string, text networkingv1beta1.IP) (netip.Addr, bool) {
+	address, err := text.Addr()
+	if err != nil {
+		p.add("%s: %v", of, err)
+	}
+	return address, err == nil
+}
+
+// accepted reads ranges that are, or are to be, a peer's.
+func (p *problems) accepted(of string, ranges []networkingv1beta1.CIDR, protected addressing.Protected) []netip.Prefix {
+	texts := make([]string, 0, len(ranges))
+	for _, text := range ranges {
+		texts = append(texts, string(text))
+	}
+	kept, refused := addressing.Accept(texts, protected)
+	for _, why := range refused {
+		p.add("%s: range %s", of, why)
+	}
+	return kept
+}
+
+// node reads an InternalNode; false if it has no address yet.
+func (p *problems) node(object *networkingv1beta1.InternalNode) (node dataplane.InternalNode, ok bool) {
+	of := "InternalNode " + object.Name
+	if object.Status.NodeIP.Remote == nil {
+		return node, false
+	}
+	if node.VTEP, ok = p.address(of, *object.Status.NodeIP.Remote); !ok {
+		return node, false
+	}
+	if node.External, ok = p.address(of, object.Spec.Interface.Node.IP); !ok {
+		return node, false
+	}
+	for _, text := range object.Status.Addresses {
+		if address, ok := p.address(of, text); ok {
+			node.Addresses = append(node.Addresses, address)
+		}
+	}
+	for _, text := range object.Status.PodRanges {
+		prefix, err := text.Prefix()
+		if err != nil {
+			p.add("%s: %v", of, err)
+			continue
+		}
+		node.Pods = append(node.Pods, prefix)
+	}
+	return node, true
+}
+
+// ips reads the IP resources that have an address.
+func (p *problems) ips(objects []ipamv1alpha1.IP) (all []dataplane.IP) {
+	for i := range objects {
+		object := &objects[i]
+		if object.Status.IP == "" {
+			continue
+		}
+		of := fmt.Sprintf("IP %s/%s", object.Namespace, object.Name)
+		address, ok := p.address(of, object.Spec.IP)
+		if !ok {
+			continue
+		}
+		external, ok := p.address(of, object.Status.IP)
+		if !ok {
+			continue
+		}
+		if addressing.Reserved(address) || addressing.Reserved(external) {
+			p.add("%s: %s is no address that peers may reach as %s", of, address, external)
+			continue
+		}
+		all = append(all, dataplane.IP{Address: address, External: external, Masquerade: object.Spec.Masquerade != nil && *object.Spec.Masquerade})
+	}
+	return all
+}
