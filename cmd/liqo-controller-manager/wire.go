@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication"
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
+	"liqo.io/liqo/pkg/controller/networking"
 	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
@@ -67,6 +68,11 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 			return err
 		}
 	}
+	if config.Networking.Enabled {
+		if err := networking.Register(mgr, networkOptions(config, env)); err != nil {
+			return err
+		}
+	}
 	if config.Offloading.Enabled && config.Storage.Enabled {
 		err := provisioner.Register(mgr, provisioner.Options{
 			Namespace: config.Storage.StorageNamespace, RealStorageClass: config.Storage.RealStorageClassName,
@@ -79,6 +85,16 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 		return registerOffloading(mgr, config, env)
 	}
 	return nil
+}
+
+// networkOptions are the ranges that the network module gives addresses from, and those that it keeps free of peers.
+func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networking.Options {
+	ipam := config.IPAM
+	return networking.Options{
+		ClusterID: env.clusterID, Namespace: env.namespace,
+		Pods: ipam.Prefixes(), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
+		Reserved: prefixes(ipam.ReservedSubnets...), Pools: prefixes(ipam.Pools...), OverlayPort: config.Networking.GenevePort,
+	}
 }
 
 func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, links *connections) error {
@@ -262,11 +278,18 @@ func podSecurityLabels(level string) map[string]string {
 
 // ownRanges are this cluster's pod and service addresses: no peer's API server is there.
 func ownRanges(config *v1alpha1.ControllerManager) []netip.Prefix {
-	ranges := config.IPAM.Prefixes()
-	if service, err := netip.ParsePrefix(config.IPAM.ServiceCIDR); err == nil {
-		ranges = append(ranges, service)
+	return append(config.IPAM.Prefixes(), prefixes(config.IPAM.ServiceCIDR)...)
+}
+
+// prefixes reads what the configuration was checked to hold; what is empty is left out.
+func prefixes(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, prefix)
+		}
 	}
-	return ranges
+	return out
 }
 
 func texts(prefixes []netip.Prefix) []string {

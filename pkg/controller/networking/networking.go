@@ -1,0 +1,46 @@
+package networking
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"liqo.io/liqo/pkg/identity"
+)
+
+// Options of all controllers of the network module.
+type Options struct {
+	// ClusterID of this cluster.
+	ClusterID string
+	// Namespace that Liqo is installed in.
+	Namespace string
+	// Pods and Services are this cluster's own ranges.
+	Pods, Services []netip.Prefix
+	// External is where what is no pod gets addresses towards peers. Internal is kept free of peers. Empty means that a free range is found.
+	External, Internal []netip.Prefix
+	// Reserved are kept free of peers. Pools are what peers' ranges are remapped to.
+	Reserved, Pools []netip.Prefix
+	// OverlayPort is the UDP port of the way between nodes and gateways.
+	OverlayPort int32
+}
+
+// validate finds what the controllers cannot work without.
+func (o Options) validate() error {
+	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
+		return err
+	}
+	if o.Namespace == "" || len(o.Pods) == 0 {
+		return errors.New("the namespace that Liqo is installed in, or the ranges of this cluster's pods, are not known")
+	}
+	return nil
+}
+
+// Register adds all controllers of the network module to the manager.
+func Register(_ ctrl.Manager, o Options) error {
+	if err := o.validate(); err != nil {
+		return fmt.Errorf("registering the network controllers: %w", err)
+	}
+	return nil
+}
