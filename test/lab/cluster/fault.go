@@ -12,6 +12,7 @@ import (
 
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/host"
+	"liqo.io/liqo/test/lab/network"
 	"liqo.io/liqo/test/lab/pki"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/state"
@@ -50,22 +51,17 @@ func (l *Lab) Components() []string { return l.processes.Components() }
 
 // CutLink drops everything between two clusters; both stay reachable from the host.
 func (l *Lab) CutLink(ctx context.Context, a, b string) error {
-	return l.changeCuts(ctx, a, b, func(cuts [][2]string, link [2]string) [][2]string {
-		if slices.Contains(cuts, link) {
-			return cuts
-		}
-		return append(cuts, link)
-	})
+	return l.BreakLink(ctx, network.Fault{A: a, B: b, Cut: true})
 }
 
-// RestoreLink undoes CutLink.
+// RestoreLink undoes CutLink and BreakLink.
 func (l *Lab) RestoreLink(ctx context.Context, a, b string) error {
-	return l.changeCuts(ctx, a, b, func(cuts [][2]string, link [2]string) [][2]string {
-		return slices.DeleteFunc(cuts, func(c [2]string) bool { return c == link })
-	})
+	return l.BreakLink(ctx, network.Fault{A: a, B: b})
 }
 
-func (l *Lab) changeCuts(ctx context.Context, a, b string, change func([][2]string, [2]string) [][2]string) error {
+// BreakLink makes a fault all that is wrong with the link between its clusters.
+func (l *Lab) BreakLink(ctx context.Context, fault network.Fault) error {
+	a, b := fault.A, fault.B
 	for _, name := range []string{a, b} {
 		if _, err := l.cluster(name); err != nil {
 			return err
@@ -74,10 +70,12 @@ func (l *Lab) changeCuts(ctx context.Context, a, b string, change func([][2]stri
 	if a == b {
 		return fmt.Errorf("a link has two ends and both are %q: name two clusters", a)
 	}
-	link := [2]string{min(a, b), max(a, b)}
 	return l.update(ctx, func(s *state.State) error {
-		s.Cuts = change(s.Cuts, link)
-		return s.Plan.SetCuts(ctx, s.Cuts)
+		s.Faults = slices.DeleteFunc(s.Faults, func(f network.Fault) bool { return f.A == a && f.B == b || f.A == b && f.B == a })
+		if !fault.None() {
+			s.Faults = append(s.Faults, fault)
+		}
+		return s.Plan.SetFaults(ctx, s.Faults)
 	})
 }
 

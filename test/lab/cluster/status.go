@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"liqo.io/liqo/test/lab/network"
 	"liqo.io/liqo/test/lab/spec"
 )
 
@@ -14,8 +15,8 @@ type Status struct {
 	Subnet string `json:"subnet,omitempty"`
 	// Clusters are its clusters.
 	Clusters []OneStatus `json:"clusters"`
-	// Cuts are the links that are cut.
-	Cuts [][2]string `json:"cuts,omitempty"`
+	// Faults are what is wrong with links between clusters.
+	Faults []network.Fault `json:"faults,omitempty"`
 }
 
 // OneStatus is what is to be said about a cluster.
@@ -39,7 +40,7 @@ type OneStatus struct {
 func (l *Lab) Status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, shortCheck)
 	defer cancel()
-	s := Status{Lab: l.state.Lab.Name, Cuts: l.state.Cuts}
+	s := Status{Lab: l.state.Lab.Name, Faults: l.state.Faults}
 	if l.state.Plan != nil {
 		s.Subnet = l.state.Plan.Subnet.String()
 	}

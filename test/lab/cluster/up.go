@@ -207,7 +207,7 @@ func (b *builder) networkUp(ctx context.Context) error {
 		if err := b.state.Plan.Remove(ctx); err != nil {
 			return err
 		}
-		b.state.Cuts, b.state.Down = nil, nil
+		b.state.Faults, b.state.Down = nil, nil
 		if err := b.state.Save(b.dir); err != nil {
 			return err
 		}
@@ -215,12 +215,12 @@ func (b *builder) networkUp(ctx context.Context) error {
 	})
 }
 
-// mend undoes the faults that were left in the network: cut links and unplugged nodes.
+// mend undoes the faults that were left in the network: broken links and unplugged nodes.
 func (b *builder) mend(ctx context.Context) error {
-	if len(b.state.Cuts)+len(b.state.Down) == 0 {
+	if len(b.state.Faults)+len(b.state.Down) == 0 {
 		return nil
 	}
-	if err := b.state.Plan.SetCuts(ctx, nil); err != nil {
+	if err := b.state.Plan.SetFaults(ctx, nil); err != nil {
 		return err
 	}
 	for _, e := range b.state.Plan.Endpoints {
@@ -230,7 +230,7 @@ func (b *builder) mend(ctx context.Context) error {
 			}
 		}
 	}
-	b.state.Cuts, b.state.Down = nil, nil
+	b.state.Faults, b.state.Down = nil, nil
 	return b.state.Save(b.dir)
 }
 

@@ -191,7 +191,7 @@ func (l *Lab) components(c spec.Cluster) []string {
 func (l *Lab) healthy(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, shortCheck)
 	defer cancel()
-	if l.state.Plan != nil && (len(l.state.Cuts)+len(l.state.Down) > 0 || !l.state.Plan.Intact(ctx)) {
+	if l.state.Plan != nil && (len(l.state.Faults)+len(l.state.Down) > 0 || !l.state.Plan.Intact(ctx)) {
 		return false
 	}
 	for _, c := range l.state.Lab.Clusters {

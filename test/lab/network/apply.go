@@ -10,11 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // namespaceDir is where iproute2 keeps named network namespaces.
 const namespaceDir = "/run/netns"
+
+// ErrNoRouter is returned for faults that only a router can have.
+var ErrNoRouter = errors.New("only the router of a routed lab can do more to a link than to cut it: declare the lab with routed: true")
 
 // Intact says whether every namespace of the plan exists and is plugged into the switch.
 func (p Plan) Intact(ctx context.Context) bool {
@@ -64,6 +68,14 @@ func (p Plan) Create(ctx context.Context) error {
 	if err := batch(ctx, p.Switch(), p.renderBridge()); err != nil {
 		return fmt.Errorf("building the lab's switch (does this kernel have bridge and veth?): %w", err)
 	}
+	if p.Routed {
+		if err := forward(ctx, p.Switch()); err != nil {
+			return err
+		}
+		if err := p.SetFaults(ctx, nil); err != nil {
+			return err
+		}
+	}
 	for _, e := range p.Endpoints {
 		if err := p.createEndpoint(ctx, e); err != nil {
 			return fmt.Errorf("connecting the network namespace %s: %w", e.Namespace, err)
@@ -82,11 +94,19 @@ func (p Plan) createEndpoint(ctx context.Context, e Endpoint) error {
 	if !e.PodCIDR.IsValid() {
 		return nil
 	}
-	forward := "echo 1 > /proc/sys/net/ipv4/ip_forward"
-	if _, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, e.Namespace), "--", "/bin/sh", "-c", forward); err != nil {
-		return fmt.Errorf("switching IP forwarding on: %w", err)
+	if err := forward(ctx, e.Namespace); err != nil {
+		return err
 	}
 	return ruleset(ctx, e.Namespace, p.renderMasquerade(e))
+}
+
+// forward switches IP forwarding on in a namespace.
+func forward(ctx context.Context, namespace string) error {
+	const command = "echo 1 > /proc/sys/net/ipv4/ip_forward"
+	if _, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, namespace), "--", "/bin/sh", "-c", command); err != nil {
+		return fmt.Errorf("switching IP forwarding on: %w", err)
+	}
+	return nil
 }
 
 // Remove deletes the network; what does not exist is fine.
@@ -110,10 +130,13 @@ func (p Plan) Remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// SetCuts makes the given links, each a pair of clusters, the ones that are cut.
-func (p Plan) SetCuts(ctx context.Context, cuts [][2]string) error {
-	if err := ruleset(ctx, p.Switch(), p.renderCuts(cuts)); err != nil {
-		return fmt.Errorf("cutting links on the lab's switch: %w", err)
+// SetFaults makes the given ones all that is wrong with links between clusters.
+func (p Plan) SetFaults(ctx context.Context, faults []Fault) error {
+	if !p.Routed && slices.ContainsFunc(faults, Fault.needsRouter) {
+		return ErrNoRouter
+	}
+	if err := ruleset(ctx, p.Switch(), p.renderFaults(faults)); err != nil {
+		return fmt.Errorf("breaking links on the lab's switch: %w", err)
 	}
 	return nil
 }

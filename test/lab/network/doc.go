@@ -10,4 +10,10 @@
 // Each namespace routes the pod ranges of its own cluster's nodes, and in flat
 // mode those of all clusters; pod traffic to anything else leaves with the
 // node's address. A link between two clusters is cut on the switch.
+//
+// In routed mode the switch is a router: it has a bridge for each cluster, whose
+// /27 it is the gateway of, and passes nothing between them and the host but
+// packets whose both addresses are of the lab's /24. A link between two clusters
+// can be cut there, and further be made one that blocks UDP, has a smaller MTU or
+// hides nodes behind one address.
 package network

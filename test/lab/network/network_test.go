@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -53,7 +54,9 @@ func TestRendering(t *testing.T) {
 	separate.Clusters[1].PodCIDR = separate.Clusters[0].PodCIDR
 	services := spec.Demo(2)
 	services.FlatServices = true
-	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "services.txt": services, "separate.txt": separate} {
+	routed := separate
+	routed.Routed = true
+	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "services.txt": services, "separate.txt": separate, "routed.txt": routed} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, describe(NewPlan(lab.Complete(), netip.MustParsePrefix("172.30.4.0/24"))))
 		})
@@ -64,6 +67,14 @@ func TestNamesFit(t *testing.T) {
 	a, b := Plan{Lab: "a-name-of-20-letters"}, Plan{Lab: "a-name-of-20-lettert"}
 	if len(a.HostInterface()) > 15 || a.HostInterface() == b.HostInterface() {
 		t.Errorf("interfaces %s and %s must differ and have at most 15 characters", a.HostInterface(), b.HostInterface())
+	}
+}
+
+func TestOnlyRoutersHaveMoreFaultsThanCuts(t *testing.T) {
+	for name, fault := range map[string]Fault{"UDP": {NoUDP: true}, "MTU": {MTU: 1300}, "NAT": {NAT: true}} {
+		if err := (Plan{}).SetFaults(t.Context(), []Fault{fault}); !errors.Is(err, ErrNoRouter) {
+			t.Errorf("%s: error = %v, want a refusal", name, err)
+		}
 	}
 }
 
@@ -80,7 +91,10 @@ func describe(p Plan) string {
 			section(e.Namespace+": nftables", p.renderMasquerade(e))
 		}
 	}
-	section("no link cut", p.renderCuts(nil))
-	section("rome and milan cut", p.renderCuts([][2]string{{"milan", "rome"}}))
+	section("no link cut", p.renderFaults(nil))
+	section("rome and milan cut", p.renderFaults([]Fault{{A: "milan", B: "rome", Cut: true}}))
+	if p.Routed {
+		section("rome behind an address, UDP blocked, a small MTU", p.renderFaults([]Fault{{A: "rome", B: "milan", NoUDP: true, MTU: 1300, NAT: true}}))
+	}
 	return b.String()
 }

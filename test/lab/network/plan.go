@@ -14,6 +14,9 @@ import (
 // pool is the range that labs take their subnets from.
 var pool = netip.MustParsePrefix("172.30.0.0/16")
 
+// routedBits is the prefix length of each network of a routed lab.
+const routedBits = 27
+
 // Endpoint is one network namespace on the switch.
 type Endpoint struct {
 	// Cluster is the cluster that the endpoint belongs to.
@@ -22,10 +25,13 @@ type Endpoint struct {
 	Node string `json:"node,omitempty"`
 	// Namespace is the name of the network namespace.
 	Namespace string `json:"namespace"`
-	// Port is the name of the endpoint's interface on the switch.
-	Port string `json:"port"`
-	// Address is its address.
-	Address netip.Addr `json:"address"`
+	// Port is the name of the endpoint's interface on the switch, Bridge that of the bridge which it is plugged into.
+	Port   string `json:"port"`
+	Bridge string `json:"bridge"`
+	// Address is its address, Subnet the range that it reaches directly, Gateway where the rest goes.
+	Address netip.Addr   `json:"address"`
+	Subnet  netip.Prefix `json:"subnet"`
+	Gateway netip.Addr   `json:"gateway"`
 	// PodCIDR is the node's share of the cluster's pod range; invalid for a control plane.
 	PodCIDR netip.Prefix `json:"podCIDR,omitzero"`
 	// ServiceCIDR is the cluster's Service range if other clusters reach it by way of this node; else invalid.
@@ -40,6 +46,8 @@ type Plan struct {
 	Subnet netip.Prefix `json:"subnet"`
 	// Flat tells whether pod ranges of other clusters are routed.
 	Flat bool `json:"flat,omitempty"`
+	// Routed tells whether each cluster has a network of its own.
+	Routed bool `json:"routed,omitempty"`
 	// Endpoints are all namespaces but the switch.
 	Endpoints []Endpoint `json:"endpoints"`
 }
@@ -59,15 +67,18 @@ func Choose(taken []netip.Prefix) (netip.Prefix, error) {
 
 // NewPlan lays out the network of a lab within its subnet.
 func NewPlan(lab spec.Lab, subnet netip.Prefix) Plan {
-	p := Plan{Lab: lab.Name, Subnet: subnet, Flat: lab.Flat}
-	address := subnet.Addr().Next().Next() // .0 is the network, .1 the host
+	p := Plan{Lab: lab.Name, Subnet: subnet, Flat: lab.Flat, Routed: lab.Routed}
+	at := Endpoint{Bridge: "br0", Subnet: subnet, Gateway: p.HostAddress(), Address: p.HostAddress().Next()}
 	add := func(e Endpoint) {
-		address = address.Next()
-		e.Address = address
+		at.Address = at.Address.Next()
+		e.Address, e.Bridge, e.Subnet, e.Gateway = at.Address, at.Bridge, at.Subnet, at.Gateway
 		e.Port = fmt.Sprintf("p%d", len(p.Endpoints)+1)
 		p.Endpoints = append(p.Endpoints, e)
 	}
-	for _, c := range lab.Clusters {
+	for i, c := range lab.Clusters {
+		if lab.Routed {
+			at = clusterNetwork(subnet, i+1)
+		}
 		add(Endpoint{Cluster: c.Name, Namespace: p.namespace(c.Name)})
 		for i, n := range c.NodesOf(spec.Real) {
 			e := Endpoint{Cluster: c.Name, Node: n.Name, Namespace: p.namespace(c.Name + "-" + n.Name), PodCIDR: c.NodeCIDR(i)}
@@ -78,6 +89,15 @@ func NewPlan(lab spec.Lab, subnet netip.Prefix) Plan {
 		}
 	}
 	return p
+}
+
+// clusterNetwork is the i-th /27 of a routed lab. Its first address is the router's.
+func clusterNetwork(subnet netip.Prefix, i int) Endpoint {
+	base := subnet.Addr().As4()
+	base[3] = byte(i << (32 - routedBits))
+	network := netip.PrefixFrom(netip.AddrFrom4(base), routedBits)
+	gateway := network.Addr().Next()
+	return Endpoint{Bridge: fmt.Sprintf("br%d", i), Subnet: network, Gateway: gateway, Address: gateway}
 }
 
 // Switch is the name of the namespace that holds the bridge.
@@ -95,6 +115,22 @@ func (p Plan) HostInterface() string {
 // HostAddress is the host's address on the switch.
 func (p Plan) HostAddress() netip.Addr { return p.Subnet.Addr().Next() }
 
+// hostGateway is the address of a routed lab's router towards the host.
+func (p Plan) hostGateway() netip.Addr { return p.HostAddress().Next() }
+
+// hostBits is the prefix length of the network that the host and the switch have in common.
+func (p Plan) hostBits() int {
+	if p.Routed {
+		return routedBits
+	}
+	return p.Subnet.Bits()
+}
+
+// networks returns one endpoint of each network: all that its other endpoints have in common with it.
+func (p Plan) networks() []Endpoint {
+	return slices.CompactFunc(slices.Clone(p.Endpoints), func(a, b Endpoint) bool { return a.Bridge == b.Bridge })
+}
+
 // ControlPlane returns the endpoint of a cluster's control plane.
 func (p Plan) ControlPlane(cluster string) Endpoint { return p.Node(cluster, "") }
 
@@ -106,6 +142,27 @@ func (p Plan) Node(cluster, node string) Endpoint {
 	}
 	return p.Endpoints[i]
 }
+
+// Fault is what is wrong with the link between two clusters.
+type Fault struct {
+	// A and B are the clusters.
+	A string `json:"a"`
+	B string `json:"b"`
+	// Cut drops everything.
+	Cut bool `json:"cut,omitempty"`
+	// NoUDP drops UDP, as firewalls do. The rest needs a routed lab, too.
+	NoUDP bool `json:"noUDP,omitempty"`
+	// MTU drops larger packets without telling their senders; 0 drops none.
+	MTU int `json:"mtu,omitempty"`
+	// NAT has B see all of A under the address that the router has in B's network, and so unable to begin a connection.
+	NAT bool `json:"nat,omitempty"`
+}
+
+// None says that nothing is wrong.
+func (f Fault) None() bool { return f == Fault{A: f.A, B: f.B} }
+
+// needsRouter says that a fault is one of routed labs only.
+func (f Fault) needsRouter() bool { return f.NoUDP || f.MTU != 0 || f.NAT }
 
 // route leads to a range by way of another node.
 type route struct {

@@ -28,6 +28,9 @@ type Lab struct {
 	// FlatServices routes the Service ranges of all clusters as well, each to its cluster's first real node, as a network that
 	// announces them does. It needs flat mode, and ranges that do not overlap.
 	FlatServices bool `json:"flatServices,omitempty"`
+	// Routed gives every cluster a network of its own, and puts a router between them that knows addresses of nodes and control planes
+	// only. The ranges of pods and Services may be equal: nothing but Liqo brings one cluster's pods to the other. It excludes flat mode.
+	Routed bool `json:"routed,omitempty"`
 	// Clusters are the clusters of the lab, at least one.
 	Clusters []Cluster `json:"clusters"`
 }

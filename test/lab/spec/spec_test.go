@@ -22,6 +22,12 @@ clusters:
   - {kind: simulated, count: 2}
 `
 
+const simulatedOnly = `
+name: demo
+clusters:
+- {name: rome, podCIDR: 10.10.0.0/16, serviceCIDR: 10.11.0.0/16, nodes: [{kind: simulated}]}
+`
+
 func TestParseCompletesNodes(t *testing.T) {
 	lab, err := spec.Parse([]byte(valid))
 	if err != nil {
@@ -67,6 +73,10 @@ func TestMistakesAreExplained(t *testing.T) {
 		"Services without pods":   {"flatServices: true" + valid, "flatServices needs flat mode"},
 		"Services with one range": {"flat: true\nflatServices: true" + valid + "- {name: milan, podCIDR: 10.12.0.0/16, serviceCIDR: 10.11.0.0/16}\n", "cannot route the Services of milan (10.11.0.0/16)"},
 		"Services among pods":     {"flat: true\nflatServices: true" + valid + "- {name: milan, podCIDR: 10.12.0.0/16, serviceCIDR: 10.10.0.0/16}\n", "overlaps with one of rome"},
+		"routed and flat":         {"routed: true\nflat: true" + valid, "routed and flat mode exclude each other"},
+		"routed without a node":   {"routed: true\n" + simulatedOnly, "routed mode needs real nodes"},
+		"many routed clusters":    {"routed: true" + valid + strings.Repeat("- {name: milan, podCIDR: 10.10.0.0/16, serviceCIDR: 10.11.0.0/16}\n", 7), "the lab has 8 clusters: at most 7 fit"},
+		"many routed nodes":       {"routed: true" + strings.Replace(valid, "{}", "{count: 28}", 1), "cluster rome: 29 real nodes: at most 28 fit"},
 		"too many nodes":          {strings.Replace(valid, "{}", "{count: 70}", 1), "at most 64 fit"},
 		"more nodes than subnets": {strings.Replace(strings.Replace(valid, "10.10.0.0/16", "10.10.0.0/24", 1), "{}", "{count: 20}", 1), "too small for 21 nodes"},
 	} {
@@ -80,8 +90,10 @@ func TestMistakesAreExplained(t *testing.T) {
 }
 
 func TestOverlappingRangesAreFineWithoutFlatMode(t *testing.T) {
-	if _, err := spec.Parse([]byte(valid + "- {name: milan, podCIDR: 10.10.0.0/16, serviceCIDR: 10.11.0.0/16}\n")); err != nil {
-		t.Errorf("error = %v, want none", err)
+	for _, mode := range []string{"", "routed: true"} {
+		if _, err := spec.Parse([]byte(mode + valid + "- {name: milan, podCIDR: 10.10.0.0/16, serviceCIDR: 10.11.0.0/16}\n")); err != nil {
+			t.Errorf("%s: error = %v, want none", mode, err)
+		}
 	}
 }
 

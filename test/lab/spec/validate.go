@@ -8,8 +8,13 @@ import (
 	"slices"
 )
 
-// maxRealNodes bounds the addresses that one lab takes from its /24.
-const maxRealNodes = 64
+const (
+	// maxRealNodes bounds the addresses that one lab takes from its /24.
+	maxRealNodes = 64
+	// A routed lab's /24 has a /27 for each cluster, and one for the host.
+	maxRoutedClusters = 7
+	maxRoutedNodes    = 28
+)
 
 var (
 	labName     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
@@ -41,6 +46,9 @@ func (l Lab) Validate() error {
 	if l.Flat {
 		errs = append(errs, l.validateFlat()...)
 	}
+	if l.Routed {
+		errs = append(errs, l.validateRouted()...)
+	}
 	if l.FlatServices {
 		errs = append(errs, l.validateFlatServices()...)
 	}
@@ -56,6 +64,25 @@ func (l Lab) validateFlat() []error {
 					"flat mode cannot route the pods of %s (%s) and %s (%s) to each other because their ranges overlap: give them different pod CIDRs or turn flat mode off",
 					a.Name, a.PodCIDR, b.Name, b.PodCIDR))
 			}
+		}
+	}
+	return errs
+}
+
+func (l Lab) validateRouted() []error {
+	var errs []error
+	if l.Flat {
+		errs = append(errs, errors.New("routed and flat mode exclude each other: a router that knows pods is flat mode"))
+	}
+	if l.Simulated() {
+		errs = append(errs, errors.New("routed mode needs real nodes: a simulated lab has no network"))
+	}
+	if len(l.Clusters) > maxRoutedClusters {
+		errs = append(errs, fmt.Errorf("the lab has %d clusters: at most %d fit on a routed lab's network", len(l.Clusters), maxRoutedClusters))
+	}
+	for _, c := range l.Clusters {
+		if nodes := len(c.NodesOf(Real)); nodes > maxRoutedNodes {
+			errs = append(errs, fmt.Errorf("cluster %s: %d real nodes: at most %d fit on a routed lab's network", c.Name, nodes, maxRoutedNodes))
 		}
 	}
 	return errs

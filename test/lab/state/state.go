@@ -1,5 +1,5 @@
 // Package state keeps what a lab remembers between invocations: its
-// declaration, the addresses and ports it took and the links that are cut.
+// declaration, the addresses and ports it took and the links that are broken.
 //
 // Each lab has one folder: $LIQO_LAB_STATE/<name>, or /var/lib/liqo-lab/<name>
 // for root, or liqo-lab/<name> under $XDG_STATE_HOME (~/.local/state) for others.
@@ -40,8 +40,8 @@ type State struct {
 	Plan *network.Plan `json:"plan,omitempty"`
 	// Ports are those of each cluster in a lab that is simulated only.
 	Ports map[string]Ports `json:"ports,omitempty"`
-	// Cuts are the links between clusters that are cut.
-	Cuts [][2]string `json:"cuts,omitempty"`
+	// Faults are what is wrong with links between clusters.
+	Faults []network.Fault `json:"faults,omitempty"`
 	// Down are the nodes, as cluster/node, that were killed on purpose.
 	Down []string `json:"down,omitempty"`
 }

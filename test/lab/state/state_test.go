@@ -28,7 +28,7 @@ func TestSavedStateIsReadBack(t *testing.T) {
 	}
 	lab := spec.Demo(2).Complete()
 	plan := network.NewPlan(lab, netip.MustParsePrefix("172.30.0.0/24"))
-	want := state.State{Lab: lab, Plan: &plan, Cuts: [][2]string{{"milan", "rome"}}, Ports: map[string]state.Ports{"rome": {API: 1, Etcd: 2, EtcdPeer: 3}}}
+	want := state.State{Lab: lab, Plan: &plan, Faults: []network.Fault{{A: "milan", B: "rome", Cut: true}}, Ports: map[string]state.Ports{"rome": {API: 1, Etcd: 2, EtcdPeer: 3}}}
 	if err := want.Save(dir); err != nil {
 		t.Fatal(err)
 	}
