@@ -191,7 +191,7 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),
-				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer})
+				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer, Networking: config.Networking.Enabled})
 		},
 		"nodefailure": func() error {
 			if !config.ControllerManager.EnableNodeFailureController {
@@ -202,7 +202,7 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		"ingressstatus": func() error { return ingressstatus.Register(mgr, ingressstatus.Options{Namespace: env.namespace}) },
 		"podlog":        func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"shadowendpointslice": func() error {
-			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config)})
+			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config), Networking: config.Networking.Enabled})
 		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{Tokens: tokens}) },
 	})

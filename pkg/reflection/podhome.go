@@ -41,6 +41,17 @@ func applyHome(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 	}
 }
 
+// APIAliases are the aliases in a specification under which a pod finds its own cluster's API server.
+func APIAliases(spec *corev1.PodSpec) []*corev1.HostAlias {
+	var aliases []*corev1.HostAlias
+	for i := range spec.HostAliases {
+		if slices.Contains(spec.HostAliases[i].Hostnames, apiName) {
+			aliases = append(aliases, &spec.HostAliases[i])
+		}
+	}
+	return aliases
+}
+
 // takeTokensFromSecret makes the files of tokens files of the pod's token Secret.
 func takeTokensFromSecret(spec *corev1.PodSpec, local *corev1.Pod, api HomeAPI) {
 	type place struct{ volume, path string }

@@ -367,6 +367,8 @@ const (
 	// ReasonAddressNotAnnounced: an endpoint is left out because its address is in no range that the consumer announced and
 	// the provider accepted.
 	ReasonAddressNotAnnounced = "AddressNotAnnounced"
+	// ReasonRangesPending: the addresses of the peer wait for the ranges under which this cluster sees them: its Configuration says why.
+	ReasonRangesPending = "RangesPending"
 	// ReasonEndpointSliceConflict: an EndpointSlice of that name exists and is not this consumer's.
 	ReasonEndpointSliceConflict = "EndpointSliceConflict"
 	// ReasonEndpointSliceInvalid: the EndpointSlice that the consumer wants is malformed.

@@ -24,7 +24,9 @@ const shown = 5
 
 // Knowledge is what this cluster knows of the consumer that wants an EndpointSlice.
 type Knowledge struct {
-	// Accepted are the ranges that the consumer announced and this cluster accepts.
+	// Mapping says how this cluster sees the consumer's own addresses.
+	Mapping addressing.Mapping
+	// Accepted are the ranges, as this cluster sees them, that the consumer announced and this cluster accepts.
 	Accepted []netip.Prefix
 	// Refused says which ranges it does not accept, and why.
 	Refused []string
@@ -54,8 +56,8 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 		endpoint := &template.Endpoints[i]
 		var addresses []string
 		for _, text := range endpoint.Addresses {
-			if allowed(text, template.AddressType, know.Accepted) {
-				addresses = append(addresses, text)
+			if seen, ok := published(text, template.AddressType, know); ok {
+				addresses = append(addresses, seen)
 			} else {
 				omitted = append(omitted, text)
 			}
@@ -67,12 +69,20 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 	return slice, omitted
 }
 
-func allowed(text string, family discoveryv1.AddressType, accepted []netip.Prefix) bool {
+// published is how this cluster reaches an address of the consumer; false if it is not to be published.
+func published(text string, family discoveryv1.AddressType, know Knowledge) (string, bool) {
 	address, err := netip.ParseAddr(text)
-	if err != nil || address.Is4In6() || address.Is4() != (family == discoveryv1.AddressTypeIPv4) {
-		return false
+	if err != nil || address.Is4In6() || address.Is4() != (family == discoveryv1.AddressTypeIPv4) || addressing.Reserved(address) {
+		return "", false
 	}
-	return addressing.Within(address, accepted)
+	seen, reachable := know.Mapping.Translate(address)
+	if !reachable || !addressing.Within(seen, know.Accepted) {
+		return "", false
+	}
+	if seen == address {
+		return text, true // as the consumer wrote it
+	}
+	return seen.String(), true
 }
 
 // build is one endpoint: whatever the consumer says, it stands on the consumer's node.

@@ -6,6 +6,8 @@
 //     announced and the provider accepted, and whether the way to the consumer is known to be down.
 //   - An endpoint whose address lies in no accepted range is left out: else a consumer could make Services of the provider
 //     point at the provider's own nodes and pods, or at those of other tenants.
+//   - The addresses of a consumer with a Configuration are translated by it: what is published is how this cluster reaches them. Nothing of
+//     it is ready while no tunnel to the consumer works.
 //   - An EndpointSlice of the name that this very ShadowEndpointSlice does not control is left alone.
 //   - Nothing is written that is there already, and nothing more than twice a minute because somebody at the provider undoes it.
 package shadowendpointslice

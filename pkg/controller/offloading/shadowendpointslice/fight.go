@@ -49,7 +49,7 @@ func (r *reconciler) contestOf(shadow *offloadingv1beta1.ShadowEndpointSlice, kn
 	if !ok {
 		c = &contest{}
 	}
-	if asked := fmt.Sprintf("%s/%s/%v/%t", shadow.UID, shadow.ResourceVersion, know.Accepted, know.Down); c.asked != asked {
+	if asked := fmt.Sprintf("%s/%s/%s/%v/%t", shadow.UID, shadow.ResourceVersion, know.Mapping, know.Accepted, know.Down); c.asked != asked {
 		c.asked, c.inStep, c.writes = asked, false, nil
 	}
 	return c

@@ -12,24 +12,59 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/translation"
 )
 
 // knowledge gathers what is known of a consumer. Everything is read from caches that are in step.
 func (r *reconciler) knowledge(ctx context.Context, consumer string) (Knowledge, error) {
-	announced, err := r.announced(ctx, consumer)
+	peer, err := r.peer(ctx, consumer)
+	if err != nil {
+		return Knowledge{}, err
+	}
+	ranges, err := r.ranges(ctx, consumer, peer)
 	if err != nil {
 		return Knowledge{}, err
 	}
 	protected := addressing.Protected{Prefixes: r.Own}
-	if len(announced) > 0 {
+	if len(ranges) > 0 {
 		if protected.Addresses, err = r.nodes(ctx); err != nil {
 			return Knowledge{}, err
 		}
 	}
-	know := Knowledge{}
-	know.Accepted, know.Refused = addressing.Accept(announced, protected)
-	know.Down, err = r.down(ctx, consumer)
+	know := Knowledge{Mapping: peer.Mapping}
+	know.Accepted, know.Refused = addressing.Accept(ranges, protected)
+	know.Down, err = r.down(ctx, consumer, peer)
 	return know, err
+}
+
+// ranges are those in which this cluster reaches a consumer's pods: by the consumer's Configuration, or else by what it announces.
+func (r *reconciler) ranges(ctx context.Context, consumer string, peer translation.Peer) ([]string, error) {
+	if !peer.Known {
+		return r.announced(ctx, consumer)
+	}
+	texts := make([]string, 0, len(peer.Seen))
+	for _, prefix := range peer.Seen {
+		texts = append(texts, prefix.String())
+	}
+	return texts, nil
+}
+
+// peer is how this cluster sees a consumer. What was published stays while that is not known.
+func (r *reconciler) peer(ctx context.Context, consumer string) (translation.Peer, error) {
+	if !r.Networking {
+		return translation.Peer{}, nil
+	}
+	configuration, err := translation.Find(ctx, r.Client, consumer)
+	if err != nil {
+		return translation.Peer{}, err
+	}
+	peer, err := translation.Of(configuration)
+	if err != nil {
+		return translation.Peer{}, reconcile.Wait(offloadingv1beta1.ReasonRangesPending, err.Error(), reconcile.RefusedRetry)
+	}
+	return peer, nil
 }
 
 // announced are the ranges that a consumer's ResourceSlices announce.
@@ -76,14 +111,18 @@ func addressesOf(node *corev1.Node) []netip.Addr {
 	return addresses
 }
 
-// down tells whether the way to a consumer is known not to work.
-func (r *reconciler) down(ctx context.Context, consumer string) (bool, error) {
+// down tells whether the way to a consumer is known not to work. One that has a Configuration is reached through its tunnel alone.
+func (r *reconciler) down(ctx context.Context, consumer string, peer translation.Peer) (bool, error) {
 	var foreign corev1beta1.ForeignCluster
 	err := r.Get(ctx, types.NamespacedName{Name: consumer}, &foreign)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading ForeignCluster %q: %w", consumer, err)
 	}
-	return err == nil && Down(&foreign), nil
+	if err == nil && Down(&foreign) || !peer.Known {
+		return err == nil && Down(&foreign), nil
+	}
+	connected, err := translation.Connected(ctx, r.Client, consumer)
+	return !connected, err
 }
 
 // Down tells whether what is observed of a peer says that its pods cannot be reached: its tunnel or its API server does not

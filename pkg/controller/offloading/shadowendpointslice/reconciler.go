@@ -27,6 +27,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -37,6 +38,7 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;connections,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
@@ -47,6 +49,8 @@ const lag = 2 * time.Second
 type Options struct {
 	// Own are the ranges of this cluster's pods and Services, which no consumer may announce.
 	Own []netip.Prefix
+	// Networking has addresses of consumers with a Configuration translated by it.
+	Networking bool
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
@@ -82,7 +86,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Workers = 10
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
-	err := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
+	ofPeer := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+		return r.ofConsumer(ctx, o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
+	})
+	register := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
 		For(&offloadingv1beta1.ShadowEndpointSlice{}).
 		Owns(&discoveryv1.EndpointSlice{}).
 		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
@@ -94,9 +101,12 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
 			return r.list(ctx)
 		}), builder.WithPredicates(nodeAddresses())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
+	if o.Networking {
+		register = register.Watches(&networkingv1beta1.Configuration{}, ofPeer, builder.WithPredicates(mappings())).
+			Watches(&networkingv1beta1.Connection{}, ofPeer, builder.WithPredicates(tunnels()))
+	}
+	if err := register.Complete(r); err != nil {
 		return fmt.Errorf("registering the ShadowEndpointSlice controller: %w", err)
 	}
 	return nil
@@ -120,6 +130,25 @@ func ways() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool { return isDown(e.ObjectOld) != isDown(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool { return isDown(e.Object) },
 	}
+}
+
+// mappings passes changes of how this cluster sees a peer.
+func mappings() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*networkingv1beta1.Configuration)
+		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
+		return ok && typed && !(equality.Semantic.DeepEqual(before.Spec.Remote, after.Spec.Remote) &&
+			equality.Semantic.DeepEqual(before.Status.Remote, after.Status.Remote) && before.Labels[corev1beta1.RemoteClusterIDLabel] == after.Labels[corev1beta1.RemoteClusterIDLabel])
+	}}
+}
+
+// tunnels passes changes of whether a tunnel works.
+func tunnels() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*networkingv1beta1.Connection)
+		after, typed := e.ObjectNew.(*networkingv1beta1.Connection)
+		return ok && typed && before.Status.Value != after.Status.Value
+	}}
 }
 
 func isDown(o client.Object) bool {

@@ -106,13 +106,16 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 		s.decision = Decision{Action: Nothing, After: wait}
 		return why
 	}
+	pod := build(s.shadow)
+	if err := r.translate(ctx, s.shadow, &pod.Spec); err != nil {
+		return err
+	}
 	if err := r.confirm(ctx, s.shadow); err != nil {
 		return err
 	}
 	if err := r.claim(ctx, s.shadow, nil); err != nil {
 		return err
 	}
-	pod := build(s.shadow)
 	err := r.Create(ctx, pod)
 	r.claims.made(s.shadow, pod.UID)
 	switch {

@@ -29,6 +29,7 @@ import (
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/finalizers,verbs=update
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
@@ -40,6 +41,8 @@ type Options struct {
 	Keys reflection.Keys
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
 	Enforce bool
+	// Networking has the address of a consumer's API server translated by the consumer's Configuration.
+	Networking bool
 	// Tokens knows the Secrets that pods need from the start; nil waits for none.
 	Tokens Tokens
 	// Secrets tells which consumer's a Secret is known to be, so that it need not be read; empty if that is not known. nil knows of none.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/provenance"
 	"liqo.io/liqo/pkg/reflection"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{T: t, clock: testclock.NewFakePassiveClock(start)}
 	w.Server = fakeapi.New(t, fakeapi.Options{
-		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme}, Objects: objects,
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme}, Objects: objects,
 		Build: func(b *fake.ClientBuilder) { b.WithStatusSubresource(&offloadingv1beta1.ShadowPod{}) },
 		Creating: func(o client.Object) error {
 			o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))

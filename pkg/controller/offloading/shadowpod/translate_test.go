@@ -1,0 +1,69 @@
+package shadowpod
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+)
+
+// seen says that rome's external range is seen as 10.72.0.0/16.
+func seen(given bool) *networkingv1beta1.Configuration {
+	ranges := func(pod, external networkingv1beta1.CIDR) networkingv1beta1.ClusterConfig {
+		return networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{pod}, External: []networkingv1beta1.CIDR{external}}}
+	}
+	c := &networkingv1beta1.Configuration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "rome", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "rome"}},
+		Spec:       networkingv1beta1.ConfigurationSpec{Remote: ranges("10.244.0.0/16", "10.70.0.0/16")},
+	}
+	if status := ranges("10.62.0.0/16", "10.72.0.0/16"); given {
+		c.Status.Remote = &status
+	}
+	return c
+}
+
+// A pod finds its own cluster's API server where the provider sees it; other names are what the consumer says.
+func TestTheAPIServersAddressIsTranslated(t *testing.T) {
+	names := []string{"kubernetes.default", "kubernetes.default.svc"}
+	for name, tc := range map[string]struct {
+		off           bool
+		configuration []client.Object
+		sent          string
+		want          string
+		ready         string
+	}{
+		"by the consumer's Configuration": {configuration: []client.Object{seen(true)}, sent: "10.70.0.3", want: "10.72.0.3"},
+		"not without a Configuration":     {sent: "10.70.0.3", want: "10.70.0.3"},
+		"not without the network":         {off: true, configuration: []client.Object{seen(true)}, sent: "10.70.0.3", want: "10.70.0.3"},
+		"not if it is no range of theirs": {configuration: []client.Object{seen(true)}, sent: "203.0.113.7", want: "203.0.113.7"},
+		"the pod waits for the ranges":    {configuration: []client.Object{seen(false)}, sent: "10.70.0.3", ready: "False RangesPending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shadow := job()
+			other := corev1.HostAlias{IP: "10.70.0.3", Hostnames: []string{"db"}}
+			shadow.Spec.Pod.HostAliases = []corev1.HostAlias{other, {IP: tc.sent, Hostnames: names}}
+			w := newWorld(t, append(tc.configuration, shadow)...)
+			w.reconciler.Networking = !tc.off
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.ready(); got != tc.ready {
+				t.Errorf("ready is %q, want %q", got, tc.ready)
+			}
+			if tc.want == "" {
+				if w.pod() != nil {
+					t.Error("the pod is there")
+				}
+				return
+			}
+			if diff := cmp.Diff([]corev1.HostAlias{other, {IP: tc.want, Hostnames: names}}, w.pod().Spec.HostAliases); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,7 @@
+// Package translation says how this cluster sees a peer's addresses: by the Configuration of the peer in its tenant namespace.
+//
+// Contract:
+//   - What crosses a peering are the sender's own addresses; who receives them translates, by its own Configuration of the sender.
+//   - Without a Configuration the clusters see each other's addresses as they are.
+//   - A Configuration that does not say yet how the peer is seen is an error, not the identity: its addresses mean nothing here until then.
+package translation

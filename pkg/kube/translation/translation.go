@@ -1,0 +1,88 @@
+package translation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+)
+
+// Peer is how this cluster sees the addresses of a peer. The zero value is that of a peer without a Configuration.
+type Peer struct {
+	// Known says that there is a Configuration.
+	Known bool
+	// Pods are the ranges of the peer's pods, as the peer itself knows them.
+	Pods []netip.Prefix
+	// Seen are the ranges under which this cluster reaches the peer.
+	Seen []netip.Prefix
+	// Mapping translates the peer's own addresses into those.
+	addressing.Mapping
+}
+
+// Of reads a Configuration; nil is one that is not there. It fails as long as not all ranges of the peer are given one.
+func Of(c *networkingv1beta1.Configuration) (Peer, error) {
+	if c == nil {
+		return Peer{}, nil
+	}
+	announced, err := c.Spec.Remote.CIDR.Prefixes()
+	if err != nil {
+		return Peer{}, fmt.Errorf("reading spec.remote of Configuration %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	var given networkingv1beta1.ClusterConfigCIDR
+	if c.Status.Remote != nil {
+		given = c.Status.Remote.CIDR
+	}
+	seen, err := given.Prefixes()
+	if err != nil {
+		return Peer{}, fmt.Errorf("reading status.remote of Configuration %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	mapping, err := addressing.Remap(announced, seen)
+	if err != nil {
+		return Peer{}, fmt.Errorf("the ranges of Configuration %s/%s are not all given yet: %w", c.Namespace, c.Name, err)
+	}
+	return Peer{Known: true, Pods: announced[:len(c.Spec.Remote.CIDR.Pod)], Seen: seen, Mapping: mapping}, nil
+}
+
+// Find returns the Configuration of a peer, nil if there is none.
+func Find(ctx context.Context, reader client.Reader, peer string) (*networkingv1beta1.Configuration, error) {
+	var list networkingv1beta1.ConfigurationList
+	if err := reader.List(ctx, &list, client.InNamespace(corev1beta1.TenantNamespacePrefix+peer)); err != nil {
+		return nil, fmt.Errorf("listing the Configurations of cluster %q: %w", peer, err)
+	}
+	configurations := make([]*networkingv1beta1.Configuration, 0, len(list.Items))
+	for i := range list.Items {
+		configurations = append(configurations, &list.Items[i])
+	}
+	return Choose(configurations, peer), nil
+}
+
+// Choose returns the Configuration of a peer out of those in its tenant namespace: of several the oldest. It is nil if there is none.
+func Choose(all []*networkingv1beta1.Configuration, peer string) *networkingv1beta1.Configuration {
+	theirs := slices.DeleteFunc(slices.Clone(all), func(c *networkingv1beta1.Configuration) bool {
+		return c.Labels[corev1beta1.RemoteClusterIDLabel] != peer
+	})
+	if len(theirs) == 0 {
+		return nil
+	}
+	return slices.MinFunc(theirs, func(a, b *networkingv1beta1.Configuration) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Connected tells whether the tunnel to a peer is known to work.
+func Connected(ctx context.Context, reader client.Reader, peer string) (bool, error) {
+	var list networkingv1beta1.ConnectionList
+	if err := reader.List(ctx, &list, client.InNamespace(corev1beta1.TenantNamespacePrefix+peer)); err != nil {
+		return false, fmt.Errorf("listing the Connections of cluster %q: %w", peer, err)
+	}
+	return slices.ContainsFunc(list.Items, func(c networkingv1beta1.Connection) bool {
+		return c.Labels[corev1beta1.RemoteClusterIDLabel] == peer && c.Status.Value == networkingv1beta1.Connected
+	}), nil
+}
