@@ -22,6 +22,8 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 )
@@ -56,7 +58,7 @@ var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme,
-		apiextensionsv1.AddToScheme,
+		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		// Registration fails on contradicting types only, which a test would have met.
 		_ = add(scheme)

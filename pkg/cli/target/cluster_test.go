@@ -147,7 +147,7 @@ func TestRemove(t *testing.T) {
 func TestInstalled(t *testing.T) {
 	without := func(drop func(client.Object) bool) []client.Object {
 		var kept []client.Object
-		for _, o := range fixture.Installed("rome-1", "v1.2.3") {
+		for _, o := range fixture.Installed("rome-1", "v1.2.3", false) {
 			if !drop(o) {
 				kept = append(kept, o)
 			}

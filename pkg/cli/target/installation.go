@@ -104,6 +104,9 @@ func (c *Cluster) RequireInstalled(ctx context.Context) (*Installation, error) {
 	return installation, nil
 }
 
+// Networking tells whether the network module is on.
+func (i *Installation) Networking() bool { return i != nil && i.Config.Networking.Enabled }
+
 // HomeNamespaces are the cluster's namespaces that are never offloaded.
 func (c *Cluster) HomeNamespaces(installation *Installation) placement.HomeNamespaces {
 	return placement.HomeNamespaces{Liqo: c.LiqoNamespace, Storage: installation.Config.Storage.StorageNamespace}

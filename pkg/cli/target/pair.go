@@ -16,6 +16,8 @@ type Pair struct {
 	Consumer, Provider *Cluster
 	// ConsumerID and ProviderID are their cluster IDs.
 	ConsumerID, ProviderID string
+	// ConsumerHas and ProviderHas are what they have of Liqo.
+	ConsumerHas, ProviderHas *Installation
 }
 
 // ConsumerNamespace is the tenant namespace in the consumer cluster.
@@ -53,7 +55,9 @@ func RequirePair(ctx context.Context, consumer, provider *Cluster, anyVersion bo
 				"%s (%s) and %s (%s) cannot peer: %s", consumer.Name, home.Version, provider.Name, peer.Version, why)
 		}
 	}
-	return &Pair{Consumer: consumer, Provider: provider, ConsumerID: home.ClusterID, ProviderID: peer.ClusterID}, nil
+	return &Pair{
+		Consumer: consumer, Provider: provider, ConsumerID: home.ClusterID, ProviderID: peer.ClusterID, ConsumerHas: home, ProviderHas: peer,
+	}, nil
 }
 
 // requireTwo refuses one cluster that was given twice, whatever it is called in the kubeconfigs.

@@ -29,7 +29,7 @@ type releases struct {
 
 func (r *releases) Uninstall(ctx context.Context, _ string, _ time.Duration) error {
 	r.called = true
-	for _, object := range fixture.Installed("rome", "") {
+	for _, object := range fixture.Installed("rome", "", false) {
 		if err := client.IgnoreNotFound(r.cluster.Client.Delete(ctx, object)); err != nil {
 			return err
 		}

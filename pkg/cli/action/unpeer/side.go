@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -28,7 +27,7 @@ type side struct {
 	peerID    string
 	observer  progress.Observer
 	// release, if set, removes objects whose finalizers wait for a dead peer.
-	release func(ctx context.Context, task progress.Task, object client.Object) error
+	release removal.Waiter
 }
 
 func newSide(cluster *target.Cluster, peerID string, observer progress.Observer) *side {
@@ -112,37 +111,7 @@ func (s *side) deleteAll(ctx context.Context, list client.ObjectList, labels cli
 	if len(labels) > 0 {
 		options = append(options, labels)
 	}
-	if err := s.cluster.List(ctx, list, options...); err != nil {
-		return err
-	}
-	var objects []client.Object
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if object, ok := item.(client.Object); ok && (include == nil || include(object)) {
-			objects = append(objects, object)
-		}
-		return nil
-	})
-	if err != nil || len(objects) == 0 {
-		return err
-	}
-	for _, object := range objects {
-		if err := removal.Begin(ctx, progress.Discard.Begin(s.cluster.Name, ""), s.cluster, object); err != nil {
-			return err
-		}
-	}
-	for _, object := range objects {
-		name := target.Name(object)
-		err := progress.Run(ctx, s.observer, s.cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
-			if s.release != nil {
-				return "Deleted " + name, s.release(ctx, task, object)
-			}
-			return "Deleted " + name, removal.Gone(ctx, task, s.cluster, object)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return removal.DeleteAll(ctx, s.observer, s.cluster, removal.All{List: list, Options: options, Include: include, Wait: s.release})
 }
 
 func (s *side) deleteNamespace(ctx context.Context, wait bool) error {

@@ -1,0 +1,435 @@
+package network_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/fixture"
+	"liqo.io/liqo/pkg/cli/progress"
+)
+
+// own are the Networks and templates that the controllers and the chart bring to a cluster.
+func own(pods ...string) []client.Object {
+	objects := []client.Object{
+		&networkingv1beta1.WgGatewayServerTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "wireguard-server"}},
+		&networkingv1beta1.WgGatewayClientTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "wireguard-client"}},
+		ownNetwork("external-cidr", "external-cidr", "10.70.0.0/16"),
+		ownNetwork("service-cidr", "service-cidr", "10.96.0.0/12"),
+	}
+	for i, pod := range pods {
+		objects = append(objects, ownNetwork("pod-cidr"+strings.Repeat("-more", i), "pod-cidr", pod))
+	}
+	return objects
+}
+
+func ownNetwork(name, kind, cidr string) client.Object {
+	return &ipamv1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: name, Labels: map[string]string{"ipam.liqo.io/network-type": kind}},
+		Spec:       ipamv1alpha1.NetworkSpec{CIDR: networkingv1beta1.CIDR(cidr)}, Status: ipamv1alpha1.NetworkStatus{CIDR: networkingv1beta1.CIDR(cidr)},
+	}
+}
+
+// controllers plays the controllers and gateways of one cluster.
+type controllers struct {
+	t *testing.T
+	// key of the cluster's gateway, and the peer's that it has to be told.
+	key, peer byte
+	// The reasons for which the parts are not ready; empty for ready.
+	configuration, gateway, connection string
+}
+
+func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+
+func ready(object client.Object, reason string) metav1.Condition {
+	condition := metav1.Condition{Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: object.GetGeneration()}
+	if reason != "" {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, "not yet"
+	}
+	return condition
+}
+
+func (c *controllers) react(ctx context.Context, store client.Client, written client.Object) {
+	c.t.Helper()
+	check := func(err error) {
+		if err != nil {
+			c.t.Errorf("playing the controllers: %v", err)
+		}
+	}
+	switch object := written.(type) {
+	case *networkingv1beta1.Configuration:
+		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.configuration))
+		if c.configuration == "" {
+			seen := networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{External: []networkingv1beta1.CIDR{"10.71.0.0/16"}}}
+			for range object.Spec.Remote.CIDR.Pod {
+				seen.CIDR.Pod = append(seen.CIDR.Pod, "10.61.0.0/16")
+			}
+			object.Status.Remote = &seen
+			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: networkingv1beta1.NetworkCIDRsConfigured,
+				Status: metav1.ConditionTrue, Reason: "Configured", ObservedGeneration: object.Generation})
+		}
+		check(store.Status().Update(ctx, object))
+	case *networkingv1beta1.GatewayServer:
+		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.gateway))
+		if c.gateway == "" {
+			object.Status.Endpoint = &networkingv1beta1.EndpointStatus{Addresses: []networkingv1beta1.Host{"192.0.2.1"}, Port: object.Spec.Endpoint.Port, Protocol: corev1.ProtocolUDP}
+			object.Status.SecretRef = c.secret(ctx, store, object)
+		}
+		check(store.Status().Update(ctx, object))
+	case *networkingv1beta1.GatewayClient:
+		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.gateway))
+		object.Status.SecretRef = c.secret(ctx, store, object)
+		check(store.Status().Update(ctx, object))
+	case *networkingv1beta1.PublicKey:
+		if !bytes.Equal(object.Spec.PublicKey, key(c.peer)) {
+			c.t.Errorf("told the key %v", object.Spec.PublicKey)
+		}
+		connection := &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name, Labels: object.Labels}}
+		connection.Status.Value, connection.Status.MTU, connection.Status.Latency.Value = networkingv1beta1.Connected, 1440, "12ms"
+		if c.connection != "" {
+			connection.Status.Value = networkingv1beta1.Connecting
+			connection.Status.Conditions = []metav1.Condition{ready(connection, c.connection)}
+		}
+		check(client.IgnoreAlreadyExists(store.Create(ctx, connection)))
+	}
+}
+
+func (c *controllers) secret(ctx context.Context, store client.Client, gateway client.Object) *corev1.ObjectReference {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gateway.GetNamespace(), Name: gateway.GetName() + "-gw-keys"}, Data: map[string][]byte{"publicKey": key(c.key)}}
+	if err := client.IgnoreAlreadyExists(store.Create(ctx, secret)); err != nil {
+		c.t.Error(err)
+	}
+	return &corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
+}
+
+type world struct {
+	rome, milan *fixture.Cluster
+	recorder    *progress.Recorder
+}
+
+func newWorld(t *testing.T, change func(rome, milan *controllers, home, there *fixture.Options)) world {
+	t.Helper()
+	rome, milan := &controllers{t: t, key: 1, peer: 2}, &controllers{t: t, key: 2, peer: 1}
+	home := fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, React: rome.react, Objects: own("10.244.0.0/16")}
+	there := fixture.Options{Name: "kind-milan", ClusterID: "milan", Networking: true, React: milan.react, Objects: own("10.10.0.0/16", "10.20.0.0/16")}
+	if change != nil {
+		change(rome, milan, &home, &there)
+	}
+	return world{fixture.New(t, home), fixture.New(t, there), &progress.Recorder{}}
+}
+
+func (w world) options() network.Options {
+	return network.Options{Local: w.rome.Cluster, Remote: w.milan.Cluster, Observer: w.recorder, Timeout: 20 * time.Second}
+}
+
+func (w world) writes() []string { return append(w.rome.Writes(), w.milan.Writes()...) }
+
+func get[T client.Object](t *testing.T, cluster *fixture.Cluster, peer string, object T) T {
+	t.Helper()
+	if err := cluster.Client.Get(t.Context(), types.NamespacedName{Namespace: "liqo-tenant-" + peer, Name: peer}, object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestConnectingIsToldStepByStep(t *testing.T) {
+	w := newWorld(t, nil)
+	report, err := network.Connect(t.Context(), w.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"done: Preconditions hold",
+		"rome: done: Tenant namespace liqo-tenant-milan created",
+		"milan: done: Tenant namespace liqo-tenant-rome created",
+		"rome: done: Configuration milan created",
+		"milan: done: Configuration rome created",
+		"rome: done: milan is seen as 10.61.0.0/16, 10.61.0.0/16, 10.71.0.0/16",
+		"milan: done: rome is seen as 10.61.0.0/16, 10.71.0.0/16",
+		"milan: done: Gateway server rome is at 192.0.2.1:51840",
+		"rome: done: Gateway client milan goes to 192.0.2.1:51840",
+		"milan: done: PublicKey rome created",
+		"rome: done: PublicKey milan created",
+		"done: The networks of rome and milan are connected",
+	}
+	if diff := cmp.Diff(want, w.recorder.Lines()); diff != "" {
+		t.Error(diff)
+	}
+	wanted := &network.Report{Server: "milan", Client: "rome", Endpoint: "192.0.2.1:51840", Connected: true, Changed: true, Ranges: map[string][]network.Range{
+		"rome": {{Kind: "pod", CIDR: "10.10.0.0/16", SeenAs: "10.61.0.0/16"}, {Kind: "pod", CIDR: "10.20.0.0/16", SeenAs: "10.61.0.0/16"},
+			{Kind: "external", CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}},
+		"milan": {{Kind: "pod", CIDR: "10.244.0.0/16", SeenAs: "10.61.0.0/16"}, {Kind: "external", CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}},
+	}}
+	if diff := cmp.Diff(wanted, report); diff != "" {
+		t.Error(diff)
+	}
+	server := get(t, w.milan, "rome", &networkingv1beta1.GatewayServer{})
+	wantServer := networkingv1beta1.GatewayServerSpec{
+		Endpoint: networkingv1beta1.Endpoint{Port: 51840, ServiceType: corev1.ServiceTypeLoadBalancer},
+		ServerTemplateRef: corev1.ObjectReference{APIVersion: "networking.liqo.io/v1beta1", Kind: "WgGatewayServerTemplate",
+			Namespace: "liqo", Name: "wireguard-server"},
+	}
+	if diff := cmp.Diff(wantServer, server.Spec); diff != "" || server.Labels[corev1beta1.RemoteClusterIDLabel] != "rome" {
+		t.Error(diff, server.Labels)
+	}
+}
+
+func TestConnectingAgainWritesNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	o := w.options()
+	o.Settings = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: 30000, ClientAddress: "gateway.milan.example", ClientPort: 443, MTU: 1300}
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.writes())
+	for sentence, again := range map[string]network.Options{"with the same settings": o, "without settings": w.options()} {
+		report, err := network.Connect(t.Context(), again)
+		if err != nil || report.Changed || len(w.writes()) != before {
+			t.Errorf("%s: %v, %+v, wrote %v", sentence, err, report, w.writes())
+		}
+	}
+	// Asked for the other way round, the server stays where it is.
+	o = w.options()
+	o.Local, o.Remote = o.Remote, o.Local
+	report, err := network.Connect(t.Context(), o)
+	if err != nil || report.Changed || report.Server != "milan" || len(w.writes()) != before {
+		t.Errorf("the other way round: %v, %+v, wrote %v", err, report, w.writes())
+	}
+}
+
+func TestSettingsChangeWhatIsThere(t *testing.T) {
+	w := newWorld(t, nil)
+	o := w.options()
+	o.Settings = network.Settings{ServerHere: true, LoadBalancerIP: "192.0.2.7", ServerTemplate: types.NamespacedName{Namespace: "liqo", Name: "wireguard-server"}}
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Settings = network.Settings{ServerHere: true, ServiceType: corev1.ServiceTypeClusterIP, Port: 5000, ClientAddress: "198.51.100.1"}
+	if report, err := network.Connect(t.Context(), o); err != nil || !report.Changed || report.Server != "rome" {
+		t.Fatal(report, err)
+	}
+	want := networkingv1beta1.Endpoint{Port: 5000, ServiceType: corev1.ServiceTypeClusterIP}
+	if diff := cmp.Diff(want, get(t, w.rome, "milan", &networkingv1beta1.GatewayServer{}).Spec.Endpoint); diff != "" {
+		t.Error(diff)
+	}
+	if got := get(t, w.milan, "rome", &networkingv1beta1.GatewayClient{}).Spec.Endpoint.Addresses; !cmp.Equal(got, []networkingv1beta1.Host{"198.51.100.1"}) {
+		t.Error(got)
+	}
+}
+
+func TestOnlyTheRangesAreExchanged(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, changed := range []bool{true, false} {
+		report, err := network.Init(t.Context(), w.options())
+		if err != nil || report.Changed != changed || len(report.Ranges["rome"]) != 3 {
+			t.Fatal(report, err)
+		}
+	}
+	for _, write := range w.writes() {
+		if !strings.Contains(write, "Configuration") && !strings.Contains(write, "Namespace") {
+			t.Error(write)
+		}
+	}
+}
+
+func TestWhatConnectingFailsWith(t *testing.T) {
+	cases := map[string]struct {
+		change func(rome, milan *controllers, home, there *fixture.Options)
+		alter  func(o *network.Options)
+		code   failure.Code
+		want   string
+	}{
+		"the module is off there": {
+			change: func(_, _ *controllers, _, there *fixture.Options) { there.Networking = false },
+			code:   failure.Precondition,
+			want:   "the network module is off in cluster milan: turn it on with 'liqoctl install --set networking.enabled=true --context kind-milan'",
+		},
+		"a right is missing": {
+			change: func(_, _ *controllers, home, _ *fixture.Options) {
+				home.Missing = []string{"create gatewayclients.networking.liqo.io in namespace liqo-tenant-milan"}
+			},
+			code: failure.Precondition,
+			want: "you are not allowed to: create gatewayclients.networking.liqo.io in namespace liqo-tenant-milan (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs",
+		},
+		"the controller manager there has made no Networks": {
+			change: func(_, _ *controllers, _, there *fixture.Options) { there.Objects = there.Objects[:2] },
+			code:   failure.Timeout,
+			want:   "timed out waiting for the ranges of cluster milan: it has no range of pods yet (Network pod-cidr): see whether liqo-controller-manager runs there: liqoctl info --context kind-milan",
+		},
+		"no place for the ranges": {
+			change: func(rome, _ *controllers, _, _ *fixture.Options) { rome.configuration = "PoolExhausted" },
+			code:   failure.Timeout,
+			want:   "timed out waiting for Configuration liqo-tenant-milan/milan (cluster rome) to be configured: PoolExhausted: not yet: look the reason up in docs/troubleshooting.md, and run the same command again",
+		},
+		"no load balancer": {
+			change: func(_, milan *controllers, _, _ *fixture.Options) { milan.gateway = "EndpointPending" },
+			code:   failure.Timeout,
+			want:   "timed out waiting for GatewayServer liqo-tenant-rome/rome (cluster milan) to have an address: EndpointPending: not yet: if the cluster has no load balancers, add --gw-server-service-type NodePort",
+		},
+		"no handshake": {
+			change: func(rome, milan *controllers, _, _ *fixture.Options) {
+				rome.connection, milan.connection = "NoHandshake", "NoHandshake"
+			},
+			code: failure.Timeout,
+			want: "timed out waiting for the networks of rome and milan to be connected: milan (server): Connecting: NoHandshake: not yet; rome (client): Connecting: NoHandshake: not yet: " +
+				"see whether 192.0.2.1:51840 can be reached by UDP from the nodes of cluster rome, and what 'liqoctl network status' says in both clusters",
+		},
+		"one side only": {
+			change: func(rome, _ *controllers, _, _ *fixture.Options) { rome.connection = "EndpointUnresolved" },
+			code:   failure.Timeout,
+			want: "timed out waiting for the networks of rome and milan to be connected: rome (client): Connecting: EndpointUnresolved: not yet: " +
+				"see whether 192.0.2.1:51840 can be reached by UDP from the nodes of cluster rome, and what 'liqoctl network status' says in both clusters",
+		},
+		"a template that is not there": {
+			alter: func(o *network.Options) { o.Settings.ServerTemplate.Name = "other" },
+			code:  failure.Precondition,
+			want:  "applying GatewayServer liqo-tenant-rome/rome (cluster milan): there is no template WgGatewayServerTemplate liqo/other (cluster milan): name one that is there by the --gw- flags, or bring back that of the chart: liqoctl install --context kind-milan",
+		},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.change)
+			o := w.options()
+			if test.code == failure.Timeout {
+				o.Timeout = 3 * time.Second
+			}
+			if test.alter != nil {
+				test.alter(&o)
+			}
+			_, err := network.Connect(t.Context(), o)
+			if err == nil {
+				t.Fatal("connected")
+			}
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" || failure.CodeOf(err) != test.code {
+				t.Errorf("code %d, want %d\n%s", failure.CodeOf(err), test.code, diff)
+			}
+		})
+	}
+}
+
+func TestWithoutWaitingForTheTunnel(t *testing.T) {
+	w := newWorld(t, func(rome, _ *controllers, _, _ *fixture.Options) { rome.connection = "NoHandshake" })
+	o := w.options()
+	o.NoWait, o.Settings.NoKeys = true, true
+	report, err := network.Connect(t.Context(), o)
+	if err != nil || report.Connected {
+		t.Fatal(report, err)
+	}
+	for _, write := range w.writes() {
+		if strings.Contains(write, "PublicKey") {
+			t.Error(write)
+		}
+	}
+}
+
+// collect plays garbage collection: with a gateway goes its Connection.
+func collect(t *testing.T, clusters ...*fixture.Cluster) {
+	t.Helper()
+	for _, cluster := range clusters {
+		if err := cluster.Client.DeleteAllOf(t.Context(), &networkingv1beta1.Connection{}, client.InNamespace("liqo-tenant-rome")); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.Client.DeleteAllOf(t.Context(), &networkingv1beta1.Connection{}, client.InNamespace("liqo-tenant-milan")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDisconnectingKeepsTheRanges(t *testing.T) {
+	w := newWorld(t, nil)
+	if _, err := network.Connect(t.Context(), w.options()); err != nil {
+		t.Fatal(err)
+	}
+	w.recorder = &progress.Recorder{}
+	collect(t, w.rome, w.milan)
+	o, asked := w.options(), ""
+	o.Confirm = func(_ context.Context, question string) error { asked = question; return nil }
+	for _, changed := range []bool{true, false} {
+		report, err := network.Disconnect(t.Context(), o)
+		if err != nil || report.Changed != changed {
+			t.Fatal(report, err)
+		}
+	}
+	want := []string{
+		"done: Preconditions hold",
+		"rome: done: Deleted GatewayClient liqo-tenant-milan/milan",
+		"rome: done: Deleted PublicKey liqo-tenant-milan/milan",
+		"milan: done: Deleted GatewayServer liqo-tenant-rome/rome",
+		"milan: done: Deleted PublicKey liqo-tenant-rome/rome",
+		"done: Preconditions hold",
+	}
+	if diff := cmp.Diff(want, w.recorder.Lines()); diff != "" {
+		t.Error(diff)
+	}
+	if asked != "Disconnecting rome and milan cuts off their pods from each other." {
+		t.Error(asked)
+	}
+	get(t, w.rome, "milan", &networkingv1beta1.Configuration{})
+	for _, changed := range []bool{true, false} {
+		if report, err := network.Reset(t.Context(), w.options()); err != nil || report.Changed != changed {
+			t.Fatal(report, err)
+		}
+	}
+	left, err := network.Peers(t.Context(), w.rome.Cluster)
+	if err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
+func TestWhatKeepsAGatewayIsTold(t *testing.T) {
+	w := newWorld(t, nil)
+	if _, err := network.Connect(t.Context(), w.options()); err != nil {
+		t.Fatal(err)
+	}
+	o := w.options()
+	o.Timeout = time.Second
+	_, err := network.Disconnect(t.Context(), o)
+	want := "timed out waiting for what the controllers made for the network to milan to be gone: Connection liqo-tenant-milan/milan (cluster rome) is still there: see why with 'kubectl get ... -o yaml', and run the same command again"
+	if failure.CodeOf(err) != failure.Timeout || err.Error() != want {
+		t.Error(err)
+	}
+	o.NoWait = true
+	if _, err := network.Disconnect(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	w := newWorld(t, func(_, milan *controllers, _, _ *fixture.Options) { milan.connection = "NoHandshake" })
+	o := w.options()
+	o.NoWait = true
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	foreign := &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "x", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "paris"}}}
+	if err := w.milan.Client.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	ranges := []network.Range{{Kind: "pod", CIDR: "10.244.0.0/16", SeenAs: "10.61.0.0/16"}, {Kind: "external", CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}}
+	endpoint := network.Endpoint{Addresses: []string{"192.0.2.1"}, Port: 51840}
+	want := &network.Status{ClusterID: "milan", Enabled: true, Peers: []network.Peer{{ClusterID: "rome", State: "Connecting", Role: "Server", Endpoint: endpoint,
+		Latency: "12ms", MTU: 1440, Ranges: ranges, Alerts: []string{"Connection rome: Connecting: NoHandshake: not yet"}}}}
+	got, err := network.ReadStatus(t.Context(), w.milan.Cluster)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	got, err = network.ReadStatus(t.Context(), w.rome.Cluster)
+	if err != nil || len(got.Peers) != 1 || got.Peers[0].State != "Connected" || got.Peers[0].Role != "Client" || len(got.Peers[0].Alerts) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,198 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// Range of a peer, and where a cluster sees it.
+type Range struct {
+	// Kind of the range: pod or external.
+	Kind string `json:"kind"`
+	// CIDR as the peer itself knows it.
+	CIDR string `json:"cidr"`
+	// SeenAs is the range under which the cluster reaches it; empty as long as none was found.
+	SeenAs string `json:"seenAs,omitempty"`
+}
+
+// String is the range in a few words.
+func (r Range) String() string {
+	switch r.SeenAs {
+	case r.CIDR:
+		return r.CIDR
+	case "":
+		return r.CIDR + " (not seen yet)"
+	default:
+		return r.CIDR + " as " + r.SeenAs
+	}
+}
+
+// RangesOf are the ranges of the peer that a Configuration stands for.
+func RangesOf(c *networkingv1beta1.Configuration) []Range {
+	seen := networkingv1beta1.ClusterConfigCIDR{}
+	if c.Status.Remote != nil {
+		seen = c.Status.Remote.CIDR
+	}
+	var ranges []Range
+	for _, kind := range []struct {
+		name       string
+		have, seen []networkingv1beta1.CIDR
+	}{{"pod", c.Spec.Remote.CIDR.Pod, seen.Pod}, {"external", c.Spec.Remote.CIDR.External, seen.External}} {
+		for i, cidr := range kind.have {
+			found := Range{Kind: kind.name, CIDR: string(cidr)}
+			if i < len(kind.seen) {
+				found.SeenAs = string(kind.seen[i])
+			}
+			ranges = append(ranges, found)
+		}
+	}
+	return ranges
+}
+
+// Strings are ranges in a few words each.
+func Strings(ranges []Range) []string {
+	words := make([]string, len(ranges))
+	for i, r := range ranges {
+		words[i] = r.String()
+	}
+	return words
+}
+
+// Own are the ranges of a cluster, by the Networks that it keeps for itself.
+type Own struct {
+	// Pod, External, Internal and Service ranges; those that have not been found are empty.
+	Pod, External, Internal, Service []networkingv1beta1.CIDR
+}
+
+// OwnRanges reads the ranges of a cluster.
+func OwnRanges(ctx context.Context, cluster *target.Cluster) (Own, error) {
+	list := &ipamv1alpha1.NetworkList{}
+	if err := cluster.List(ctx, list, client.InNamespace(cluster.LiqoNamespace)); err != nil {
+		return Own{}, err
+	}
+	slices.SortFunc(list.Items, func(a, b ipamv1alpha1.Network) int { return strings.Compare(a.Name, b.Name) })
+	own := Own{}
+	for i := range list.Items {
+		network := &list.Items[i]
+		if network.Status.CIDR == "" || !network.DeletionTimestamp.IsZero() {
+			continue
+		}
+		switch network.Labels[networkTypeLabel] {
+		case "pod-cidr":
+			own.Pod = append(own.Pod, network.Status.CIDR)
+		case "external-cidr":
+			own.External = append(own.External, network.Status.CIDR)
+		case "internal-cidr":
+			own.Internal = append(own.Internal, network.Status.CIDR)
+		case "service-cidr":
+			own.Service = append(own.Service, network.Status.CIDR)
+		}
+	}
+	return own, nil
+}
+
+// announced is what the cluster tells a peer, and what is missing of it.
+func (o Own) announced() (cidrs networkingv1beta1.ClusterConfigCIDR, missing string) {
+	switch {
+	case len(o.Pod) == 0:
+		missing = "it has no range of pods yet (Network pod-cidr)"
+	case len(o.External) == 0:
+		missing = "it has no external range yet (Network external-cidr)"
+	}
+	return networkingv1beta1.ClusterConfigCIDR{Pod: o.Pod, External: o.External}, missing
+}
+
+// exchange tells each side the ranges of the other one, and waits until both have a place for them.
+func (r *run) exchange(ctx context.Context) error {
+	for _, ends := range [][2]side{{r.local, r.remote}, {r.remote, r.local}} {
+		if err := r.announce(ctx, ends[0], ends[1]); err != nil {
+			return err
+		}
+	}
+	for _, s := range []side{r.local, r.remote} {
+		if err := r.remapped(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce tells a side the ranges of the other one.
+func (r *run) announce(ctx context.Context, to, of side) error {
+	return progress.Run(ctx, r.observer, to.cluster.Name, "Announcing the ranges of "+of.id, func(ctx context.Context, task progress.Task) (string, error) {
+		var cidrs networkingv1beta1.ClusterConfigCIDR
+		err := until(ctx, task, "the ranges of cluster "+of.id, "see whether liqo-controller-manager runs there: "+of.cluster.Command("liqoctl info"),
+			func(ctx context.Context) (bool, string, error) {
+				own, err := OwnRanges(ctx, of.cluster)
+				var missing string
+				cidrs, missing = own.announced()
+				return err == nil && missing == "", missing, err
+			})
+		if err != nil {
+			return "", err
+		}
+		object := &networkingv1beta1.Configuration{ObjectMeta: to.named()}
+		change, err := to.ensure(ctx, task, object, func() error {
+			if !equality.Semantic.DeepEqual(object.Spec.Remote.CIDR, cidrs) {
+				object.Spec.Remote.CIDR = cidrs
+			}
+			return nil
+		})
+		r.note(change)
+		return fmt.Sprintf("Configuration %s %s", object.Name, change), err
+	})
+}
+
+// remapped waits until a side has a place for the ranges of the other one.
+func (r *run) remapped(ctx context.Context, s side) error {
+	return progress.Run(ctx, r.observer, s.cluster.Name, "Finding a place for the ranges of "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
+		object := &networkingv1beta1.Configuration{ObjectMeta: s.named()}
+		err := until(ctx, task, s.cluster.Describe(object)+" to be configured",
+			"look the reason up in docs/troubleshooting.md, and run the same command again",
+			func(ctx context.Context) (bool, string, error) {
+				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
+					return false, "it is gone", err
+				}
+				return configured(object), said(object.Status.Conditions, object.Generation), nil
+			})
+		if err != nil {
+			return "", err
+		}
+		ranges := RangesOf(object)
+		r.report.Ranges[s.id] = ranges
+		return s.peerID + " is seen as " + strings.Join(seen(ranges), ", "), nil
+	})
+}
+
+func seen(ranges []Range) []string {
+	words := make([]string, len(ranges))
+	for i, r := range ranges {
+		words[i] = r.SeenAs
+	}
+	return words
+}
+
+// configured tells whether each range of a peer has its place.
+func configured(c *networkingv1beta1.Configuration) bool {
+	condition := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.NetworkCIDRsConfigured)
+	if condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration < c.Generation || c.Status.Remote == nil {
+		return false
+	}
+	have, seen := c.Spec.Remote.CIDR, c.Status.Remote.CIDR
+	return len(have.Pod) == len(seen.Pod) && len(have.External) == len(seen.External)
+}
+
+// networkTypeLabel tells what a cluster keeps a Network for.
+const networkTypeLabel = "ipam.liqo.io/network-type"

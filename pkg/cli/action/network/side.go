@@ -1,0 +1,134 @@
+package network
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/authenticate"
+	"liqo.io/liqo/pkg/cli/await"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// side is one of the two clusters.
+type side struct {
+	cluster *target.Cluster
+	// id of the cluster, and that of the other one.
+	id, peerID string
+	// namespace is the tenant namespace of the other one.
+	namespace string
+}
+
+// named is the metadata of what stands for the peer.
+func (s side) named() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: s.namespace, Name: s.peerID}
+}
+
+// ofPeer selects what stands for the peer.
+func (s side) ofPeer() []client.ListOption {
+	return []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: s.peerID}}
+}
+
+// ensure makes an object that stands for the peer as mutate wants it; one that is being deleted is waited for first.
+func (s side) ensure(ctx context.Context, task progress.Task, object client.Object, mutate func() error) (target.Change, error) {
+	earlier, ok := object.DeepCopyObject().(client.Object)
+	if ok {
+		err := await.Until(ctx, task, "an earlier "+s.cluster.Describe(object)+" to be gone", func(ctx context.Context) (bool, string, error) {
+			found, err := s.cluster.Get(ctx, earlier)
+			return !found || earlier.GetDeletionTimestamp().IsZero(), "it is being deleted", err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return s.cluster.Ensure(ctx, object, func() error {
+		labels := object.GetLabels()
+		if labels[corev1beta1.RemoteClusterIDLabel] != s.peerID {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[corev1beta1.RemoteClusterIDLabel] = s.peerID
+			object.SetLabels(labels)
+		}
+		return mutate()
+	})
+}
+
+// namespaces makes both tenant namespaces.
+func (r *run) namespaces(ctx context.Context) error {
+	for _, s := range []side{r.local, r.remote} {
+		err := progress.Run(ctx, r.observer, s.cluster.Name, "Preparing tenant namespace "+s.namespace,
+			func(ctx context.Context, task progress.Task) (string, error) {
+				change, err := authenticate.EnsureNamespace(ctx, task, s.cluster, s.peerID)
+				r.note(change)
+				return "Tenant namespace " + s.namespace + " " + string(change), err
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unobserved is what is said of an object at which its controller has not looked since it was changed.
+const unobserved = "the controller manager has not looked at it yet"
+
+// looked tells whether a controller has looked at an object of this generation, by its condition Ready.
+func looked(conditions []metav1.Condition, generation int64) bool {
+	ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady)
+	return ready != nil && ready.ObservedGeneration >= generation
+}
+
+// said is what the condition Ready of an object says while the object is waited for.
+func said(conditions []metav1.Condition, generation int64) string {
+	if !looked(conditions, generation) {
+		return unobserved
+	}
+	ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady)
+	if ready.Status == metav1.ConditionTrue {
+		return "it is ready, and its status is not complete yet"
+	}
+	return strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ")
+}
+
+// until waits as await.Until does; next is the way out when the time is over.
+func until(ctx context.Context, task progress.Task, what, next string, check await.Check) error {
+	err := await.Until(ctx, task, what, check)
+	if text, _ := nextOf(err); failure.CodeOf(err) == failure.Timeout {
+		return failure.New(failure.Timeout, next, "%s", text)
+	}
+	return err
+}
+
+func nextOf(err error) (text, next string) {
+	if err == nil {
+		return "", ""
+	}
+	return failure.NextOf(err)
+}
+
+// initRights are what a user needs in a cluster for Init.
+func initRights(cluster *target.Cluster, namespace string) []target.Right {
+	rights := append(target.Rights("", "namespaces", "", "get", "create", "update"),
+		target.Rights(ipamv1alpha1.GroupVersion.Group, "networks", cluster.LiqoNamespace, "list")...)
+	return append(rights, target.Rights(networkingv1beta1.GroupVersion.Group, "configurations", namespace, "get", "create", "update")...)
+}
+
+// connectRights are what a user needs in a cluster for Connect.
+func connectRights(cluster *target.Cluster, namespace string) []target.Right {
+	rights, group := initRights(cluster, namespace), networkingv1beta1.GroupVersion.Group
+	for _, resource := range []string{"gatewayservers", "gatewayclients"} {
+		rights = append(rights, target.Rights(group, resource, namespace, "get", "list", "create", "update")...)
+	}
+	rights = append(rights, target.Rights(group, "publickeies", namespace, "get", "create", "update")...)
+	rights = append(rights, target.Rights(group, "connections", namespace, "list")...)
+	return append(rights, target.Rights("", "secrets", namespace, "get")...)
+}
