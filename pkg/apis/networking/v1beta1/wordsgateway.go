@@ -1,0 +1,55 @@
+package v1beta1
+
+// Labels of what a gateway is made of.
+const (
+	// GatewayComponentLabel (GatewayComponent) marks what a gateway is made of.
+	GatewayComponentLabel = "networking.liqo.io/component"
+	// GatewayComponent is the value of GatewayComponentLabel.
+	GatewayComponent = "gateway"
+	// GatewayNameLabel is the name of the GatewayServer or GatewayClient, in the same namespace.
+	GatewayNameLabel = "networking.liqo.io/gateway-name"
+	// ActiveLabel ("true") marks the pod, among several of a gateway, that has the tunnel.
+	ActiveLabel = "networking.liqo.io/active"
+)
+
+// Annotations of a gateway's Service, or of a GatewayServer's serviceAnnotations, for a gateway behind an address that the cluster does not
+// know.
+const (
+	// OverrideAddressAnnotation is where the peer reaches the gateway, instead of the Service's own addresses.
+	OverrideAddressAnnotation = "liqo.io/override-address"
+	// OverridePortAnnotation is the port at which the peer reaches it, instead of the Service's own.
+	OverridePortAnnotation = "liqo.io/override-port"
+)
+
+// Names of what belongs to a gateway.
+const (
+	// GatewayPrefix and the name of a gateway make the name of its Deployment, Service, ServiceAccount, Role and RoleBinding.
+	GatewayPrefix = "gw-"
+	// GatewayClusterRole is what all gateways may read in the whole cluster.
+	GatewayClusterRole = "liqo-gateway"
+	// ServerTemplate and ClientTemplate are the templates of gateways that name none, in Liqo's namespace.
+	ServerTemplate, ClientTemplate = "wireguard-server", "wireguard-client"
+	// PrivateKeyKey and PublicKeyKey are the keys of the Secret with a gateway's keys, each of 32 bytes.
+	PrivateKeyKey, PublicKeyKey = "privateKey", "publicKey"
+)
+
+// GatewayKeysSecret is the name of the Secret with the keys that are made for a gateway.
+func GatewayKeysSecret(gateway string) string { return gateway + "-gw-keys" }
+
+// Reasons of condition Ready of gateways.
+const (
+	// ReasonProvisioned: the gateway runs, and its peer can reach it.
+	ReasonProvisioned = "Provisioned"
+	// ReasonTemplateInvalid: there is no such template, or what it renders to is no gateway; the message says what is wrong.
+	ReasonTemplateInvalid = "TemplateInvalid"
+	// ReasonSecretInvalid: the Secret with the gateway's keys is missing or holds no keys of WireGuard.
+	ReasonSecretInvalid = "SecretInvalid"
+	// ReasonEndpointPending: there is no address yet under which the peer could reach the gateway.
+	ReasonEndpointPending = "EndpointPending"
+	// ReasonGatewayPodPending: no pod of the gateway is ready; the message says why.
+	ReasonGatewayPodPending = "GatewayPodPending"
+	// ReasonGatewayMisplaced: the gateway is not in the tenant namespace of its peer.
+	ReasonGatewayMisplaced = "GatewayMisplaced"
+	// ReasonGatewayNameTaken: something that the gateway needs has its name and belongs to somebody else.
+	ReasonGatewayNameTaken = "GatewayNameTaken"
+)
