@@ -18,6 +18,7 @@ const managerUser = "system:serviceaccount:liqo:liqo-controller-manager"
 var (
 	managerAccount = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "liqo", Name: "liqo-controller-manager"}
 	kubeletAccount = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "liqo-tenant-milan", Name: "milan"}
+	gatewayAccount = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "liqo-tenant-milan", Name: "gw-milan"}
 	strayAccount   = rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "thief"}
 )
 
@@ -94,6 +95,15 @@ func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 		"a virtual kubelet's kubeconfig":          {binds(tenant, "Role milan-kubeconfig", kubeletAccount), ""},
 		"a virtual kubelet's role for reflection": {binds(shop, "ClusterRole liqo-virtual-kubelet-local", kubeletAccount), ""},
 		"a virtual kubelet's role in a twin":      {binds(twin, "ClusterRole liqo-virtual-kubelet-local", kubeletAccount), ""},
+		"a gateway's role":                        {binds(tenant, "Role gw-milan", gatewayAccount), ""},
+		"a gateway's role in a namespace":         {binds(shop, "Role gw-milan", gatewayAccount), bindingRefused},
+		"a gateway's role for another account":    {binds(tenant, "Role gw-milan", kubeletAccount), bindingRefused},
+		"a gateway's role for another gateway":    {binds(tenant, "Role gw-rome", gatewayAccount), bindingRefused},
+		"a gateway's role in another tenant's":    {binds(tenantNamed("liqo-tenant-rome"), "Role gw-milan", gatewayAccount), bindingRefused},
+		"what all gateways may read":              {binds(nil, "ClusterRole liqo-gateway", gatewayAccount), ""},
+		"the same for itself":                     {binds(nil, "ClusterRole liqo-gateway", managerAccount), bindingRefused},
+		"the same for a virtual kubelet":          {binds(nil, "ClusterRole liqo-gateway", kubeletAccount), bindingRefused},
+		"the same for itself beside a gateway":    {binds(nil, "ClusterRole liqo-gateway", gatewayAccount, managerAccount), bindingRefused},
 		"a virtual kubelet's node":                {binds(nil, "ClusterRole liqo-virtual-node:milan", kubeletAccount), ""},
 		"a virtual kubelet's lease":               {binds(namespaced("kube-node-lease"), "Role liqo-virtual-node:milan", kubeletAccount), ""},
 		"the CA of clients":                       {binds(system, "Role extension-apiserver-authentication-reader", kubeletAccount), ""},

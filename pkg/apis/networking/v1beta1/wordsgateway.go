@@ -27,10 +27,14 @@ const (
 	GatewayPrefix = "gw-"
 	// GatewayClusterRole is what all gateways may read in the whole cluster.
 	GatewayClusterRole = "liqo-gateway"
-	// ServerTemplate and ClientTemplate are the templates of gateways that name none, in Liqo's namespace.
-	ServerTemplate, ClientTemplate = "wireguard-server", "wireguard-client"
-	// PrivateKeyKey and PublicKeyKey are the keys of the Secret with a gateway's keys, each of 32 bytes.
-	PrivateKeyKey, PublicKeyKey = "privateKey", "publicKey"
+	// ServerTemplate is the template, in Liqo's namespace, of gateway servers that name none.
+	ServerTemplate = "wireguard-server"
+	// ClientTemplate is the template, in Liqo's namespace, of gateway clients that name none.
+	ClientTemplate = "wireguard-client"
+	// PrivateKeyKey holds, in the Secret with a gateway's keys, the private one: 32 bytes.
+	PrivateKeyKey = "privateKey"
+	// PublicKeyKey holds, in the Secret with a gateway's keys, the public one: 32 bytes.
+	PublicKeyKey = "publicKey"
 )
 
 // GatewayKeysSecret is the name of the Secret with the keys that are made for a gateway.

@@ -142,3 +142,32 @@ func TestWhyNoPod(t *testing.T) {
 		}
 	}
 }
+
+func TestCovers(t *testing.T) {
+	type object = map[string]any
+	live := object{"a": "x", "list": []any{object{"name": "c", "port": 1.0}}, "added": true}
+	for name, tc := range map[string]struct {
+		want any
+		same bool
+	}{
+		"nothing":              {object{}, true},
+		"all":                  {live, true},
+		"a part":               {object{"list": []any{object{"name": "c"}}}, true},
+		"what is empty":        {object{"b": "", "c": 0.0, "d": false, "e": nil, "f": []any{}, "g": object{}, "h": object{"i": 0.0}}, true},
+		"another value":        {object{"a": "y"}, false},
+		"another in a list":    {object{"list": []any{object{"name": "d"}}}, false},
+		"one more in the list": {object{"list": []any{object{"name": "c"}, object{"name": "d"}}}, false},
+		"one that is missing":  {object{"z": "z"}, false},
+		"one below it":         {object{"z": object{"z": 1.0}}, false},
+		"another type":         {object{"a": []any{"x"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := covers(live, tc.want); got != tc.same {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if covers([]any{"a", "b"}, []any{"a"}) {
+		t.Error("what somebody added to a list is not noticed")
+	}
+}

@@ -73,7 +73,7 @@ func (r *reconciler) keys(ctx context.Context, s *scope) error {
 		return taken("Secret", secret)
 	}
 	if err := CheckKeys(secret.Data); err != nil {
-		return reconcile.Refuse(networkingv1beta1.ReasonSecretInvalid, fmt.Errorf("Secret %s/%s cannot be used: %w", secret.Namespace, name, err))
+		return reconcile.Refuse(networkingv1beta1.ReasonSecretInvalid, fmt.Errorf("the Secret %s/%s cannot be used: %w", secret.Namespace, name, err))
 	}
 	s.secret = name
 	return nil

@@ -249,7 +249,9 @@ func TestEditsArePutBack(t *testing.T) {
 			}
 			before := look()
 			edit(wg, d, s, r, b)
-			if slices.EqualFunc(before, all, func(a, b client.Object) bool { return cmp.Equal(specOf(a), specOf(b)) && cmp.Equal(a.GetLabels(), b.GetLabels()) }) {
+			if slices.EqualFunc(before, all, func(a, b client.Object) bool {
+				return cmp.Equal(specOf(a), specOf(b)) && cmp.Equal(a.GetLabels(), b.GetLabels())
+			}) {
 				t.Fatal("nothing was edited")
 			}
 			for _, o := range all {
