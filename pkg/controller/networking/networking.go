@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/pkg/controller/networking/gateway"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -38,9 +39,9 @@ func (o Options) validate() error {
 }
 
 // Register adds all controllers of the network module to the manager.
-func Register(_ ctrl.Manager, o Options) error {
+func Register(mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("registering the network controllers: %w", err)
 	}
-	return nil
+	return gateway.Register(mgr, gateway.Options{Namespace: o.Namespace})
 }
