@@ -18,6 +18,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/networking"
+	"liqo.io/liqo/pkg/controller/networking/gatewaytemplate"
 	"liqo.io/liqo/pkg/controller/offloading/ingressstatus"
 	"liqo.io/liqo/pkg/controller/offloading/namespacemap"
 	"liqo.io/liqo/pkg/controller/offloading/namespaceoffloading"
@@ -71,6 +72,11 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 	if config.Networking.Enabled {
 		if err := networking.Register(mgr, networkOptions(config, env)); err != nil {
 			return err
+		}
+		err := gatewaytemplate.Register(mgr, gatewaytemplate.Options{Templates: config.Networking.GatewayTemplates, Labels: config.Common.GlobalLabels,
+			Namespace: env.namespace, Deployment: env.deployment})
+		if err != nil {
+			return fmt.Errorf("registering the templates of gateways: %w", err)
 		}
 	}
 	if config.Offloading.Enabled && config.Storage.Enabled {

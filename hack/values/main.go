@@ -2,7 +2,7 @@
 // unknown keys, and the reference of all values.
 //
 // A comment "# -- text" describes the next key. After it may stand "# @enum a|b" (an empty word allows ""),
-// "# @pattern regexp", "# @minimum n" and "# @nullable type". An empty map or a list of unknown elements is free-form.
+// "# @pattern regexp", "# @minimum n", "# @maximum n" and "# @nullable type". An empty map or a list of unknown elements is free-form.
 package main
 
 import (
@@ -28,6 +28,7 @@ type schema struct {
 	Enum                 []string           `json:"enum,omitempty"`
 	Pattern              string             `json:"pattern,omitempty"`
 	Minimum              *int               `json:"minimum,omitempty"`
+	Maximum              *int               `json:"maximum,omitempty"`
 }
 
 // row is one value in the reference.
@@ -130,6 +131,9 @@ func leaf(value *yaml.Node, hints map[string]string) *schema {
 	}
 	if n, err := strconv.Atoi(hints["@minimum"]); err == nil {
 		s.Minimum = &n
+	}
+	if n, err := strconv.Atoi(hints["@maximum"]); err == nil {
+		s.Maximum = &n
 	}
 	if s.Type == "array" && len(value.Content) > 0 && value.Content[0].Kind == yaml.ScalarNode {
 		s.Items = &schema{Type: "string"}

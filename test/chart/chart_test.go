@@ -33,6 +33,7 @@ var valueSets = map[string]string{
 	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true, prometheusOperator: {enabled: true}}",
 	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
 	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}\noffloading: {reflection: {ingress: {statusBack: true}}}",
+	"network":             "discovery: {config: {clusterID: rome}}\nnetworking: {enabled: true}\nipam: {podCIDRs: [10.244.0.0/16], serviceCIDR: 10.96.0.0/12}\nmetrics: {enabled: true}",
 	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
 }
 
@@ -229,23 +230,28 @@ func TestPodsAreHardened(t *testing.T) {
 
 func TestRefusedValues(t *testing.T) {
 	for name, tc := range map[string]struct{ values, want string }{
-		"an unknown key":                {"reflection: {}", "reflection"},
-		"an unknown key further down":   {"offloading: {createNodes: true}", "createNodes"},
-		"a cluster ID with capitals":    {"discovery: {config: {clusterID: Rome}}", "clusterID"},
-		"a cluster ID that is too long": {"discovery: {config: {clusterID: " + strings.Repeat("a", 52) + "}}", "clusterID"},
-		"an unknown profile":            {"profile: strict", "profile"},
-		"an unknown policy":             {"offloading: {reflection: {secret: {type: Deny}}}", "type"},
-		"an unknown pull policy":        {"pullPolicy: Sometimes", "pullPolicy"},
-		"negative workers":              {"offloading: {reflection: {pod: {workers: -1}}}", "workers"},
-		"no replicas":                   {"controllerManager: {replicas: 0}", "replicas"},
-		"a plain http API server":       {"apiServer: {address: 'http://a'}", "address"},
-		"a pod CIDR that is none":       {"ipam: {podCIDR: ten}", "podCIDR"},
-		"an unknown failure policy":     {"webhook: {failurePolicy: Maybe}", "failurePolicy"},
-		"an unknown Pod Security level": {"offloading: {twinNamespaces: {podSecurity: safe}}", "podSecurity"},
-		"an unknown node identity":      {"virtualKubelet: {nodeIdentity: admin}", "nodeIdentity"},
-		"a scrape every now and then":   {"virtualKubelet: {metrics: {podMonitor: {interval: often}}}", "interval"},
-		"a string for a number":         {"webhook: {port: https}", "port"},
-		"an unknown enforcement":        {"controllerManager: {config: {defaultLimitsEnforcement: Harder}}", "defaultLimitsEnforcement"},
+		"an unknown key":                 {"reflection: {}", "reflection"},
+		"an unknown key further down":    {"offloading: {createNodes: true}", "createNodes"},
+		"a cluster ID with capitals":     {"discovery: {config: {clusterID: Rome}}", "clusterID"},
+		"a cluster ID that is too long":  {"discovery: {config: {clusterID: " + strings.Repeat("a", 52) + "}}", "clusterID"},
+		"an unknown profile":             {"profile: strict", "profile"},
+		"an unknown policy":              {"offloading: {reflection: {secret: {type: Deny}}}", "type"},
+		"an unknown pull policy":         {"pullPolicy: Sometimes", "pullPolicy"},
+		"negative workers":               {"offloading: {reflection: {pod: {workers: -1}}}", "workers"},
+		"no replicas":                    {"controllerManager: {replicas: 0}", "replicas"},
+		"a plain http API server":        {"apiServer: {address: 'http://a'}", "address"},
+		"a pod CIDR that is none":        {"ipam: {podCIDR: ten}", "podCIDR"},
+		"an unknown failure policy":      {"webhook: {failurePolicy: Maybe}", "failurePolicy"},
+		"an unknown Pod Security level":  {"offloading: {twinNamespaces: {podSecurity: safe}}", "podSecurity"},
+		"an unknown node identity":       {"virtualKubelet: {nodeIdentity: admin}", "nodeIdentity"},
+		"a scrape every now and then":    {"virtualKubelet: {metrics: {podMonitor: {interval: often}}}", "interval"},
+		"a second gateway":               {"networking: {gatewayTemplates: {replicas: 2}}", "replicas"},
+		"an overlay port that is none":   {"networking: {genevePort: 65536}", "genevePort"},
+		"a health port that is none":     {"networking: {fabric: {config: {healthProbeBindAddressPort: http}}}", "healthProbeBindAddressPort"},
+		"a pool that is no text":         {"ipam: {pools: [{}]}", "pools"},
+		"an external range that is none": {"ipam: {externalCIDR: ten}", "externalCIDR"},
+		"a string for a number":          {"webhook: {port: https}", "port"},
+		"an unknown enforcement":         {"controllerManager: {config: {defaultLimitsEnforcement: Harder}}", "defaultLimitsEnforcement"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(t, tc.values)
@@ -276,7 +282,8 @@ func TestTheClusterIDIsGiven(t *testing.T) {
 }
 
 func TestImagesHaveNames(t *testing.T) {
-	for _, key := range []string{"controllerManager: {image: {name: ''}}", "virtualKubelet: {image: {name: ''}}", "storage: {mover: {image: {name: ''}}}"} {
+	for _, key := range []string{"controllerManager: {image: {name: ''}}", "virtualKubelet: {image: {name: ''}}", "storage: {mover: {image: {name: ''}}}",
+		"networking: {fabric: {image: {name: ''}}}", "networking: {gatewayTemplates: {container: {gateway: {image: {name: ''}}}}}"} {
 		if _, err := render(t, "discovery: {config: {clusterID: rome}}\n"+key); err == nil || !strings.Contains(err.Error(), "does not match pattern") {
 			t.Errorf("%s: %v", key, err)
 		}

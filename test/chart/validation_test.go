@@ -30,6 +30,7 @@ type validation struct {
 type attempt struct {
 	user        string
 	groups      []string
+	extra       map[string][]string
 	operation   admission.Operation
 	group       string
 	resource    string // with its subresource
@@ -119,7 +120,7 @@ func (v *validation) try(t testing.TB, a attempt, params runtime.Object) string 
 	}
 	kind, plural := schema.GroupVersionKind{Group: a.group, Version: "v1", Kind: resource}, schema.GroupVersionResource{Group: a.group, Version: "v1", Resource: resource}
 	options := map[admission.Operation]runtime.Object{admission.Create: &metav1.CreateOptions{}, admission.Update: &metav1.UpdateOptions{}, admission.Delete: &metav1.DeleteOptions{}}
-	attributes := admission.NewAttributesRecord(a.object, a.old, kind, namespace, a.name, plural, subresource, a.operation, options[a.operation], false, &user.DefaultInfo{Name: a.user, Groups: a.groups})
+	attributes := admission.NewAttributesRecord(a.object, a.old, kind, namespace, a.name, plural, subresource, a.operation, options[a.operation], false, &user.DefaultInfo{Name: a.user, Groups: a.groups, Extra: a.extra})
 	if !v.concerns(attributes) {
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -65,6 +66,16 @@ type Networking struct {
 	// GenevePort is the UDP port of the overlay between nodes and gateways; zero means DefaultOverlayPort. It has the name of v1, where
 	// the overlay was Geneve.
 	GenevePort int32 `json:"genevePort"`
+	// GatewayTemplates are what gateways are rendered from that name no template of their own.
+	GatewayTemplates GatewayTemplates `json:"gatewayTemplates"`
+}
+
+// GatewayTemplates are the contents of spec.template of the default templates; one that is empty is not made.
+type GatewayTemplates struct {
+	// Server is that of WgGatewayServerTemplate wireguard-server.
+	Server runtime.RawExtension `json:"server"`
+	// Client is that of WgGatewayClientTemplate wireguard-client.
+	Client runtime.RawExtension `json:"client"`
 }
 
 // DefaultOverlayPort is the UDP port of the overlay between nodes and gateways.
