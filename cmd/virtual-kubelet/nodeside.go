@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/reflection"
@@ -101,6 +100,12 @@ func (n *nodeSide) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Pods that were told of no API server would keep that.
+		select {
+		case <-n.k.network.known:
+		case <-ctx.Done():
+			return nil
+		}
 		if err := n.build(ctx, local); err != nil {
 			return err
 		}
@@ -133,7 +138,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
-		API: f.tokens.api(), Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
+		API: f.tokens.api(), APIAddress: n.k.network.apiServer, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
 		return err
@@ -185,7 +190,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 	n.employ()
 	if n.vn != nil {
 		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
-		settings.Addresses = addressing.Mapping{}.Translate
+		n.k.network.apply(&settings)
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())
@@ -203,6 +208,16 @@ func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.Vir
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.vn, n.not = vn, not
+	n.tell(ctx)
+}
+
+// networkChanged has the pods shown anew.
+func (n *nodeSide) networkChanged(ctx context.Context) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.tell(ctx)
 }
 

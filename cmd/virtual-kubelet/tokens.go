@@ -58,7 +58,7 @@ func (n *nodeSide) tokenKeeper(local kubernetes.Interface, events token.Recorder
 		return nil, nil
 	}
 	return token.New(token.Options{
-		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(),
+		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(), APIAddress: n.k.network.apiServer,
 		MaxLifetime: f.tokens.maxLifetime, Workers: int(f.reflectors.config(tokenKind, nil).NumWorkers),
 		Recorder: events, Registerer: n.k.metrics,
 		Place: func(name types.NamespacedName) (token.Place, bool) {

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/replica"
@@ -52,6 +54,7 @@ type kubelet struct {
 	mirror   *mirroring
 	events   *event.Carrier
 	node     *nodeSide
+	network  *network
 	uses     references
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
@@ -68,6 +71,7 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 	logger := klog.FromContext(ctx).WithValues("node", f.node)
 	ctx = klog.NewContext(ctx, logger)
 	k.removals = newRemovals(k)
+	k.network = newNetwork(f.networking, func(ctx context.Context) { k.node.networkChanged(ctx) })
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
 	if err := k.connect(ctx); err != nil {
 		return err
@@ -155,6 +159,7 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, offloadingv1beta1.AddToScheme,
+		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme,
 	} {
 		// Registering compiled-in types cannot fail at run time.
 		if err := add(scheme); err != nil {
@@ -187,6 +192,7 @@ func (k *kubelet) work(ctx context.Context) error {
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
+	group.Go(func() error { k.followNetwork(ctx); return nil })
 	settings := k.settings()
 	group.Go(func() error { k.followNode(ctx, settings); return nil })
 	group.Go(func() error { k.followNamespaces(ctx, settings); return nil })

@@ -48,6 +48,14 @@ type HomeAPI struct {
 // Known tells whether there is a way to the API server.
 func (a HomeAPI) Known() bool { return a.Host != "" || a.Address.IsValid() }
 
+// At is the same with the address that a function returns, if there is one and no Host was named.
+func (a HomeAPI) At(address func() netip.Addr) HomeAPI {
+	if a.Host == "" && address != nil {
+		a.Address = address()
+	}
+	return a
+}
+
 // PodToken is one token of this cluster that a pod asks for.
 type PodToken struct {
 	// Volume and Path say where the pod finds it.

@@ -12,6 +12,7 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // Peer is how this cluster sees the addresses of a peer. The zero value is that of a peer without a Configuration.
@@ -31,23 +32,14 @@ func Of(c *networkingv1beta1.Configuration) (Peer, error) {
 	if c == nil {
 		return Peer{}, nil
 	}
-	announced, err := c.Spec.Remote.CIDR.Prefixes()
+	mapping, err := inputs.Mapping(c)
 	if err != nil {
-		return Peer{}, fmt.Errorf("reading spec.remote of Configuration %s/%s: %w", c.Namespace, c.Name, err)
+		return Peer{}, fmt.Errorf("reading Configuration %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	var given networkingv1beta1.ClusterConfigCIDR
-	if c.Status.Remote != nil {
-		given = c.Status.Remote.CIDR
-	}
-	seen, err := given.Prefixes()
-	if err != nil {
-		return Peer{}, fmt.Errorf("reading status.remote of Configuration %s/%s: %w", c.Namespace, c.Name, err)
-	}
-	mapping, err := addressing.Remap(announced, seen)
-	if err != nil {
-		return Peer{}, fmt.Errorf("the ranges of Configuration %s/%s are not all given yet: %w", c.Namespace, c.Name, err)
-	}
-	return Peer{Known: true, Pods: announced[:len(c.Spec.Remote.CIDR.Pod)], Seen: seen, Mapping: mapping}, nil
+	// The Mapping was made of the same ranges.
+	pods, _ := networkingv1beta1.ClusterConfigCIDR{Pod: c.Spec.Remote.CIDR.Pod}.Prefixes()
+	seen, _ := c.Status.Remote.CIDR.Prefixes()
+	return Peer{Known: true, Pods: pods, Seen: seen, Mapping: mapping}, nil
 }
 
 // Find returns the Configuration of a peer, nil if there is none.

@@ -63,6 +63,8 @@ type Options struct {
 	UsesChanged func(namespace, kind, name string)
 	// API is how pods at the provider reach this cluster's API server.
 	API reflection.HomeAPI
+	// APIAddress is the address at which they reach it if API names no host, invalid as long as there is none; nil means that there never is.
+	APIAddress func() netip.Addr
 	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
 	// nobody wants to know.
 	Placed func(pod types.NamespacedName)
@@ -96,6 +98,8 @@ type Settings struct {
 	OwnPrefixes []netip.Prefix
 	// Addresses says how an address of the provider is reached from this cluster; nil means as it is.
 	Addresses func(netip.Addr) (netip.Addr, bool)
+	// AddressPlan identifies Addresses, if it is given: it differs whenever Addresses may answer differently.
+	AddressPlan string
 }
 
 // Mapping is what is known about the offloaded namespaces. The zero value knows nothing.

@@ -189,11 +189,11 @@ func (r *Reconciler) SetSettings(s Settings) {
 	}
 }
 
-// equal tells whether two settings say the same. Functions cannot be compared: those that have one are taken to differ.
+// equal tells whether two settings say the same. Functions cannot be compared: those that have one without a plan are taken to differ.
 func (s Settings) equal(other Settings) bool {
 	return apiequality.Semantic.DeepEqual(s.Patch, other.Patch) && apiequality.Semantic.DeepEqual(s.NotReflected, other.NotReflected) &&
 		slices.Equal(s.PodPrefixes, other.PodPrefixes) && slices.Equal(s.OwnPrefixes, other.OwnPrefixes) &&
-		s.Addresses == nil && other.Addresses == nil
+		s.AddressPlan == other.AddressPlan && (s.AddressPlan != "" || s.Addresses == nil && other.Addresses == nil)
 }
 
 // SetWorkers changes how many pods of each queue are handled at a time. With zero the pods stay as they are, and what is

@@ -17,7 +17,7 @@ func (k *Keeper) reconcile(ctx context.Context, pod key) (next time.Duration, er
 		k.forget(pod)
 		return 0, nil
 	}
-	tokens := reflection.PodTokens(place.Local, k.options.API)
+	tokens := reflection.PodTokens(place.Local, k.options.API.At(k.options.APIAddress))
 	if len(tokens) == 0 || place.Shadow != nil && !reflection.UsesTokenSecret(place.Shadow) {
 		k.forget(pod)
 		return 0, nil

@@ -47,6 +47,9 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 	if reflect := c.Networking.ReflectIPs; reflect != nil && !*reflect {
 		args = append([]string{"--disable-ip-reflection=true"}, args...)
 	}
+	if c.Networking.Enabled {
+		args = append([]string{"--networking=true"}, args...)
+	}
 	spec := offloadingv1beta1.VkOptionsTemplateSpec{
 		CreateNode:              c.Offloading.CreateNode,
 		DisableNetworkCheck:     c.Offloading.DisableNetworkCheck,

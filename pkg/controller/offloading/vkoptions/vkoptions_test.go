@@ -2,6 +2,7 @@ package vkoptions
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,17 @@ func TestTheUsersArgumentsWin(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Virtual kubelets look at Configurations only where there may be some.
+func TestTheNetworkIsOffUnlessItIsOn(t *testing.T) {
+	for _, enabled := range []bool{false, true} {
+		c := configuration("vk:1", false)
+		c.Networking.Enabled = enabled
+		if got := slices.Contains(Template(c, "liqo").Spec.ExtraArgs, "--networking=true"); got != enabled {
+			t.Errorf("with networking.enabled=%v the argument is there: %v", enabled, got)
+		}
 	}
 }
 

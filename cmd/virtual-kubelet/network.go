@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"k8s.io/klog/v2"
+
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/translation"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+)
+
+// unmapped is the plan of addresses that mean nothing here.
+const unmapped = "none"
+
+// network is what the network module knows of the provider: how this cluster sees its pods, and where they find this cluster's API server.
+// Without the module it knows nothing, and addresses are what they are.
+type network struct {
+	// changed is called when pods are to be shown anew.
+	changed func(context.Context)
+	// known is closed once it was read what there is.
+	known chan struct{}
+
+	mu sync.Mutex
+	// peer is the last that was known; waiting says that it never was although there is a Configuration.
+	peer    translation.Peer
+	waiting bool
+	// configured says that the Configurations were read, addressed that the IP resources were.
+	configured, addressed bool
+	server                netip.Addr
+}
+
+func newNetwork(enabled bool, changed func(context.Context)) *network {
+	n := &network{changed: changed, known: make(chan struct{})}
+	if !enabled {
+		close(n.known)
+	}
+	return n
+}
+
+// followNetwork keeps what is known of the network until the context ends.
+func (k *kubelet) followNetwork(ctx context.Context) {
+	if !k.flags.networking {
+		return
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, k.flags.tenantNamespace,
+			func(all []*networkingv1beta1.Configuration) {
+				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
+			})
+	})
+	watchAll(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, k.flags.liqoNamespace, k.network.setIPs)
+}
+
+// setConfigurations takes the Configurations of the tenant namespace. While one does not say how the provider is seen, what was known
+// before stays.
+func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration, provider string) {
+	peer, err := translation.Of(translation.Choose(all, provider))
+	n.mu.Lock()
+	if err != nil {
+		klog.FromContext(ctx).Info("It is not known how this cluster sees the provider's addresses", "reason", err.Error())
+		n.waiting = n.waiting || !n.configured
+	} else {
+		n.peer, n.waiting = peer, false
+	}
+	n.configured = true
+	n.inform()
+	n.mu.Unlock()
+	n.changed(ctx)
+}
+
+// setIPs takes the IP resources of Liqo's namespace. The first one that is the API server's and has an address counts; that it has none for
+// a while changes nothing.
+func (n *network) setIPs(all []*ipamv1alpha1.IP) {
+	servers := slices.DeleteFunc(slices.Clone(all), func(ip *ipamv1alpha1.IP) bool {
+		return ip.Labels[ipamv1alpha1.IPTypeLabel] != ipamv1alpha1.IPTypeAPIServer || ip.Status.IP == ""
+	})
+	slices.SortFunc(servers, func(a, b *ipamv1alpha1.IP) int { return cmp.Compare(a.Name, b.Name) })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, ip := range servers {
+		if address, err := ip.Status.IP.Addr(); err == nil {
+			n.server = address
+			break
+		}
+	}
+	n.addressed = true
+	n.inform()
+}
+
+// inform says that all is known, once it is. The caller locks.
+func (n *network) inform() {
+	if n.configured && n.addressed {
+		closeOnce(n.known)
+	}
+}
+
+// apply has settings show addresses as this cluster sees them. What the provider announced itself does not count where a Configuration
+// says which ranges are its pods'.
+func (n *network) apply(s *pod.Settings) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	peer := n.peer
+	s.Addresses = peer.Translate
+	switch {
+	case n.waiting:
+		s.Addresses = func(netip.Addr) (netip.Addr, bool) { return netip.Addr{}, false }
+		s.AddressPlan = unmapped
+	case peer.Known:
+		s.PodPrefixes, s.AddressPlan = peer.Pods, peer.String()
+	}
+}
+
+// apiServer is the address that pods at the provider are told for this cluster's API server, as this cluster knows it: the provider
+// translates it. It is invalid where no network leads there.
+func (n *network) apiServer() netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.peer.Known {
+		return netip.Addr{}
+	}
+	return n.server
+}

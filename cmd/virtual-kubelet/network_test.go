@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+)
+
+// milanIs is the Configuration of cluster milan, whose pods have the addresses of ours; empty ranges are not given yet.
+func milanIs(seenPods, seenExternal networkingv1beta1.CIDR) *networkingv1beta1.Configuration {
+	ranges := func(pod, external networkingv1beta1.CIDR) networkingv1beta1.ClusterConfig {
+		return networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{pod}, External: []networkingv1beta1.CIDR{external}}}
+	}
+	c := &networkingv1beta1.Configuration{
+		ObjectMeta: metav1.ObjectMeta{Name: "milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}},
+		Spec:       networkingv1beta1.ConfigurationSpec{Remote: ranges("10.244.0.0/16", "10.70.0.0/16")},
+	}
+	if status := ranges(seenPods, seenExternal); seenPods != "" {
+		c.Status.Remote = &status
+	}
+	return c
+}
+
+func apiServerIP(name, kind string, status networkingv1beta1.IP) *ipamv1alpha1.IP {
+	return &ipamv1alpha1.IP{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ipamv1alpha1.IPTypeLabel: kind}}, Status: ipamv1alpha1.IPStatus{IP: status}}
+}
+
+// shown are the addresses that the local pod of a remote one shows, given what the VirtualNode pins.
+func shown(t *testing.T, n *network, pinned, remote string) string {
+	t.Helper()
+	own := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: pinned}}}
+	settings := settingsOf(t.Context(), vn, reflection.NotReflected{}, own)
+	n.apply(&settings)
+	status, _ := reflection.LocalStatus(&corev1.Pod{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: remote, PodIPs: []corev1.PodIP{{IP: remote}}}},
+		reflection.StatusInput{PodPrefixes: settings.PodPrefixes, OwnPrefixes: settings.OwnPrefixes, Reserved: addressing.Reserved, Addresses: settings.Addresses})
+	if len(status.PodIPs) > 0 && status.PodIPs[0].IP != status.PodIP {
+		t.Errorf("podIP %s, podIPs %v", status.PodIP, status.PodIPs)
+	}
+	return status.PodIP
+}
+
+// A pod at the provider is shown where this cluster reaches it, also if it has the address of one of ours. Addresses outside of the
+// provider's own ranges are not believed, whatever they would be translated to.
+func TestAddressesOfPodsAreTranslated(t *testing.T) {
+	mapped := milanIs("10.61.0.0/16", "10.71.0.0/16")
+	turin := milanIs("10.61.0.0/16", "10.71.0.0/16")
+	turin.Labels[corev1beta1.RemoteClusterIDLabel] = "turin"
+	for name, tc := range map[string]struct {
+		configurations []*networkingv1beta1.Configuration
+		pinned, remote string
+		want           string
+	}{
+		"without a Configuration they are what they are":    {nil, "10.99.0.0/16", "10.99.2.2", "10.99.2.2"},
+		"by the provider's Configuration":                   {[]*networkingv1beta1.Configuration{mapped}, "none", "10.244.2.2", "10.61.2.2"},
+		"whatever was pinned before":                        {[]*networkingv1beta1.Configuration{mapped}, "10.99.0.0/16", "10.99.2.2", ""},
+		"not into what is ours":                             {[]*networkingv1beta1.Configuration{milanIs("10.244.0.0/16", "10.71.0.0/16")}, "none", "10.244.2.2", ""},
+		"one of its external range is no pod's":             {[]*networkingv1beta1.Configuration{mapped}, "none", "10.70.0.1", ""},
+		"the translated one is not the pod's":               {[]*networkingv1beta1.Configuration{mapped}, "none", "10.61.2.2", ""},
+		"another provider's Configuration says nothing":     {[]*networkingv1beta1.Configuration{turin}, "10.99.0.0/16", "10.99.2.2", "10.99.2.2"},
+		"nothing is shown before the ranges are given":      {[]*networkingv1beta1.Configuration{milanIs("", "")}, "10.99.0.0/16", "10.99.2.2", ""},
+		"a range of another length is none that was given":  {[]*networkingv1beta1.Configuration{milanIs("10.61.0.0/17", "10.71.0.0/16")}, "10.244.0.0/16", "10.244.2.2", ""},
+		"an address that belongs to no cluster is nobody's": {[]*networkingv1beta1.Configuration{mapped}, "none", "169.254.169.254", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(true, func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations, "milan")
+			if got := shown(t, n, tc.pinned, tc.remote); got != tc.want {
+				t.Errorf("shown as %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// What is shown follows the Configuration at once; while that does not say how the provider is seen, what was shown stays.
+func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
+	told := 0
+	n := newNetwork(true, func(context.Context) { told++ })
+	var plans []string
+	for _, step := range []struct {
+		configurations []*networkingv1beta1.Configuration
+		want           string
+	}{
+		{nil, ""}, {[]*networkingv1beta1.Configuration{milanIs("", "")}, ""}, {[]*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}, "10.61.2.2"},
+		{[]*networkingv1beta1.Configuration{milanIs("", "")}, "10.61.2.2"}, {[]*networkingv1beta1.Configuration{milanIs("10.62.0.0/16", "10.71.0.0/16")}, "10.62.2.2"}, {nil, ""},
+	} {
+		n.setConfigurations(t.Context(), step.configurations, "milan")
+		if got := shown(t, n, "none", "10.244.2.2"); got != step.want {
+			t.Errorf("shown as %q, want %q", got, step.want)
+		}
+		var settings pod.Settings
+		n.apply(&settings)
+		plans = append(plans, settings.AddressPlan)
+	}
+	one, other := "10.244.0.0/16=10.61.0.0/16,10.70.0.0/16=10.71.0.0/16", "10.244.0.0/16=10.62.0.0/16,10.70.0.0/16=10.71.0.0/16"
+	if diff := cmp.Diff([]string{"", "", one, one, other, ""}, plans); diff != "" || told != len(plans) {
+		t.Errorf("told %d times: %s", told, diff)
+	}
+}
+
+// Pods are told the address that this cluster's own IP resource was given; the provider translates it. Without a network to the provider
+// there is none.
+func TestTheAddressOfTheAPIServer(t *testing.T) {
+	mapped := []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}
+	server := apiServerIP("api-server", ipamv1alpha1.IPTypeAPIServer, "10.70.0.3")
+	for name, tc := range map[string]struct {
+		configurations []*networkingv1beta1.Configuration
+		ips            []*ipamv1alpha1.IP
+		want           string
+	}{
+		"its IP resource":              {mapped, []*ipamv1alpha1.IP{apiServerIP("a", "other", "10.70.0.9"), apiServerIP("b", "", "10.70.0.8"), server}, "10.70.0.3"},
+		"the first of several":         {mapped, []*ipamv1alpha1.IP{server, apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.7")}, "10.70.0.7"},
+		"none that waits for one":      {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, ""), server}, "10.70.0.3"},
+		"nothing that is no address":   {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "x")}, ""},
+		"none where no network leads":  {nil, []*ipamv1alpha1.IP{server}, ""},
+		"none without the IP resource": {mapped, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(true, func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations, "milan")
+			select {
+			case <-n.known:
+				t.Error("pods are made before the IP resources are read")
+			default:
+			}
+			n.setIPs(tc.ips)
+			<-n.known
+			api := reflection.HomeAPI{Enabled: true}.At(n.apiServer)
+			if got := api.Address; got.IsValid() != (tc.want != "") || got.IsValid() && got.String() != tc.want || api.Known() != got.IsValid() {
+				t.Errorf("the API server is at %s", got)
+			}
+			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.apiServer); named.Address.IsValid() {
+				t.Error("a host that was named does not win")
+			}
+		})
+	}
+	off := newNetwork(false, nil)
+	<-off.known
+	if off.apiServer().IsValid() {
+		t.Error("there is an address without the module")
+	}
+}
