@@ -15,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/cli/inspection"
 	"liqo.io/liqo/pkg/cli/installation"
 	"liqo.io/liqo/pkg/cli/moving"
+	"liqo.io/liqo/pkg/cli/networking"
 	"liqo.io/liqo/pkg/cli/offloading"
 	"liqo.io/liqo/pkg/cli/peering"
 	"liqo.io/liqo/pkg/cli/session"
@@ -77,7 +78,7 @@ func New(s *session.Session) *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupStart, installation.Commands(s)}, {groupPeering, peering.Commands(s)}, {groupPeering, offloading.Commands(s)}, {groupPeering, moving.Commands(s)},
+		{groupStart, installation.Commands(s)}, {groupPeering, peering.Commands(s)}, {groupPeering, networking.Commands(s)}, {groupPeering, offloading.Commands(s)}, {groupPeering, moving.Commands(s)},
 		{groupInspect, inspection.Commands(s)},
 	} {
 		for _, command := range family.commands {

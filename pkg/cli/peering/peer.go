@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/networking"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/identity"
@@ -27,8 +29,9 @@ The two clusters introduce themselves to each other, the provider grants resourc
 and they appear in this cluster as a virtual node that pods can be scheduled onto.
 Run it again after an interruption: it continues where it ended.
 
-This version has no network module: pods keep the addresses that the provider gives
-them, as with --networking-disabled.`
+Where both clusters have the network module their networks are connected first, as by
+'{{ .Executable }} network connect': then pods and Services of the two reach each other. With
+--networking-disabled, or without the module, that is left to you.`
 
 const peerExample = `  # The provider is in another kubeconfig
   {{ .Executable }} peer --remote-kubeconfig ~/.kube/milan.yaml
@@ -36,7 +39,10 @@ const peerExample = `  # The provider is in another kubeconfig
   # Both clusters are contexts of one kubeconfig; ask for a certain share
   {{ .Executable }} peer --context rome --remote-context milan --cpu 8 --memory 16Gi
 
-  # Authenticate only
+  # The provider has no load balancers
+  {{ .Executable }} peer --remote-context milan --gw-server-service-type NodePort
+
+  # Authenticate only, besides connecting the networks
   {{ .Executable }} peer --remote-context milan --create-resource-slice=false`
 
 // peerFlags are the flags of peer.
@@ -48,6 +54,7 @@ type peerFlags struct {
 	class, proxyURL, format           string
 	cpu, memory, pods                 string
 	others                            map[string]string
+	gateway                           networking.Flags
 }
 
 func newPeer(s *session.Session) *cobra.Command {
@@ -64,7 +71,9 @@ func newPeer(s *session.Session) *cobra.Command {
 	s.TimeoutFlag(set, &f.timeout, peer.DefaultTimeout)
 	s.OutputFlag(command, &f.format, "Write what is in place to standard output")
 	set.BoolVar(&f.skipValidation, "skip-validation", false, "Peer although the versions of Liqo differ")
-	set.BoolVar(&f.withoutNetworking, "networking-disabled", true, "Do not connect the networks; this version always peers without")
+	set.BoolVar(&f.withoutNetworking, "networking-disabled", false, "Do not connect the networks")
+	f.gateway.AddTo(s, command)
+	f.gateway.AddLocation(s, command)
 	set.BoolVar(&f.createSlice, "create-resource-slice", true, "Ask the provider for resources")
 	set.StringVar(&f.class, "resource-slice-class", string(authv1beta1.DefaultResourceSliceClass), "Class of the resource slice")
 	set.BoolVar(&f.createNode, "create-virtual-node", true, "Make a virtual node of the granted resources")
@@ -77,7 +86,7 @@ func newPeer(s *session.Session) *cobra.Command {
 }
 
 func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
-	options, err := f.options()
+	options, err := f.options(command.Flags())
 	if err != nil {
 		return err
 	}
@@ -96,21 +105,21 @@ func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
 }
 
 // options reads the flags, without any cluster.
-func (f *peerFlags) options() (peer.Options, error) {
+func (f *peerFlags) options(set *pflag.FlagSet) (peer.Options, error) {
 	options := peer.Options{
-		ProxyURL: f.proxyURL, NoResourceSlice: !f.createSlice, Class: f.class, NoVirtualNode: !f.createNode,
+		ProxyURL: f.proxyURL, NoNetwork: f.withoutNetworking, NoResourceSlice: !f.createSlice, Class: f.class, NoVirtualNode: !f.createNode,
 		SkipValidation: f.skipValidation, Timeout: f.timeout,
 	}
 	if err := session.Positive(f.timeout); err != nil {
 		return options, err
 	}
-	if !f.withoutNetworking {
-		return options, failure.Misuse("leave --networking-disabled=false out", "this version cannot connect networks")
+	var err error
+	if options.Network, err = f.gateway.Settings(set); err != nil {
+		return options, err
 	}
 	if err := checkProxy(f.proxyURL); err != nil {
 		return options, err
 	}
-	var err error
 	if options.Resources, err = resources(f.cpu, f.memory, f.pods, f.others); err != nil {
 		return options, err
 	}

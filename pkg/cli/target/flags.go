@@ -64,9 +64,13 @@ func (f *Flags) AddNamespace(set *pflag.FlagSet) {
 	set.StringVarP(&f.LiqoNamespace, "namespace", "n", f.LiqoNamespace, "The namespace that Liqo is installed in")
 }
 
-// AddLiqoNamespace registers the namespace that Liqo is installed in under the name --liqo-namespace, for commands where -n
-// means something else.
+// AddLiqoNamespace registers the namespace that Liqo is installed in under the name --liqo-namespace or --remote-liqo-namespace, for
+// commands where -n means something else.
 func (f *Flags) AddLiqoNamespace(set *pflag.FlagSet) {
+	if f.Remote {
+		set.StringVar(&f.LiqoNamespace, "remote-liqo-namespace", f.LiqoNamespace, "The namespace that Liqo is installed in (in the remote cluster)")
+		return
+	}
 	set.StringVar(&f.LiqoNamespace, "liqo-namespace", f.LiqoNamespace, "The namespace that Liqo is installed in")
 }
 

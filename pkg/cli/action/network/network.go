@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqo.io/liqo/pkg/cli/failure"
@@ -49,6 +50,9 @@ type Settings struct {
 type Options struct {
 	// Local and Remote clusters.
 	Local, Remote *target.Cluster
+	// Namespace and RemoteNamespace that the network's objects are to stand in. Only tenant namespaces can be; empty, or default as in Liqo
+	// v1, means them.
+	Namespace, RemoteNamespace string
 	// Settings of Connect.
 	Settings Settings
 	// SkipValidation goes on with clusters of different versions, and without looking at the templates of gateways.
@@ -185,9 +189,25 @@ func (o *Options) check(ctx context.Context, anyVersion bool, more func(ctx cont
 		if pair, err = target.RequirePair(ctx, o.Local, o.Remote, anyVersion); err != nil {
 			return "", err
 		}
+		if err := o.requireTenantNamespaces(pair); err != nil {
+			return "", err
+		}
 		return "Preconditions hold", more(ctx, pair)
 	})
 	return pair, err
+}
+
+// requireTenantNamespaces refuses other namespaces for the network's objects.
+func (o *Options) requireTenantNamespaces(pair *target.Pair) error {
+	for _, place := range []struct{ flag, given, tenant string }{
+		{"--namespace", o.Namespace, pair.ConsumerNamespace()}, {"--remote-namespace", o.RemoteNamespace, pair.ProviderNamespace()},
+	} {
+		if place.given != "" && place.given != metav1.NamespaceDefault && place.given != place.tenant {
+			return failure.Misuse("leave it out; where Liqo is installed is said by --liqo-namespace and --remote-liqo-namespace",
+				"%s %s: the objects of this network stand in namespace %s", place.flag, place.given, place.tenant)
+		}
+	}
+	return nil
 }
 
 // RequireEnabled is an unmet precondition unless both clusters have the network module.

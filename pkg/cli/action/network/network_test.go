@@ -1,7 +1,6 @@
 package network_test
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -9,13 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
-	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -23,109 +20,16 @@ import (
 	"liqo.io/liqo/pkg/cli/progress"
 )
 
-// own are the Networks and templates that the controllers and the chart bring to a cluster.
-func own(pods ...string) []client.Object {
-	objects := []client.Object{
-		&networkingv1beta1.WgGatewayServerTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "wireguard-server"}},
-		&networkingv1beta1.WgGatewayClientTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "wireguard-client"}},
-		ownNetwork("external-cidr", "external-cidr", "10.70.0.0/16"),
-		ownNetwork("service-cidr", "service-cidr", "10.96.0.0/12"),
-	}
-	for i, pod := range pods {
-		objects = append(objects, ownNetwork("pod-cidr"+strings.Repeat("-more", i), "pod-cidr", pod))
-	}
-	return objects
-}
-
-func ownNetwork(name, kind, cidr string) client.Object {
-	return &ipamv1alpha1.Network{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: name, Labels: map[string]string{"ipam.liqo.io/network-type": kind}},
-		Spec:       ipamv1alpha1.NetworkSpec{CIDR: networkingv1beta1.CIDR(cidr)}, Status: ipamv1alpha1.NetworkStatus{CIDR: networkingv1beta1.CIDR(cidr)},
-	}
-}
-
-// controllers plays the controllers and gateways of one cluster.
-type controllers struct {
-	t *testing.T
-	// key of the cluster's gateway, and the peer's that it has to be told.
-	key, peer byte
-	// The reasons for which the parts are not ready; empty for ready.
-	configuration, gateway, connection string
-}
-
-func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
-
-func ready(object client.Object, reason string) metav1.Condition {
-	condition := metav1.Condition{Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: object.GetGeneration()}
-	if reason != "" {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, "not yet"
-	}
-	return condition
-}
-
-func (c *controllers) react(ctx context.Context, store client.Client, written client.Object) {
-	c.t.Helper()
-	check := func(err error) {
-		if err != nil {
-			c.t.Errorf("playing the controllers: %v", err)
-		}
-	}
-	switch object := written.(type) {
-	case *networkingv1beta1.Configuration:
-		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.configuration))
-		if c.configuration == "" {
-			seen := networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{External: []networkingv1beta1.CIDR{"10.71.0.0/16"}}}
-			for range object.Spec.Remote.CIDR.Pod {
-				seen.CIDR.Pod = append(seen.CIDR.Pod, "10.61.0.0/16")
-			}
-			object.Status.Remote = &seen
-			meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{Type: networkingv1beta1.NetworkCIDRsConfigured,
-				Status: metav1.ConditionTrue, Reason: "Configured", ObservedGeneration: object.Generation})
-		}
-		check(store.Status().Update(ctx, object))
-	case *networkingv1beta1.GatewayServer:
-		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.gateway))
-		if c.gateway == "" {
-			object.Status.Endpoint = &networkingv1beta1.EndpointStatus{Addresses: []networkingv1beta1.Host{"192.0.2.1"}, Port: object.Spec.Endpoint.Port, Protocol: corev1.ProtocolUDP}
-			object.Status.SecretRef = c.secret(ctx, store, object)
-		}
-		check(store.Status().Update(ctx, object))
-	case *networkingv1beta1.GatewayClient:
-		meta.SetStatusCondition(&object.Status.Conditions, ready(object, c.gateway))
-		object.Status.SecretRef = c.secret(ctx, store, object)
-		check(store.Status().Update(ctx, object))
-	case *networkingv1beta1.PublicKey:
-		if !bytes.Equal(object.Spec.PublicKey, key(c.peer)) {
-			c.t.Errorf("told the key %v", object.Spec.PublicKey)
-		}
-		connection := &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name, Labels: object.Labels}}
-		connection.Status.Value, connection.Status.MTU, connection.Status.Latency.Value = networkingv1beta1.Connected, 1440, "12ms"
-		if c.connection != "" {
-			connection.Status.Value = networkingv1beta1.Connecting
-			connection.Status.Conditions = []metav1.Condition{ready(connection, c.connection)}
-		}
-		check(client.IgnoreAlreadyExists(store.Create(ctx, connection)))
-	}
-}
-
-func (c *controllers) secret(ctx context.Context, store client.Client, gateway client.Object) *corev1.ObjectReference {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gateway.GetNamespace(), Name: gateway.GetName() + "-gw-keys"}, Data: map[string][]byte{"publicKey": key(c.key)}}
-	if err := client.IgnoreAlreadyExists(store.Create(ctx, secret)); err != nil {
-		c.t.Error(err)
-	}
-	return &corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
-}
-
 type world struct {
 	rome, milan *fixture.Cluster
 	recorder    *progress.Recorder
 }
 
-func newWorld(t *testing.T, change func(rome, milan *controllers, home, there *fixture.Options)) world {
+func newWorld(t *testing.T, change func(rome, milan *fixture.Networks, home, there *fixture.Options)) world {
 	t.Helper()
-	rome, milan := &controllers{t: t, key: 1, peer: 2}, &controllers{t: t, key: 2, peer: 1}
-	home := fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, React: rome.react, Objects: own("10.244.0.0/16")}
-	there := fixture.Options{Name: "kind-milan", ClusterID: "milan", Networking: true, React: milan.react, Objects: own("10.10.0.0/16", "10.20.0.0/16")}
+	rome, milan := &fixture.Networks{T: t, Key: 1, PeerKey: 2}, &fixture.Networks{T: t, Key: 2, PeerKey: 1}
+	home := fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, React: rome.React, Objects: fixture.OwnNetworks("10.244.0.0/16")}
+	there := fixture.Options{Name: "kind-milan", ClusterID: "milan", Networking: true, React: milan.React, Objects: fixture.OwnNetworks("10.10.0.0/16", "10.20.0.0/16")}
 	if change != nil {
 		change(rome, milan, &home, &there)
 	}
@@ -248,48 +152,48 @@ func TestOnlyTheRangesAreExchanged(t *testing.T) {
 
 func TestWhatConnectingFailsWith(t *testing.T) {
 	cases := map[string]struct {
-		change func(rome, milan *controllers, home, there *fixture.Options)
+		change func(rome, milan *fixture.Networks, home, there *fixture.Options)
 		alter  func(o *network.Options)
 		code   failure.Code
 		want   string
 	}{
 		"the module is off there": {
-			change: func(_, _ *controllers, _, there *fixture.Options) { there.Networking = false },
+			change: func(_, _ *fixture.Networks, _, there *fixture.Options) { there.Networking = false },
 			code:   failure.Precondition,
 			want:   "the network module is off in cluster milan: turn it on with 'liqoctl install --set networking.enabled=true --context kind-milan'",
 		},
 		"a right is missing": {
-			change: func(_, _ *controllers, home, _ *fixture.Options) {
+			change: func(_, _ *fixture.Networks, home, _ *fixture.Options) {
 				home.Missing = []string{"create gatewayclients.networking.liqo.io in namespace liqo-tenant-milan"}
 			},
 			code: failure.Precondition,
 			want: "you are not allowed to: create gatewayclients.networking.liqo.io in namespace liqo-tenant-milan (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs",
 		},
 		"the controller manager there has made no Networks": {
-			change: func(_, _ *controllers, _, there *fixture.Options) { there.Objects = there.Objects[:2] },
+			change: func(_, _ *fixture.Networks, _, there *fixture.Options) { there.Objects = there.Objects[:2] },
 			code:   failure.Timeout,
 			want:   "timed out waiting for the ranges of cluster milan: it has no range of pods yet (Network pod-cidr): see whether liqo-controller-manager runs there: liqoctl info --context kind-milan",
 		},
 		"no place for the ranges": {
-			change: func(rome, _ *controllers, _, _ *fixture.Options) { rome.configuration = "PoolExhausted" },
+			change: func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Configuration = "PoolExhausted" },
 			code:   failure.Timeout,
 			want:   "timed out waiting for Configuration liqo-tenant-milan/milan (cluster rome) to be configured: PoolExhausted: not yet: look the reason up in docs/troubleshooting.md, and run the same command again",
 		},
 		"no load balancer": {
-			change: func(_, milan *controllers, _, _ *fixture.Options) { milan.gateway = "EndpointPending" },
+			change: func(_, milan *fixture.Networks, _, _ *fixture.Options) { milan.Gateway = "EndpointPending" },
 			code:   failure.Timeout,
 			want:   "timed out waiting for GatewayServer liqo-tenant-rome/rome (cluster milan) to have an address: EndpointPending: not yet: if the cluster has no load balancers, add --gw-server-service-type NodePort",
 		},
 		"no handshake": {
-			change: func(rome, milan *controllers, _, _ *fixture.Options) {
-				rome.connection, milan.connection = "NoHandshake", "NoHandshake"
+			change: func(rome, milan *fixture.Networks, _, _ *fixture.Options) {
+				rome.Connection, milan.Connection = "NoHandshake", "NoHandshake"
 			},
 			code: failure.Timeout,
 			want: "timed out waiting for the networks of rome and milan to be connected: milan (server): Connecting: NoHandshake: not yet; rome (client): Connecting: NoHandshake: not yet: " +
 				"see whether 192.0.2.1:51840 can be reached by UDP from the nodes of cluster rome, and what 'liqoctl network status' says in both clusters",
 		},
 		"one side only": {
-			change: func(rome, _ *controllers, _, _ *fixture.Options) { rome.connection = "EndpointUnresolved" },
+			change: func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Connection = "EndpointUnresolved" },
 			code:   failure.Timeout,
 			want: "timed out waiting for the networks of rome and milan to be connected: rome (client): Connecting: EndpointUnresolved: not yet: " +
 				"see whether 192.0.2.1:51840 can be reached by UDP from the nodes of cluster rome, and what 'liqoctl network status' says in both clusters",
@@ -323,7 +227,7 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 }
 
 func TestWithoutWaitingForTheTunnel(t *testing.T) {
-	w := newWorld(t, func(rome, _ *controllers, _, _ *fixture.Options) { rome.connection = "NoHandshake" })
+	w := newWorld(t, func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Connection = "NoHandshake" })
 	o := w.options()
 	o.NoWait, o.Settings.NoKeys = true, true
 	report, err := network.Connect(t.Context(), o)
@@ -410,7 +314,7 @@ func TestWhatKeepsAGatewayIsTold(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	w := newWorld(t, func(_, milan *controllers, _, _ *fixture.Options) { milan.connection = "NoHandshake" })
+	w := newWorld(t, func(_, milan *fixture.Networks, _, _ *fixture.Options) { milan.Connection = "NoHandshake" })
 	o := w.options()
 	o.NoWait = true
 	if _, err := network.Connect(t.Context(), o); err != nil {

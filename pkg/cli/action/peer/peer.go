@@ -11,6 +11,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
@@ -25,7 +26,11 @@ type Options struct {
 	Consumer, Provider *target.Cluster
 	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection.
 	ProxyURL string
-	// NoResourceSlice only authenticates.
+	// NoNetwork leaves the networks of the two clusters alone; Network says how they are connected otherwise. They are left alone too if
+	// neither cluster has the network module.
+	NoNetwork bool
+	Network   network.Settings
+	// NoResourceSlice only authenticates, and connects the networks.
 	NoResourceSlice bool
 	// Class of the ResourceSlice; empty means default.
 	Class string
@@ -44,6 +49,8 @@ type Options struct {
 // Report says what is in place.
 type Report struct {
 	authenticate.Report
+	// Network that connects the two clusters; nil if it was left alone.
+	Network *network.Report `json:"network,omitempty"`
 	// ResourceSlice in the consumer's tenant namespace.
 	ResourceSlice string `json:"resourceSlice,omitempty"`
 	// Resources that the provider granted.
@@ -72,7 +79,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.authenticate, r.slice, r.virtualNode, r.node} {
+	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.network, r.authenticate, r.slice, r.virtualNode, r.node} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -87,10 +94,13 @@ func (r *run) preconditions(ctx context.Context) error {
 			return "", err
 		}
 		r.pair = pair
+		if err := r.requireNetwork(); err != nil {
+			return "", err
+		}
 		if err := pair.Consumer.RequireRights(ctx, r.consumerRights()); err != nil {
 			return "", err
 		}
-		if err := pair.Provider.RequireRights(ctx, authenticate.ProviderRights(pair)); err != nil {
+		if err := pair.Provider.RequireRights(ctx, r.providerRights()); err != nil {
 			return "", err
 		}
 		if err := r.free(ctx); err != nil {
@@ -103,6 +113,9 @@ func (r *run) preconditions(ctx context.Context) error {
 func (r *run) consumerRights() []target.Right {
 	namespace := r.pair.ConsumerNamespace()
 	rights := append(authenticate.ConsumerRights(r.pair), target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
+	if r.joins() {
+		rights = append(rights, network.Rights(r.pair.Consumer, namespace)...)
+	}
 	if !r.NoResourceSlice {
 		rights = append(rights, target.Rights(authv1beta1.GroupVersion.Group, "resourceslices", namespace, "get", "create", "update")...)
 	}
@@ -111,6 +124,40 @@ func (r *run) consumerRights() []target.Right {
 		rights = append(rights, target.Rights("", "nodes", "", "get")...)
 	}
 	return rights
+}
+
+func (r *run) providerRights() []target.Right {
+	rights := authenticate.ProviderRights(r.pair)
+	if r.joins() {
+		rights = append(rights, network.Rights(r.pair.Provider, r.pair.ProviderNamespace())...)
+	}
+	return rights
+}
+
+// joins tells whether the networks are connected: both clusters have the module, unless the preconditions do not hold.
+func (r *run) joins() bool { return !r.NoNetwork && r.pair.ConsumerHas.Networking() }
+
+// requireNetwork refuses clusters of which one has the network module and the other has not.
+func (r *run) requireNetwork() error {
+	if r.NoNetwork || r.pair.ConsumerHas.Networking() == r.pair.ProviderHas.Networking() {
+		return nil
+	}
+	with, without := r.pair.Consumer, r.pair.Provider
+	if r.pair.ProviderHas.Networking() {
+		with, without = without, with
+	}
+	return failure.Unmet("turn it on there with '"+without.Command("liqoctl install --set networking.enabled=true")+"', or add --networking-disabled to peer without",
+		"cluster %s has the network module, and cluster %s has it not", with.Name, without.Name)
+}
+
+// network connects the networks of the two clusters.
+func (r *run) network(ctx context.Context) error {
+	if !r.joins() {
+		return nil
+	}
+	report, err := network.Join(ctx, r.pair, r.Network, r.SkipValidation, r.Observer)
+	r.report.Network = report
+	return err
 }
 
 func (r *run) wantsNode() bool { return !r.NoResourceSlice && !r.NoVirtualNode }
@@ -148,6 +195,7 @@ func (r *run) authenticate(ctx context.Context) error {
 	report, err := authenticate.Handshake(ctx, r.pair, r.ProxyURL, r.Observer)
 	if report != nil {
 		r.report.Report = *report
+		r.report.Changed = report.Changed || r.report.Network != nil && r.report.Network.Changed
 	}
 	return err
 }

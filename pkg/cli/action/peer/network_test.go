@@ -1,0 +1,98 @@
+package peer_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/action/peer"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/fixture"
+)
+
+// networked is a pair with the network module in both clusters, unless it is missing in one.
+func networked(t *testing.T, home, there bool) pair {
+	t.Helper()
+	plays := &controllers{}
+	both := func(n *fixture.Networks) func(context.Context, client.Client, client.Object) {
+		return func(ctx context.Context, store client.Client, written client.Object) {
+			plays.react(ctx, store, written)
+			n.React(ctx, store, written)
+		}
+	}
+	return newPair(t, plays, func(consumer, provider *fixture.Options) {
+		consumer.Networking, provider.Networking = home, there
+		consumer.Objects, provider.Objects = fixture.OwnNetworks("10.244.0.0/16"), fixture.OwnNetworks("10.244.0.0/16")
+		consumer.React, provider.React = both(&fixture.Networks{T: t, Key: 1, PeerKey: 2}), both(&fixture.Networks{T: t, Key: 2, PeerKey: 1})
+	})
+}
+
+func TestPeeringConnectsTheNetworksFirst(t *testing.T) {
+	p := networked(t, true, true)
+	o := p.options()
+	o.Network = network.Settings{ServerHere: true}
+	report, err := peer.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Network == nil || !report.Network.Connected || report.Network.Server != "rome" || report.VirtualNode != "milan" || !report.Changed {
+		t.Errorf("%+v, %+v", report, report.Network)
+	}
+	lines := p.recorder.Lines()
+	connected, nonce := slices.Index(lines, "done: The networks of rome and milan are connected"), slices.Index(lines, "milan: done: Nonce received")
+	if connected < 0 || nonce < connected {
+		t.Errorf("connected in line %d, nonce in %d of %v", connected, nonce, lines)
+	}
+	before := len(p.consumer.Writes()) + len(p.provider.Writes())
+	report, err = peer.Run(t.Context(), o)
+	if after := len(p.consumer.Writes()) + len(p.provider.Writes()); err != nil || report.Changed || after != before {
+		t.Errorf("again: %v, %+v, %d writes", err, report, after-before)
+	}
+}
+
+func TestPeeringLeavesNetworksAlone(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		home, there, disabled bool
+		want                  string
+	}{
+		"neither has the module":   {},
+		"the user wants it so":     {home: true, there: true, disabled: true},
+		"the user wants it, again": {home: true, disabled: true},
+		"only the consumer has it": {home: true, want: "cluster rome has the network module, and cluster milan has it not: " +
+			"turn it on there with 'liqoctl install --set networking.enabled=true --context kind-milan', or add --networking-disabled to peer without"},
+		"only the provider has it": {there: true, want: "cluster milan has the network module, and cluster rome has it not: " +
+			"turn it on there with 'liqoctl install --set networking.enabled=true --context kind-rome', or add --networking-disabled to peer without"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := networked(t, test.home, test.there)
+			o := p.options()
+			o.NoNetwork = test.disabled
+			report, err := peer.Run(t.Context(), o)
+			writes := strings.Join(append(p.consumer.Writes(), p.provider.Writes()...), "\n")
+			if test.want != "" {
+				if failure.CodeOf(err) != failure.Precondition || err.Error() != test.want || writes != "" {
+					t.Errorf("%v, wrote %s", err, writes)
+				}
+				return
+			}
+			if err != nil || report.Network != nil || strings.Contains(writes, "Gateway") || strings.Contains(writes, "Configuration") {
+				t.Errorf("%v, %+v, wrote\n%s", err, report, writes)
+			}
+		})
+	}
+}
+
+func TestPeeringNeedsTheRightsOfNetworks(t *testing.T) {
+	const missing = "create gatewayservers.networking.liqo.io in namespace liqo-tenant-rome"
+	p := newPair(t, &controllers{}, func(consumer, provider *fixture.Options) {
+		consumer.Networking, provider.Networking = true, true
+		provider.Missing = []string{missing}
+	})
+	if _, err := peer.Run(t.Context(), p.options()); failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), missing) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,2 @@
+// Package networking holds the commands that connect networks, and their flags, which 'liqoctl peer' has too.
+package networking
