@@ -68,7 +68,7 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	input.Nodes = usableNodes(input.Nodes, &found)
 	input.Transit = usable(input.Transit, &found)
 
-	here, there := ends(input.Server)
+	here, there := TunnelEnds(input.Server)
 	state := State{
 		Links: []Link{
 			{Name: GatewayDevice, Kind: VXLAN, MTU: input.MTU - OverlayOverhead4, Addresses: singles(input.External),
@@ -104,8 +104,8 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	return state, found
 }
 
-// ends are the addresses of this end of the tunnel and of the other one.
-func ends(server bool) (here, there netip.Addr) {
+// TunnelEnds are the addresses of a gateway's end of the tunnel and of the other one.
+func TunnelEnds(server bool) (here, there netip.Addr) {
 	first := tunnelLink.Addr().Next()
 	if server {
 		return first, first.Next()

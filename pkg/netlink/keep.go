@@ -17,9 +17,9 @@ const (
 	retry = time.Second
 )
 
-// Report tells of one pass.
+// Report tells of a pass that changed something or failed, and of the first one after which a State is in place.
 type Report struct {
-	// Changes are what was changed.
+	// Changes are what was changed; none if the State was in place already.
 	Changes []string
 	// Repair is set if the State had been in place: somebody else has changed what is ours.
 	Repair bool
@@ -60,7 +60,7 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 			return err
 		}
 		changes, err := k.Apply(state)
-		if len(changes) > 0 || err != nil {
+		if len(changes) > 0 || err != nil || !placed {
 			report(Report{Changes: changes, Repair: placed, Err: err})
 		}
 		placed = err == nil

@@ -68,6 +68,20 @@ func deedsOf(place string) map[string]string {
 	}
 }
 
+// Who takes over a State that is in place is told so, once.
+func TestAStateThatIsInPlaceIsTold(t *testing.T) {
+	p := places(t)["node"]
+	apply(t, p.kernel, p.state)
+	wanted, told := make(chan dataplane.State), make(chan Report, 10)
+	go func() { _ = opened(t, p.namespace).Keep(t.Context(), wanted, func(r Report) { told <- r }) }()
+	for range 2 {
+		wanted <- p.state
+		if r := <-told; r.Repair || r.Err != nil || len(r.Changes) > 0 {
+			t.Errorf("told: %+v", r)
+		}
+	}
+}
+
 // Each thing that others do to what is ours is heard by itself: the pass that it leads to does not wait for the next minute.
 func TestWhatOthersDoIsHeard(t *testing.T) {
 	for name, p := range places(t) {

@@ -41,6 +41,9 @@ func (u userEnd) ConfigureDevice(_ string, config wgtypes.Config) error {
 	if config.ListenPort != nil {
 		fmt.Fprintf(&b, "listen_port=%d\n", *config.ListenPort)
 	}
+	if config.ReplacePeers {
+		b.WriteString("replace_peers=true\n")
+	}
 	for _, p := range config.Peers {
 		fmt.Fprintf(&b, "public_key=%x\n", p.PublicKey[:])
 		if p.Remove {

@@ -227,6 +227,24 @@ func (k *Kernel) readPeers(name string) (all []dataplane.Peer, err error) {
 	})
 }
 
+// Forget removes the peers of a WireGuard device whose key is ours, and with them their sessions. The next pass puts them there anew, at the
+// endpoints that they are wanted at: so the next packet has the two ends greet each other, which WireGuard by itself does after 15 s of silence.
+func (k *Kernel) Forget(device string) error {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	if _, err := k.index(device); err != nil {
+		return err
+	}
+	return k.tunnel(device, func(end tunnelEnd) error {
+		for peer := range k.endpoints {
+			if strings.HasSuffix(peer, " of "+device) {
+				delete(k.endpoints, peer)
+			}
+		}
+		return end.ConfigureDevice(device, wgtypes.Config{ReplacePeers: true})
+	})
+}
+
 func inOrderOf(prefixes []netip.Prefix) []netip.Prefix {
 	return slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
 }

@@ -71,6 +71,8 @@ func runEnd(end string) error {
 		case "read":
 			read, err := k.Read(state)
 			fmt.Printf("%q, %v, in user space: %t\n", diff(state, read), err, k.InUserSpace())
+		case "forget":
+			fmt.Println(k.Forget(dataplane.TunnelDevice))
 		case "without peer":
 			state.Peers = nil
 			fmt.Println("done")
@@ -179,6 +181,16 @@ func TestATunnelOfWireGuard(t *testing.T) {
 	client.do(t, "apply")
 	if text := ask(t, outside); text != "1440 bytes" {
 		t.Errorf("through the tunnel of the next process: %s", text)
+	}
+	// Whoever forgot the session begins another one.
+	if text := client.do(t, "forget"); text != "<nil>" {
+		t.Error(text)
+	}
+	if text := client.do(t, "apply"); text != "1 changes, <nil>" {
+		t.Error(text)
+	}
+	if text := ask(t, outside); text != "1440 bytes" {
+		t.Errorf("through the tunnel of the next session: %s", text)
 	}
 	server.do(t, "without peer")
 	if text := server.do(t, "apply"); text != "1 changes, <nil>" {

@@ -18,6 +18,16 @@ var Product = []Binary{
 		Description: "The kubelet of a node that stands for another cluster.",
 	},
 	{
+		Name:        "liqo-gateway",
+		Package:     "./cmd/liqo-gateway",
+		Description: "The agent of a gateway to a peered cluster.",
+	},
+	{
+		Name:        "liqo-fabric",
+		Package:     "./cmd/liqo-fabric",
+		Description: "The agent of a node whose pods reach those of peered clusters.",
+	},
+	{
 		Name:        "liqoctl",
 		Package:     "./cmd/liqoctl",
 		Description: "The command line tool that installs, peers and offloads.",

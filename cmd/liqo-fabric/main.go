@@ -1,0 +1,26 @@
+// Command liqo-fabric is the agent of one node: it has the node's pods, and the node itself, reach those of peered clusters.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"liqo.io/liqo/pkg/fabric/agent"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	switch {
+	case errors.Is(err, agent.ErrDiffers):
+		os.Exit(agent.ExitDiffers)
+	case err != nil && !errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}

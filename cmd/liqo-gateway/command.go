@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/fabric/gateway"
+	"liqo.io/liqo/pkg/netlink"
+	"liqo.io/liqo/pkg/networking/inputs"
+	"liqo.io/liqo/pkg/version"
+)
+
+const component = "liqo-gateway"
+
+// Ends of a tunnel.
+const (
+	modeServer = "server"
+	modeClient = "client"
+)
+
+// flags are where the process runs.
+type flags struct {
+	kubeconfig  string
+	name        string
+	namespace   string
+	peer        string
+	mode        string
+	keys        string
+	overlayPort int
+	listenPort  int
+	healthPort  int
+}
+
+func (f *flags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty means the pod's ServiceAccount")
+	set.StringVar(&f.name, "name", "", "name of the GatewayServer or GatewayClient")
+	set.StringVar(&f.namespace, "namespace", "", "namespace of the GatewayServer or GatewayClient")
+	set.StringVar(&f.peer, "remote-cluster-id", "", "ID of the peer")
+	set.StringVar(&f.mode, "mode", "", "which end of the tunnel this is: server or client")
+	set.StringVar(&f.keys, "keys", "/etc/liqo/keys", "folder with the gateway's own key, in the file privateKey")
+	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
+	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
+	set.IntVar(&f.healthPort, "health-port", 9442, "port, on the loopback address, that tells probes how the agent is")
+}
+
+// pod is what the gateway knows of itself, but for its key.
+func (f *flags) pod() (inputs.GatewayPod, error) {
+	pod := inputs.GatewayPod{Node: os.Getenv("NODE_NAME"), Server: f.mode == modeServer}
+	for name, value := range map[string]string{"name": f.name, "namespace": f.namespace, "remote-cluster-id": f.peer} {
+		if value == "" {
+			return pod, fmt.Errorf("--%s must be given", name)
+		}
+	}
+	if f.mode != modeServer && f.mode != modeClient {
+		return pod, errors.New("--mode must be server or client")
+	}
+	for name, port := range map[string]struct {
+		from int
+		to   *uint16
+	}{"overlay-port": {f.overlayPort, &pod.Port}, "listen-port": {f.listenPort, &pod.ListenPort}} {
+		if port.from < 1 || port.from > math.MaxUint16 {
+			return pod, fmt.Errorf("--%s must be a port, from 1 to 65535", name)
+		}
+		*port.to = uint16(port.from)
+	}
+	if !pod.Server {
+		pod.ListenPort = 0
+	}
+	for name, into := range map[string]*netip.Addr{"POD_IP": &pod.Address, "HOST_IP": &pod.Host} {
+		address, err := netip.ParseAddr(os.Getenv(name))
+		if err != nil {
+			return pod, fmt.Errorf("the environment variable %s must hold an address: %w", name, err)
+		}
+		*into = address.Unmap()
+	}
+	return pod, nil
+}
+
+// readKey reads the gateway's own key.
+func (f *flags) readKey() (key netlink.PrivateKey, err error) {
+	raw, err := os.ReadFile(filepath.Join(f.keys, "privateKey"))
+	if err != nil {
+		return key, fmt.Errorf("reading the gateway's key: %w", err)
+	}
+	if len(raw) != len(key) {
+		return key, fmt.Errorf("the gateway's key has %d bytes, not %d", len(raw), len(key))
+	}
+	return netlink.PrivateKey(raw), nil
+}
+
+func newCommand() *cobra.Command {
+	var f flags
+	command := agent.Command(component, "Have the tunnel to one peer carry packets", func(cmd *cobra.Command) error {
+		return f.run(cmd.Context())
+	})
+	f.register(command.PersistentFlags())
+	command.AddCommand(agent.Questions(&f.healthPort)...)
+	return command
+}
+
+// run runs the agent until the context ends.
+func (f *flags) run(ctx context.Context) error {
+	pod, err := f.pod()
+	if err != nil {
+		return err
+	}
+	key, err := f.readKey()
+	if err != nil {
+		return err
+	}
+	pod.Key = key.Public()
+	config, err := agent.Configure(f.kubeconfig, component+"/"+version.Version)
+	if err != nil {
+		return err
+	}
+	cluster, err := agent.Connect(config)
+	if err != nil {
+		return err
+	}
+	kernel, err := netlink.Open("", key)
+	if err != nil {
+		return err
+	}
+	a := gateway.New(gateway.Options{
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
+	})
+	return errors.Join(agent.Run(ctx, a.Run, a.Health, f.healthPort, kernel), kernel.Close())
+}

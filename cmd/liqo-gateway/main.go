@@ -1,0 +1,26 @@
+// Command liqo-gateway is the agent of one gateway: it has the tunnel to one peer carry packets, and tells how it does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"liqo.io/liqo/pkg/fabric/agent"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	switch {
+	case errors.Is(err, agent.ErrDiffers):
+		os.Exit(agent.ExitDiffers)
+	case err != nil && !errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/netlink"
+)
+
+// settle is how long changes are collected before something is made of them.
+const settle = 200 * time.Millisecond
+
+// ErrLost ends an agent that is to be started again: the kernel does not tell any more what changes.
+var ErrLost = errors.New("the kernel does not tell any more what changes")
+
+// Signal tells that something changed. What happens before it is taken is one.
+type Signal chan struct{}
+
+// NewSignal makes one.
+func NewSignal() Signal { return make(Signal, 1) }
+
+// Raise tells it.
+func (s Signal) Raise() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// Settled passes a signal on, at most once in a while.
+func Settled(ctx context.Context, from Signal) Signal {
+	to := NewSignal()
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-from:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(settle):
+				to.Raise()
+			}
+		}
+	}()
+	return to
+}
+
+// Placement is what became of the State that is wanted.
+type Placement struct {
+	// Placed tells whether it is in the kernel; Err is what was refused if not.
+	Placed bool
+	Err    error
+	// Repaired is when somebody else's changes were last put back.
+	Repaired time.Time
+}
+
+// See takes in what a pass came to.
+func (p *Placement) See(r netlink.Report, now time.Time) {
+	p.Placed, p.Err = r.Err == nil, r.Err
+	if r.Repair && len(r.Changes) > 0 {
+		p.Repaired = now
+	}
+}
+
+// Keeper has States put into the kernel.
+type Keeper struct {
+	wanted chan dataplane.State
+	// Reports are what became of them.
+	Reports chan netlink.Report
+}
+
+// NewKeeper makes one.
+func NewKeeper() *Keeper {
+	return &Keeper{wanted: make(chan dataplane.State, 1), Reports: make(chan netlink.Report, 16)}
+}
+
+// Want says what is wanted from now on. It is to be called by one goroutine.
+func (k *Keeper) Want(state dataplane.State) {
+	select {
+	case <-k.wanted:
+	default:
+	}
+	k.wanted <- state
+}
+
+// Run keeps what is wanted in the kernel until the context ends. What is there stays.
+func (k *Keeper) Run(ctx context.Context, kernel *netlink.Kernel) error {
+	err := kernel.Keep(ctx, k.wanted, func(r netlink.Report) {
+		select {
+		case k.Reports <- r:
+		case <-ctx.Done():
+		}
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(ErrLost, err)
+}
+
+// Tell logs what a pass came to.
+func Tell(ctx context.Context, r netlink.Report) {
+	logger := klog.FromContext(ctx)
+	switch {
+	case r.Err != nil:
+		logger.Error(r.Err, "The kernel refuses what is wanted", "changes", r.Changes)
+	case r.Repair && len(r.Changes) > 0:
+		logger.Info("Somebody else changed what is ours; it was put back", "changes", r.Changes)
+	default:
+		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
+	}
+}
+
+// Sync follows objects, and returns when all have been listed.
+func Sync(ctx context.Context, group *errgroup.Group, followers ...Follower) error {
+	for _, f := range followers {
+		group.Go(func() error { f.Run(ctx); return nil })
+	}
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !Synced(followers...) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// Synced tells whether all objects have been listed.
+func Synced(followers ...Follower) bool {
+	for _, f := range followers {
+		if !f.Synced() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,244 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/netlink"
+	"liqo.io/liqo/pkg/networking/inputs"
+	"liqo.io/liqo/test/fakeapi"
+)
+
+// endVariable has this test binary be the gateway of one end; socketVariable is the API server's.
+const (
+	endVariable    = "LIQO_TEST_GATEWAY_END"
+	socketVariable = "LIQO_TEST_API_SOCKET"
+)
+
+func TestMain(m *testing.M) {
+	if end := os.Getenv(endVariable); end != "" {
+		if err := runEnd(end == "server"); err != nil {
+			fmt.Fprintln(os.Stderr, "error", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func testKey(server bool) netlink.PrivateKey { return sha256.Sum256(fmt.Append(nil, server)) }
+
+// runEnd is a gateway, in the namespace of its process, at an API server behind a socket.
+func runEnd(server bool) error {
+	cluster, err := agent.Connect(&rest.Config{Host: "http://api", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", os.Getenv(socketVariable))
+	}})
+	if err != nil {
+		return err
+	}
+	key := testKey(server)
+	kernel, err := netlink.Open("", key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = kernel.Close() }()
+	pod := inputs.GatewayPod{Address: netip.MustParseAddr("192.0.2.2"), Node: "node", Host: netip.MustParseAddr("172.31.1.1"), Server: server, Key: key.Public(), Port: 6091}
+	if server {
+		pod.Address, pod.ListenPort = netip.MustParseAddr("192.0.2.1"), 51840
+	}
+	a := New(Options{
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: "liqo-tenant-milan", Name: "milan", Peer: "milan", Pod: pod, Interval: 100 * time.Millisecond,
+	})
+	return a.Run(context.Background())
+}
+
+// end is a gateway with its cluster.
+type end struct {
+	api    *fakeapi.REST
+	server bool
+	space  string
+	socket string
+}
+
+const (
+	group = "networking.liqo.io/v1beta1/"
+	here  = group + "namespaces/liqo-tenant-milan/"
+)
+
+// space is the file of a network namespace that ends with the test.
+func space(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	command := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-c", "ip link set lo up && echo made && exec sleep 1000")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", command.Process.Pid)
+}
+
+func within(t *testing.T, space, script string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "nsenter", "--net="+space, "sh", "-ec", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func newEnd(t *testing.T, server bool) *end {
+	t.Helper()
+	e := &end{api: fakeapi.NewREST(), server: server, space: space(t), socket: filepath.Join(t.TempDir(), "api")}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", e.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := httptest.NewUnstartedServer(http.HandlerFunc(e.api.ServeHTTP))
+	served.Listener = listener
+	served.Start()
+	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
+	meta := metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", UID: "u-gateway", Generation: 1}
+	kind := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{Kind: kind} }
+	if server {
+		e.api.Put(t, here+"gatewayservers/milan", &networkingv1beta1.GatewayServer{TypeMeta: kind("GatewayServer"), ObjectMeta: meta})
+	} else {
+		e.api.Put(t, here+"gatewayclients/milan", &networkingv1beta1.GatewayClient{TypeMeta: kind("GatewayClient"), ObjectMeta: meta, Spec: networkingv1beta1.GatewayClientSpec{
+			Endpoint: networkingv1beta1.ClientEndpoint{Addresses: []networkingv1beta1.Host{"192.0.2.77", "192.0.2.1"}, Port: 51840},
+		}})
+	}
+	cidr := func(pod, external networkingv1beta1.CIDR) networkingv1beta1.ClusterConfig {
+		return networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{pod}, External: []networkingv1beta1.CIDR{external}}}
+	}
+	own, seen := cidr("10.244.0.0/16", "10.70.0.0/16"), cidr("10.61.0.0/16", "10.71.0.0/16")
+	e.api.Put(t, here+"configurations/milan", &networkingv1beta1.Configuration{TypeMeta: kind("Configuration"), ObjectMeta: meta,
+		Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own}, Status: networkingv1beta1.ConfigurationStatus{Remote: &seen}})
+	e.api.Put(t, here+"internalfabrics/milan", &networkingv1beta1.InternalFabric{TypeMeta: kind("InternalFabric"), ObjectMeta: meta,
+		Spec: networkingv1beta1.InternalFabricSpec{GatewayIP: "192.0.2.1", Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.254"}}}})
+	return e
+}
+
+// trust gives an end the key of the other one.
+func (e *end) trust(t *testing.T) {
+	t.Helper()
+	other := testKey(!e.server).Public()
+	e.api.Put(t, here+"publickeies/milan", &networkingv1beta1.PublicKey{TypeMeta: metav1.TypeMeta{Kind: "PublicKey"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}, Spec: networkingv1beta1.PublicKeySpec{PublicKey: other[:]}})
+}
+
+// start starts the gateway's process and returns what ends it.
+func (e *end) start(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	name := map[bool]string{true: "server", false: "client"}[e.server]
+	command := exec.CommandContext(ctx, "nsenter", "--net="+e.space, os.Args[0])
+	command.Env = append(os.Environ(), endVariable+"="+name, socketVariable+"="+e.socket)
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ended bool
+	stop = func() {
+		if !ended {
+			ended = true
+			cancel()
+			_ = command.Wait()
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// comesTo waits until the Connection has a value and a reason.
+func (e *end) comesTo(t *testing.T, value networkingv1beta1.ConnectionStatusValue, reasons ...string) networkingv1beta1.Connection {
+	t.Helper()
+	deadline, again := time.NewTimer(30*time.Second), time.NewTicker(20*time.Millisecond)
+	defer deadline.Stop()
+	defer again.Stop()
+	for {
+		var c networkingv1beta1.Connection
+		e.api.Get(t, here+"connections/milan", &c)
+		for _, condition := range c.Status.Conditions {
+			for _, reason := range reasons {
+				if c.Status.Value == value && condition.Reason == reason {
+					return c
+				}
+			}
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("the Connection of the server (%t) is %+v, want %s, %v", e.server, c.Status, value, reasons)
+		case <-again.C:
+		}
+	}
+}
+
+// Two gateways find each other, tell so once, notice when the other one is silent, and find each other again: after the way was broken, and after one of them
+// was killed. The client's first address leads nowhere.
+func TestTwoGateways(t *testing.T) {
+	server, client := newEnd(t, true), newEnd(t, false)
+	within(t, server.space, fmt.Sprintf("ip link add name eth0 type veth peer name eth0 netns %s; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up", client.space))
+	within(t, client.space, "ip addr add 192.0.2.2/24 dev eth0; ip link set eth0 up")
+	server.start(t)
+	stop := client.start(t)
+	up := []string{networkingv1beta1.ReasonConnected, networkingv1beta1.ReasonWireGuardUnavailable}
+	for _, e := range []*end{server, client} {
+		c := e.comesTo(t, networkingv1beta1.Connecting, networkingv1beta1.ReasonKeyMissing)
+		if c.Status.MTU != 1440 {
+			t.Errorf("before there is a tunnel, its MTU is %d", c.Status.MTU)
+		}
+		e.trust(t)
+	}
+	for _, e := range []*end{server, client} {
+		c := e.comesTo(t, networkingv1beta1.Connected, up...)
+		if c.Spec.GatewayRef.Name != "milan" || c.Labels["liqo.io/remote-cluster-id"] != "milan" || len(c.OwnerReferences) != 1 || c.OwnerReferences[0].UID != "u-gateway" {
+			t.Errorf("the Connection is %+v", c)
+		}
+		if latency, err := time.ParseDuration(c.Status.Latency.Value); err != nil || latency <= 0 || latency > time.Second {
+			t.Errorf("the latency is %q", c.Status.Latency.Value)
+		}
+	}
+	before := client.api.Applied(here + "connections/milan")
+	within(t, server.space, "ip link set eth0 down")
+	for _, e := range []*end{server, client} {
+		e.comesTo(t, networkingv1beta1.ConnectionError, networkingv1beta1.ReasonNoHandshake)
+	}
+	within(t, server.space, "ip link set eth0 up")
+	for _, e := range []*end{server, client} {
+		e.comesTo(t, networkingv1beta1.Connected, up...)
+	}
+	if writes := client.api.Applied(here+"connections/milan") - before; writes > 4 {
+		t.Errorf("two changes were written %d times", writes)
+	}
+	stop()
+	server.comesTo(t, networkingv1beta1.ConnectionError, networkingv1beta1.ReasonNoHandshake)
+	client.start(t)
+	server.comesTo(t, networkingv1beta1.Connected, up...)
+	client.comesTo(t, networkingv1beta1.Connected, up...)
+}

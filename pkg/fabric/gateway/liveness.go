@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+const (
+	// interval is how often the other end is asked.
+	interval = 2 * time.Second
+	// greetAfter is how many unanswered questions have a client begin another session, silentAfter how many make the tunnel an Error; then a
+	// client tries something else again after as many.
+	greetAfter, silentAfter = 3, 5
+	// remembered is how many questions can still be answered.
+	remembered = 8
+)
+
+// liveness is what questions and answers tell of the tunnel. It is begun by newLiveness.
+type liveness struct {
+	next uint64
+	// asked is when those were asked that wait for their answer.
+	asked map[uint64]time.Time
+	// missed is how many in a row had no answer; answered tells whether any had one.
+	missed   int
+	answered bool
+	// latency is how long an answer takes, smoothed as TCP does it.
+	latency time.Duration
+}
+
+// newLiveness begins. Answers to who had the address before are not taken for one's own.
+func newLiveness(now time.Time) *liveness {
+	return &liveness{next: uint64(now.UnixNano()), asked: map[uint64]time.Time{}} //nolint:gosec // Any number will do.
+}
+
+// ask returns the number of the next question.
+func (l *liveness) ask(now time.Time) uint64 {
+	if _, open := l.asked[l.next-1]; open {
+		l.missed++
+	}
+	delete(l.asked, l.next-remembered)
+	number := l.next
+	l.asked[number] = now
+	l.next++
+	return number
+}
+
+// answer takes an answer in.
+func (l *liveness) answer(number uint64, now time.Time) {
+	asked, ok := l.asked[number]
+	if !ok {
+		return
+	}
+	delete(l.asked, number)
+	took := max(now.Sub(asked), 0)
+	if l.latency == 0 {
+		l.latency = took
+	}
+	l.latency += (took - l.latency) / 8
+	l.missed, l.answered = 0, true
+}
+
+// lives tells whether the other end answers; known is false as long as that cannot be said.
+func (l *liveness) lives() (lives, known bool) {
+	silent := l.missed >= silentAfter
+	return l.answered && !silent, l.answered || silent
+}
+
+// retry tells a client whether to begin another session now, and whether with the next address.
+func (l *liveness) retry() (session, next bool) {
+	session = l.missed >= greetAfter && (l.missed-greetAfter)%silentAfter == 0
+	return session, session && l.missed > greetAfter
+}
+
+// Kinds of messages.
+const (
+	question = 1
+	reply    = 2
+)
+
+// message is what the ends say to each other: who asks puts a number and its time in, and the answer repeats them.
+type message struct {
+	kind   byte
+	number uint64
+	sent   int64
+}
+
+// magic begins each message; its last byte is the version.
+var magic = [4]byte{'l', 'q', 'e', 1}
+
+const messageSize = len(magic) + 1 + 8 + 8
+
+func (m message) bytes() []byte {
+	raw := append(make([]byte, 0, messageSize), magic[:]...)
+	raw = append(raw, m.kind)
+	raw = binary.BigEndian.AppendUint64(raw, m.number)
+	return binary.BigEndian.AppendUint64(raw, uint64(m.sent)) //nolint:gosec // Its bits.
+}
+
+// parse reads a message; false if it is none.
+func parse(raw []byte) (message, bool) {
+	if len(raw) != messageSize || [4]byte(raw[:4]) != magic || raw[4] != question && raw[4] != reply {
+		return message{}, false
+	}
+	return message{raw[4], binary.BigEndian.Uint64(raw[5:]), int64(binary.BigEndian.Uint64(raw[13:]))}, true //nolint:gosec // Its bits.
+}

@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/netlink"
+	"liqo.io/liqo/pkg/networking/inputs"
+)
+
+// look is how often the host is asked for its addresses: the first pod of a node brings a device of the CNI.
+const look = 15 * time.Second
+
+// Options are what an agent works with.
+type Options struct {
+	Cluster *agent.Cluster
+	// Kernel is the host's network namespace.
+	Kernel *netlink.Kernel
+	// Name is the node's.
+	Name string
+	// Port is the overlay's, of UDP.
+	Port uint16
+	// Health is told how the agent is.
+	Health *agent.Health
+}
+
+// Agent is the agent of a node.
+type Agent struct {
+	Options
+	changed agent.Signal
+	self    *agent.Objects[networkingv1beta1.InternalNode]
+	fabrics *agent.Objects[networkingv1beta1.InternalFabric]
+	ips     *agent.Objects[ipamv1alpha1.IP]
+}
+
+// New makes an agent.
+func New(o Options) *Agent {
+	a := &Agent{Options: o, changed: agent.NewSignal()}
+	networking := networkingv1beta1.GroupVersion
+	a.self = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, networking.WithResource("internalnodes"), "", o.Name, a.changed.Raise)
+	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, networking.WithResource("internalfabrics"), "", "", a.changed.Raise)
+	a.ips = agent.Follow[ipamv1alpha1.IP](o.Cluster, ipamv1alpha1.GroupVersion.WithResource("ips"), "", "", a.changed.Raise)
+	return a
+}
+
+func (a *Agent) followers() []agent.Follower { return []agent.Follower{a.self, a.fabrics, a.ips} }
+
+// wish is what is wanted of the kernel, as far as is known.
+type wish struct {
+	State dataplane.State
+	// Problems are what was left out.
+	Problems []dataplane.Problem
+	// Addresses are those that the node sends from.
+	Addresses []networkingv1beta1.IP
+}
+
+// wanted says what is wanted. It fails if something is missing for that.
+func (a *Agent) wanted() (wish, error) {
+	host, err := a.Kernel.HostAddresses()
+	if err != nil {
+		return wish{}, err
+	}
+	objects := inputs.NodeObjects{Self: a.self.One(), Fabrics: a.fabrics.All(), IPs: a.ips.All(), Port: a.Port}
+	own := addressOf(objects.Self)
+	objects.MTU = networkMTU(host, own)
+	w := wish{Addresses: sources(host, own)}
+	input, problems, err := inputs.Node(objects)
+	w.Problems = problems
+	if err != nil {
+		return w, err
+	}
+	w.State, problems = dataplane.Node(input)
+	w.Problems = append(w.Problems, problems...)
+	return w, nil
+}
+
+// Run works until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if err := agent.Sync(ctx, group, a.followers()...); err != nil {
+		return err
+	}
+	keeper := agent.NewKeeper()
+	group.Go(func() error { return keeper.Run(ctx, a.Kernel) })
+	group.Go(func() error { return a.loop(ctx, keeper) })
+	return group.Wait()
+}
+
+// loop makes passes whenever something changes, until the context ends.
+func (a *Agent) loop(ctx context.Context, keeper *agent.Keeper) error {
+	settled := agent.Settled(ctx, a.changed)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	var p pass
+	for {
+		a.round(ctx, keeper, &p)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-settled:
+		case <-ticker.C:
+		case r := <-keeper.Reports:
+			agent.Tell(ctx, r)
+			p.placement.See(r, time.Now())
+		}
+	}
+}
+
+// pass is what is remembered from one round to the next.
+type pass struct {
+	placement agent.Placement
+	// kept is what the kernel was told to have; nil if nothing yet.
+	kept *dataplane.State
+	// told is the status that was written last, and when; known is the last set of the node's addresses.
+	told  status
+	when  time.Time
+	known []networkingv1beta1.IP
+}
+
+// round has the kernel get what is wanted, and tells how the node is.
+func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
+	w, err := a.wanted()
+	if err == nil && (p.kept == nil || !reflect.DeepEqual(*p.kept, w.State)) {
+		p.kept, p.placement.Placed = &w.State, false
+		a.Health.Want(w.State)
+		keeper.Want(w.State)
+	}
+	if w.Addresses != nil {
+		p.known = w.Addresses
+	}
+	switch {
+	case p.placement.Err != nil:
+		a.Health.Set(p.placement.Err)
+	case err != nil || p.placement.Placed:
+		// Whoever waits for others is as well as can be.
+		a.Health.Set(nil)
+	}
+	self := a.self.One()
+	if self == nil || p.known == nil {
+		return
+	}
+	now := time.Now()
+	wanted := statusOf(observation{known: p.known, problems: w.Problems, missing: err, placement: p.placement}, self, now)
+	if wanted == nil || wanted.same(p.told) && now.Sub(p.when) < look/2 {
+		return
+	}
+	if err := a.write(ctx, self, *wanted); err != nil {
+		klog.FromContext(ctx).Error(err, "Telling how the node is")
+		return
+	}
+	p.told, p.when = *wanted, now
+}
+
+func (a *Agent) write(ctx context.Context, self *networkingv1beta1.InternalNode, s status) error {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	err := a.Cluster.Apply(ctx, owner, agent.Object{
+		Resource: networkingv1beta1.GroupVersion.WithResource("internalnodes"), Kind: "InternalNode", Name: self.Name, Part: "status",
+	}, map[string]any{"uid": self.UID}, map[string]any{"status": map[string]any{"addresses": s.addresses, "conditions": []any{s.ready}}})
+	if err != nil {
+		return fmt.Errorf("applying the status: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package node
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/netlink"
+)
+
+const (
+	// owner is the field manager of what the agent writes.
+	owner = "liqo-fabric"
+	// maxAddresses is how many an InternalNode tells.
+	maxAddresses = 64
+	// quarrel is for how long it is told that somebody else changed what is ours.
+	quarrel = 10 * time.Minute
+)
+
+// addressOf is the address of a node's own; none if it is not known.
+func addressOf(self *networkingv1beta1.InternalNode) netip.Addr {
+	if self == nil || self.Status.NodeIP.Remote == nil {
+		return netip.Addr{}
+	}
+	address, _ := self.Status.NodeIP.Remote.Addr()
+	return address
+}
+
+// networkMTU is that of the device with the node's own address. Where that device leads nowhere (routers have their address on the loopback
+// device), it is the smallest of those that do. 0 if it is not known.
+func networkMTU(host []netlink.HostAddress, own netip.Addr) int {
+	smallest := 0
+	for _, a := range host {
+		switch {
+		case !a.Leads:
+		case a.Address == own:
+			return a.MTU
+		case smallest == 0 || a.MTU < smallest:
+			smallest = a.MTU
+		}
+	}
+	if !slices.ContainsFunc(host, func(a netlink.HostAddress) bool { return a.Address == own }) {
+		return 0
+	}
+	return smallest
+}
+
+// sources are the addresses that a node may send from, in order: its own, and those of the devices that lead somewhere.
+func sources(host []netlink.HostAddress, own netip.Addr) []networkingv1beta1.IP {
+	var all []netip.Addr
+	for _, a := range host {
+		if a.Address == own || a.Leads && a.Address.IsGlobalUnicast() {
+			all = append(all, a.Address)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	all = slices.Compact(all)
+	if i := slices.Index(all, own); i >= maxAddresses {
+		all[maxAddresses-1] = own
+	}
+	texts := make([]networkingv1beta1.IP, 0, len(all))
+	for _, a := range all[:min(len(all), maxAddresses)] {
+		texts = append(texts, networkingv1beta1.IP(a.String()))
+	}
+	return texts
+}
+
+// observation is what is known of a node.
+type observation struct {
+	known     []networkingv1beta1.IP
+	problems  []dataplane.Problem
+	missing   error
+	placement agent.Placement
+}
+
+// status is what the agent says of a node.
+type status struct {
+	addresses []networkingv1beta1.IP
+	ready     metav1.Condition
+}
+
+func (s status) same(other status) bool {
+	s.ready.LastTransitionTime, other.ready.LastTransitionTime = metav1.Time{}, metav1.Time{}
+	return slices.Equal(s.addresses, other.addresses) && s.ready == other.ready
+}
+
+// statusOf is what is to be written; nil if it is there.
+func statusOf(o observation, self *networkingv1beta1.InternalNode, now time.Time) *status {
+	after := slices.Clone(self.Status.Conditions)
+	ready := readiness(o, now)
+	ready.Type, ready.ObservedGeneration, ready.LastTransitionTime = corev1beta1.ConditionReady, self.Generation, metav1.NewTime(now)
+	// What is not known yet is no news: the last word stands.
+	waits := ready.Reason == ""
+	if waits || !conditions.SetStandard(&after, ready) && slices.Equal(o.known, self.Status.Addresses) {
+		return nil
+	}
+	return &status{addresses: o.known, ready: *meta.FindStatusCondition(after, corev1beta1.ConditionReady)}
+}
+
+// readiness says how a node is; without a reason if that is not known yet.
+func readiness(o observation, now time.Time) metav1.Condition {
+	no := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	err := o.placement.Err
+	switch {
+	case o.missing != nil:
+		return no(networkingv1beta1.ReasonIncomplete, sentence(o.missing.Error()))
+	case errors.Is(err, syscall.EADDRINUSE):
+		return no(networkingv1beta1.ReasonPortInUse, "Something else has the UDP port of the overlay: "+err.Error())
+	case isMissing(err):
+		return no(networkingv1beta1.ReasonKernelFeatureMissing, "The kernel lacks something: "+err.Error())
+	case err != nil:
+		return no(networkingv1beta1.ReasonNotProgrammed, "The kernel refuses: "+err.Error())
+	case !o.placement.Placed:
+		return metav1.Condition{}
+	case len(o.problems) > 0:
+		reason := networkingv1beta1.ReasonInputInvalid
+		if o.problems[0].Kind == dataplane.ProblemOverlap {
+			reason = networkingv1beta1.ReasonRouteOverlap
+		}
+		var all []string
+		for _, p := range o.problems {
+			all = append(all, p.Message)
+		}
+		return no(reason, "Left out: "+strings.Join(all, "; "))
+	case !o.placement.Repaired.IsZero() && now.Sub(o.placement.Repaired) < quarrel:
+		return metav1.Condition{
+			Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonOverwritten,
+			Message: "Somebody else on the node changes what Liqo has in the kernel; it was put back. The agent's log says what.",
+		}
+	default:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed, Message: "The kernel has all that the node needs."}
+	}
+}
+
+// isMissing tells whether the kernel cannot do what it was told to.
+func isMissing(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT, syscall.ENOSYS},
+		func(missing error) bool { return errors.Is(err, missing) })
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
