@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/component-base/logs"
+
 	"liqo.io/liqo/pkg/fabric/agent"
 )
 
@@ -16,6 +18,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand().ExecuteContext(ctx)
 	stop()
+	logs.FlushLogs()
 	switch {
 	case errors.Is(err, agent.ErrDiffers):
 		os.Exit(agent.ExitDiffers)

@@ -39,6 +39,7 @@ type flags struct {
 	overlayPort int
 	listenPort  int
 	healthPort  int
+	metricsPort int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -50,7 +51,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.keys, "keys", "/etc/liqo/keys", "folder with the gateway's own key, in the file privateKey")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
-	set.IntVar(&f.healthPort, "health-port", 9442, "port, on the loopback address, that tells probes how the agent is")
+	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
+	set.IntVar(&f.metricsPort, "metrics-port", 0, "accepted for later; no metrics are served yet")
 }
 
 // pod is what the gateway knows of itself, but for its key.

@@ -19,7 +19,7 @@ var heavy = map[string]string{
 
 func TestProgramsAreLight(t *testing.T) {
 	var offenders []string
-	for _, program := range []string{"virtual-kubelet", "liqo-controller-manager"} {
+	for _, program := range []string{"virtual-kubelet", "liqo-controller-manager", "liqo-gateway", "liqo-fabric"} {
 		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/"+program)
 		list.Dir = root
 		out, err := list.Output()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // offers --logging-format=json
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/version"
@@ -25,9 +27,13 @@ var ErrDiffers = errors.New("the kernel differs from what is wanted")
 
 // Command is an agent's command.
 func Command(name, short string, run func(cmd *cobra.Command) error) *cobra.Command {
-	return &cobra.Command{
+	logging := logsapi.NewLoggingConfiguration()
+	command := &cobra.Command{
 		Use: name, Short: short, Version: version.Version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+				return fmt.Errorf("applying the logging flags: %w", err)
+			}
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -35,6 +41,8 @@ func Command(name, short string, run func(cmd *cobra.Command) error) *cobra.Comm
 			return run(cmd)
 		},
 	}
+	logsapi.AddFlags(logging, command.Flags())
+	return command
 }
 
 // Run runs an agent and answers probes until the context ends.

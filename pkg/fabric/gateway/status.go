@@ -95,7 +95,7 @@ func readiness(o observation) metav1.Condition {
 	err := o.placement.Err
 	switch {
 	case o.keyless:
-		return no(networkingv1beta1.ReasonKeyMissing, "There is no PublicKey with the key of the other end: exchange keys with 'liqoctl network connect'.")
+		return no(networkingv1beta1.ReasonKeyMissing, "There is no PublicKey with the key of the other end.")
 	case o.missing != nil:
 		return no(networkingv1beta1.ReasonIncomplete, "Waiting: %v.", o.missing)
 	case errors.Is(err, netlink.ErrNoWireGuard):
