@@ -26,7 +26,7 @@ func Commands(s *session.Session) []*cobra.Command {
 			return failure.Misuse("liqoctl network connect|disconnect|init|reset|status", "say what to do with the network")
 		},
 	}
-	parent.AddCommand(newInit(s), newConnect(s), newDisconnect(s), newReset(s), newStatus(s))
+	parent.AddCommand(newInit(s), newConnect(s), newDisconnect(s), newReset(s), newStatus(s), newTrace(s))
 	return []*cobra.Command{parent}
 }
 

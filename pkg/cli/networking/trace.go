@@ -1,4 +1,4 @@
-package inspection
+package networking
 
 import (
 	"fmt"
@@ -26,8 +26,8 @@ const traceExample = `  # From a pod here to an offloaded one
   # From a node, by a large packet
   {{ .Executable }} network trace worker-1 10.61.2.7 --protocol icmp --size 1441 --remote-context milan`
 
-// NewTrace returns the command network trace.
-func NewTrace(s *session.Session) *cobra.Command {
+// newTrace returns network trace.
+func newTrace(s *session.Session) *cobra.Command {
 	var format string
 	o, remote := trace.Options{}, target.NewFlags(true)
 	command := &cobra.Command{
