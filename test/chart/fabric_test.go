@@ -29,7 +29,7 @@ func TestAgentsOfNodesAreHardened(t *testing.T) {
 		c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Add) != 1 || c.SecurityContext.Capabilities.Add[0] != "NET_ADMIN" {
 		t.Errorf("the pods of the nodes' agents are not hardened: %+v", pod)
 	}
-	if pod.Tolerations[0].Operator != corev1.TolerationOpExists || pod.Tolerations[0].Key != "" || set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.IntVal != 1 {
+	if pod.Tolerations[0].Operator != corev1.TolerationOpExists || pod.Tolerations[0].Key != "" || set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.StrVal != "10%" {
 		t.Errorf("nodes are left without an agent: %+v, %+v", pod.Tolerations, set.Spec.UpdateStrategy)
 	}
 	if required := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]; required.Key != "liqo.io/type" ||

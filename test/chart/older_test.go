@@ -40,17 +40,28 @@ func documents(t *testing.T, version, values string) map[string]string {
 func TestRenderForOlderKubernetes(t *testing.T) {
 	const values = "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {virtualNode: {keepDaemonSetsOff: true}}"
 	newest, older := documents(t, "v1.36.0", values), documents(t, "v1.35.9", values)
+	compare(t, "older", differing(newest, older))
+}
+
+// With the network module on, the golden file is what differs from an installation without.
+func TestRenderWithTheNetwork(t *testing.T) {
+	without, with := documents(t, "v1.36.0", valueSets["default"]), documents(t, "v1.36.0", valueSets["network"])
+	compare(t, "network", differing(without, with))
+}
+
+// differing are the documents that are others than before, and the names of those that are not there any more.
+func differing(before, after map[string]string) string {
 	var parts []string
-	for name, now := range older {
-		if now != newest[name] {
+	for name, now := range after {
+		if now != before[name] {
 			parts = append(parts, fmt.Sprintf("# %s\n%s\n---\n", name, now))
 		}
 	}
-	for name := range newest {
-		if older[name] == "" {
+	for name := range before {
+		if after[name] == "" {
 			parts = append(parts, fmt.Sprintf("# %s is not there.\n---\n", name))
 		}
 	}
 	slices.Sort(parts)
-	compare(t, "older", strings.Join(parts, ""))
+	return strings.Join(parts, "")
 }

@@ -21,17 +21,79 @@ func Deployment(ctx context.Context, cluster *target.Cluster, deployment *appsv1
 	if why := WhyNotAvailable(deployment); why == "" {
 		return "", nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	pods, err := podsOf(ctx, cluster, deployment, deployment.Spec.Selector)
 	if err != nil {
-		return "", fmt.Errorf("reading the selector of %s: %w", cluster.Describe(deployment), err)
-	}
-	pods := &corev1.PodList{}
-	if err := cluster.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return "", err
 	}
+	if why := whyPods(ctx, cluster, pods); why != "" {
+		return why, nil
+	}
+	return WhyNotAvailable(deployment), nil
+}
+
+// DaemonSet says why a DaemonSet is not fully available. A node that is not ready is not waited for.
+func DaemonSet(ctx context.Context, cluster *target.Cluster, set *appsv1.DaemonSet) (string, error) {
+	if WhyNotEverywhere(set, 0) == "" {
+		return "", nil
+	}
+	pods, err := podsOf(ctx, cluster, set, set.Spec.Selector)
+	if err != nil {
+		return "", err
+	}
+	nodes := &corev1.NodeList{}
+	if err := cluster.List(ctx, nodes); err != nil {
+		return "", err
+	}
+	here := onReadyNodes(pods, nodes.Items)
+	if why := whyPods(ctx, cluster, here); why != "" {
+		return why, nil
+	}
+	return WhyNotEverywhere(set, len(pods)-len(here)), nil
+}
+
+// WhyNotEverywhere says what a DaemonSet lacks, from its status alone, besides some pods that are not waited for.
+func WhyNotEverywhere(set *appsv1.DaemonSet, besides int) string {
+	status := &set.Status
+	want := int(status.DesiredNumberScheduled) - besides
+	switch {
+	case status.ObservedGeneration < set.Generation:
+		return "Kubernetes has not looked at the DaemonSet yet"
+	case int(status.UpdatedNumberScheduled) < want:
+		return fmt.Sprintf("%d of %d pods are of this version", status.UpdatedNumberScheduled, want)
+	case int(status.NumberAvailable) < want:
+		return fmt.Sprintf("%d of %d pods are available", status.NumberAvailable, want)
+	}
+	return ""
+}
+
+// onReadyNodes are the pods but those that are bound to a node which is not ready.
+func onReadyNodes(pods []corev1.Pod, nodes []corev1.Node) []corev1.Pod {
+	broken := map[string]bool{}
+	for i := range nodes {
+		broken[nodes[i].Name] = !slices.ContainsFunc(nodes[i].Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return broken[pod.Spec.NodeName] })
+}
+
+func podsOf(ctx context.Context, cluster *target.Cluster, owner client.Object, selects *metav1.LabelSelector) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(selects)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of %s: %w", cluster.Describe(owner), err)
+	}
+	pods := &corev1.PodList{}
+	if err := cluster.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
+}
+
+// whyPods says which of some pods are not ready, and why.
+func whyPods(ctx context.Context, cluster *target.Cluster, pods []corev1.Pod) string {
 	var reasons []string
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if image, _ := WhyNoImage(pod); image != "" && pod.DeletionTimestamp == nil {
 			reasons = append(reasons, image)
 			continue
@@ -48,10 +110,7 @@ func Deployment(ctx context.Context, cluster *target.Cluster, deployment *appsv1
 		}
 		reasons = append(reasons, fmt.Sprintf("pod %s: %s", pod.Name, why))
 	}
-	if len(reasons) > 0 {
-		return strings.Join(reasons, "; "), nil
-	}
-	return WhyNotAvailable(deployment), nil
+	return strings.Join(reasons, "; ")
 }
 
 // WhyNotAvailable says what a Deployment lacks, from its status alone.

@@ -69,6 +69,44 @@ func TestWhyNotAvailable(t *testing.T) {
 	}
 }
 
+func TestWhyNotEverywhere(t *testing.T) {
+	cases := map[string]struct {
+		status  appsv1.DaemonSetStatus
+		besides int
+		want    string
+	}{
+		"on all nodes":              {appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 3}, 0, ""},
+		"not looked at":             {appsv1.DaemonSetStatus{ObservedGeneration: 1}, 0, "Kubernetes has not looked at the DaemonSet yet"},
+		"of an older version":       {appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 1, NumberAvailable: 3}, 0, "1 of 3 pods are of this version"},
+		"starting":                  {appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 2}, 0, "2 of 3 pods are available"},
+		"a node that is not ready":  {appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 2}, 1, ""},
+		"that one and another node": {appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 1}, 1, "1 of 2 pods are available"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
+			if got := WhyNotEverywhere(set, test.besides); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPodsOfNodesThatAreNotReadyAreLeftOut(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	pod := func(node string) corev1.Pod { return corev1.Pod{Spec: corev1.PodSpec{NodeName: node}} }
+	nodes := []corev1.Node{node("well", corev1.ConditionTrue), node("lost", corev1.ConditionUnknown), {ObjectMeta: metav1.ObjectMeta{Name: "new"}}}
+	var left []string
+	for _, pod := range onReadyNodes([]corev1.Pod{pod("well"), pod("lost"), pod("new"), pod("")}, nodes) {
+		left = append(left, pod.Spec.NodeName)
+	}
+	if len(left) != 2 || left[0] != "well" || left[1] != "" {
+		t.Errorf("the pods on nodes %q are waited for, want those on \"well\" and on none yet", left)
+	}
+}
+
 func TestLastWarning(t *testing.T) {
 	now := time.Now()
 	event := func(kind, reason string, age time.Duration) corev1.Event {

@@ -59,6 +59,7 @@ var builtin = []kind{
 	group("", "v1", "ServiceAccount", "serviceaccounts", released, managed),
 	group("", "v1", "ResourceQuota", "resourcequotas", managed),
 	group("apps", "v1", "Deployment", "deployments", released, managed),
+	group("apps", "v1", "DaemonSet", "daemonsets", released),
 	group("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", released, managed),
 	group("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", managed),
 	group("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", managed),

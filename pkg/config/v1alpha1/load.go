@@ -60,6 +60,15 @@ func (p *Providers) complete(hardened bool) {
 	}
 }
 
+func (n *Networking) complete() {
+	if n.ReflectIPs == nil {
+		n.ReflectIPs = ptr.To(true)
+	}
+	if n.GenevePort == 0 {
+		n.GenevePort = DefaultOverlayPort
+	}
+}
+
 // complete fills in what the profile decides.
 func (c *ControllerManager) complete() {
 	hardened := c.Profile == ProfileHardened
@@ -79,12 +88,7 @@ func (c *ControllerManager) complete() {
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
 	}
-	if c.Networking.ReflectIPs == nil {
-		c.Networking.ReflectIPs = ptr.To(true)
-	}
-	if c.Networking.GenevePort == 0 {
-		c.Networking.GenevePort = DefaultOverlayPort
-	}
+	c.Networking.complete()
 	if len(c.IPAM.Pools) == 0 {
 		c.IPAM.Pools = []string{"10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12"}
 	}

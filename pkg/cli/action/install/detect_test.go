@@ -185,6 +185,35 @@ func TestCheckRanges(t *testing.T) {
 	}
 }
 
+func TestCheckNetwork(t *testing.T) {
+	settings := Settings{PodCIDRs: []string{"10.1.0.0/16"}, ServiceCIDR: "10.2.0.0/16"}
+	const another = ": choose another one with --set ipam.externalCIDR=CIDR, or leave it out to have a free one found"
+	for sentence, test := range map[string]struct {
+		ranges Ranges
+		want   string
+	}{
+		"nothing said":                  {Ranges{}, ""},
+		"all free":                      {Ranges{External: "10.70.0.0/16", Internal: "10.80.0.0/16", Pools: []string{"10.0.0.0/8"}, Reserved: []string{"10.9.0.0/16"}}, ""},
+		"pods are there":                {Ranges{External: "10.1.7.0/24"}, "the external CIDR 10.1.7.0/24 and the pod CIDR 10.1.0.0/16 overlap" + another},
+		"Services are there":            {Ranges{External: "10.0.0.0/8"}, "the external CIDR 10.0.0.0/8 and the pod CIDR 10.1.0.0/16 overlap" + another},
+		"it is reserved":                {Ranges{External: "10.9.1.0/24", Reserved: []string{"10.9.0.0/16"}}, "the external CIDR 10.9.1.0/24 and the reserved subnet 10.9.0.0/16 overlap" + another},
+		"a node is there":               {Ranges{External: "172.18.0.0/16"}, "the external CIDR 172.18.0.0/16 and the address of node cp 172.18.0.2 overlap" + another},
+		"the external one is there":     {Ranges{External: "10.70.0.0/16", Internal: "10.70.0.0/24"}, "the internal CIDR 10.70.0.0/24 and the external CIDR 10.70.0.0/16 overlap: choose another one with --set ipam.internalCIDR=CIDR, or leave it out to have a free one found"},
+		"an external CIDR that is none": {Ranges{External: "x"}, "the external CIDR \"x\" is not a CIDR: write it as ADDRESS/LENGTH, for example --set ipam.externalCIDR=10.0.0.0/16"},
+		"a pool with host bits":         {Ranges{Pools: []string{"10.1.2.3/8"}}, "the pool 10.1.2.3/8 has host bits set: write it as --set ipam.pools[0]=10.0.0.0/8"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := ""
+			if err := CheckNetwork(test.ranges, settings, Facts{Nodes: []corev1.Node{node("cp", controlPlaneNode)}}); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestManagerFlags(t *testing.T) {
 	static := pod("", func(p *corev1.Pod) {
 		p.Namespace, p.Labels = "kube-system", map[string]string{"component": "kube-controller-manager", "tier": "control-plane"}

@@ -211,6 +211,11 @@ func (p *Plan) detect(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if !o.SkipValidation && p.networking() {
+		if err := CheckNetwork(p.ranges(), p.Settings, facts); err != nil {
+			return "", err
+		}
+	}
 	return p.Settings.String(), nil
 }
 
@@ -265,10 +270,16 @@ func (p *Plan) choose(ctx context.Context, wanted string) (string, error) {
 	return MadeUpID(string(uid)), nil
 }
 
-// decide checks the values against the chart.
-func (p *Plan) decide(context.Context) (string, error) {
+// decide checks the values against the chart, and asks for the rights that not every installation needs.
+func (p *Plan) decide(ctx context.Context) (string, error) {
 	if err := p.chart.Validate(p.Values); err != nil {
 		return "", failure.Misuse("correct the values; docs/reference/values.md lists them, and --reset-values forgets those of the present installation", "%w", err)
+	}
+	if p.networking() {
+		cluster := p.options.Cluster
+		if err := cluster.RequireRights(ctx, target.Rights("apps", "daemonsets", cluster.LiqoNamespace, "get", "create")); err != nil {
+			return "", err
+		}
 	}
 	return "The values fit the chart", nil
 }

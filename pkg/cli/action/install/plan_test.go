@@ -94,7 +94,6 @@ func TestValuesLaterOnesWin(t *testing.T) {
 			"podCIDRs": []any{"10.20.0.0/16"}, "serviceCIDR": "10.11.0.0/16", "reservedSubnets": []any{"10.3.0.0/16"},
 		},
 		"metrics":        map[string]any{"enabled": true},
-		"networking":     map[string]any{"enabled": false},
 		"pullPolicy":     "Never",
 		"tag":            "v2",
 		"virtualKubelet": map[string]any{"extra": map[string]any{"annotations": map[string]any{"x": "1"}}},
@@ -141,6 +140,12 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 			"--version v9.9.9: this liqoctl has the chart of version " + version.Version + ": use the liqoctl of that version, or give its chart with --local-chart-path; other images are chosen with --set tag=TAG"},
 		"an image without a name": {func(o *install.Options) { o.Set = []string{"virtualKubelet.image.name="} }, nil, failure.Usage,
 			"the values do not fit the chart: at '/virtualKubelet/image/name': '' does not match pattern '^[a-zA-Z0-9][-a-zA-Z0-9._/:]*$'" + next},
+		"a range for nodes that pods have": {func(o *install.Options) { o.Set = []string{"networking.enabled=true,ipam.externalCIDR=10.10.3.0/24"} }, nil, failure.Precondition,
+			"the external CIDR 10.10.3.0/24 and the pod CIDR 10.10.0.0/16 overlap: choose another one with --set ipam.externalCIDR=CIDR, or leave it out to have a free one found"},
+		"a right that only the network module needs": {func(o *install.Options) { o.Set = []string{"networking.enabled=true"} }, func(o *fixture.Options) {
+			o.Missing = []string{"create daemonsets.apps in namespace liqo"}
+		}, failure.Precondition,
+			"you are not allowed to: create daemonsets.apps in namespace liqo (cluster rome): ask an administrator of the cluster for them; the ClusterRole cluster-admin has all that liqoctl needs"},
 		"a right that is missing": {nil, func(o *fixture.Options) {
 			o.Missing = []string{"create clusterroles.rbac.authorization.k8s.io", "create deployments.apps in namespace liqo"}
 		}, failure.Precondition,

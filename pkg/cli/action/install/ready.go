@@ -19,7 +19,7 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
-// Wait returns when the installation answers: all its Deployments are available, those of the
+// Wait returns when the installation answers: all its Deployments and DaemonSets are available, those of the
 // virtual kubelets too, and its webhooks can be called.
 func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
 	if observer == nil {
@@ -60,9 +60,11 @@ func waitKubelets(ctx context.Context, cluster *target.Cluster, observer progres
 }
 
 func whyPodsNotReady(ctx context.Context, cluster *target.Cluster) (string, error) {
-	deployments := &appsv1.DeploymentList{}
-	if err := cluster.List(ctx, deployments, client.InNamespace(cluster.LiqoNamespace), client.MatchingLabels{target.PartOfLabel: target.Liqo}); err != nil {
-		return "", err
+	deployments, sets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
+	for _, list := range []client.ObjectList{deployments, sets} {
+		if err := cluster.List(ctx, list, client.InNamespace(cluster.LiqoNamespace), client.MatchingLabels{target.PartOfLabel: target.Liqo}); err != nil {
+			return "", err
+		}
 	}
 	if len(deployments.Items) == 0 {
 		return "there is no Deployment yet", nil
@@ -75,6 +77,15 @@ func whyPodsNotReady(ctx context.Context, cluster *target.Cluster) (string, erro
 		}
 		if why != "" {
 			reasons = append(reasons, fmt.Sprintf("Deployment %s: %s", deployments.Items[i].Name, why))
+		}
+	}
+	for i := range sets.Items {
+		why, err := diagnosis.DaemonSet(ctx, cluster, &sets.Items[i])
+		if err != nil {
+			return "", err
+		}
+		if why != "" {
+			reasons = append(reasons, fmt.Sprintf("DaemonSet %s: %s", sets.Items[i].Name, why))
 		}
 	}
 	return strings.Join(reasons, "; "), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,7 +17,7 @@ import (
 func CheckRanges(settings Settings, reserved []string, facts Facts) error {
 	var pods []netip.Prefix
 	for _, text := range settings.PodCIDRs {
-		prefix, err := parseCIDR("pod CIDR", text, "--pod-cidr")
+		prefix, err := parseCIDR("pod CIDR", text, "--pod-cidr ")
 		if err != nil {
 			return err
 		}
@@ -26,14 +27,14 @@ func CheckRanges(settings Settings, reserved []string, facts Facts) error {
 		pods = append(pods, prefix)
 	}
 	for _, text := range reserved {
-		if _, err := parseCIDR("reserved subnet", text, "--reserved-subnets"); err != nil {
+		if _, err := parseCIDR("reserved subnet", text, "--reserved-subnets "); err != nil {
 			return err
 		}
 	}
 	if settings.ServiceCIDR == "" {
 		return checkPods(pods, facts.Pods)
 	}
-	service, err := parseCIDR("service CIDR", settings.ServiceCIDR, "--service-cidr")
+	service, err := parseCIDR("service CIDR", settings.ServiceCIDR, "--service-cidr ")
 	if err != nil {
 		return err
 	}
@@ -46,13 +47,72 @@ func CheckRanges(settings Settings, reserved []string, facts Facts) error {
 	return checkServices(service, facts.Services)
 }
 
+// Ranges are what the network module gives addresses from, and what it keeps free of peers.
+type Ranges struct {
+	// External and Internal range of the cluster; empty to have a free one found.
+	External, Internal string
+	// Pools that peers are seen in, and Reserved ranges that nothing is given from.
+	Pools, Reserved []string
+}
+
+// CheckNetwork compares the ranges of the network module with those that the cluster uses already.
+func CheckNetwork(ranges Ranges, settings Settings, facts Facts) error {
+	for _, pool := range ranges.Pools {
+		if _, err := parseCIDR("pool", pool, "--set ipam.pools[0]="); err != nil {
+			return err
+		}
+	}
+	type owned struct {
+		what string
+		cidr netip.Prefix
+	}
+	var used []owned
+	for _, group := range []struct {
+		what  string
+		cidrs []string
+	}{{"pod CIDR", settings.PodCIDRs}, {"service CIDR", []string{settings.ServiceCIDR}}, {"reserved subnet", ranges.Reserved}} {
+		for _, text := range group.cidrs {
+			if cidr, err := netip.ParsePrefix(text); err == nil {
+				used = append(used, owned{group.what, cidr})
+			}
+		}
+	}
+	for i := range facts.Nodes {
+		for _, address := range facts.Nodes[i].Status.Addresses {
+			if ip, err := netip.ParseAddr(address.Address); err == nil && address.Type == corev1.NodeInternalIP {
+				used = append(used, owned{"address of node " + facts.Nodes[i].Name, netip.PrefixFrom(ip, ip.BitLen())})
+			}
+		}
+	}
+	for _, own := range []struct{ what, text, value string }{
+		{"external CIDR", ranges.External, "ipam.externalCIDR"}, {"internal CIDR", ranges.Internal, "ipam.internalCIDR"},
+	} {
+		if own.text == "" {
+			continue
+		}
+		cidr, err := parseCIDR(own.what, own.text, "--set "+own.value+"=")
+		if err != nil {
+			return err
+		}
+		for _, other := range used {
+			if cidr.Overlaps(other.cidr) {
+				return failure.Unmet("choose another one with --set "+own.value+"=CIDR, or leave it out to have a free one found",
+					"the %s %s and the %s %s overlap", own.what, cidr, other.what, strings.TrimSuffix(other.cidr.String(), "/32"))
+			}
+		}
+		used = append(used, owned{own.what, cidr})
+	}
+	return nil
+}
+
+// parseCIDR reads a range; flag is what it was given by, with what stands between flag and value.
 func parseCIDR(what, text, flag string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		return prefix, failure.Misuse("write it as ADDRESS/LENGTH, for example "+flag+" 10.0.0.0/16", "the %s %q is not a CIDR", what, text)
+		return prefix, failure.Misuse("write it as ADDRESS/LENGTH, for example "+flag+"10.0.0.0/16", "the %s %q is not a CIDR", what, text)
 	}
 	if prefix != prefix.Masked() {
-		return prefix, failure.Misuse("write it as "+flag+" "+prefix.Masked().String(), "the %s %s has host bits set", what, text)
+		return prefix, failure.Misuse("write it as "+flag+prefix.Masked().String(), "the %s %s has host bits set", what, text)
 	}
 	return prefix, nil
 }

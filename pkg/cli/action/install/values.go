@@ -84,9 +84,8 @@ func (p *Plan) merge(given map[string]any) map[string]any {
 		ipam["serviceCIDR"] = p.Settings.ServiceCIDR
 	}
 	detected := map[string]any{
-		"ipam":       ipam,
-		"networking": map[string]any{"enabled": false},
-		"discovery":  map[string]any{"config": map[string]any{"clusterLabels": map[string]any{providerLabel: string(p.Settings.Provider)}}},
+		"ipam":      ipam,
+		"discovery": map[string]any{"config": map[string]any{"clusterLabels": map[string]any{providerLabel: string(p.Settings.Provider)}}},
 	}
 	if p.Settings.APIServerURL != "" {
 		detected["apiServer"] = map[string]any{"address": p.Settings.APIServerURL}
@@ -105,6 +104,20 @@ func (p *Plan) read() {
 	}
 	if address := text(p.Values, "apiServer", "address"); address != p.Settings.APIServerURL {
 		p.Settings.APIServerURL, p.Settings.Sources["apiServerURL"] = address, "given"
+	}
+}
+
+// networking tells whether the network module is to run: as the values say, or the chart if they do not.
+func (p *Plan) networking() bool {
+	enabled, _ := at(helm.Merge(p.chart.Defaults(), p.Values), "networking", "enabled").(bool)
+	return enabled
+}
+
+// ranges are those of the network module.
+func (p *Plan) ranges() Ranges {
+	return Ranges{
+		External: text(p.Values, "ipam", "externalCIDR"), Internal: text(p.Values, "ipam", "internalCIDR"),
+		Pools: list(p.Values, "ipam", "pools"), Reserved: list(p.Values, "ipam", "reservedSubnets"),
 	}
 }
 

@@ -49,7 +49,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		name, kind string
 		content    runtime.RawExtension
 	}{
-		{"wireguard-server", "WgGatewayServer", o.Templates.Server}, {"wireguard-client", "WgGatewayClient", o.Templates.Client},
+		{networkingv1beta1.ServerTemplate, "WgGatewayServer", o.Templates.Server}, {networkingv1beta1.ClientTemplate, "WgGatewayClient", o.Templates.Client},
 	} {
 		if len(of.content.Raw) == 0 {
 			continue
