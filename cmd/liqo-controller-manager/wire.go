@@ -100,6 +100,7 @@ func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networ
 		ClusterID: env.clusterID, Namespace: env.namespace,
 		Pods: ipam.Prefixes(), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
 		Reserved: prefixes(ipam.ReservedSubnets...), Pools: prefixes(ipam.Pools...), OverlayPort: config.Networking.GenevePort,
+		APIServerEndpoints: config.Networking.APIServerAccessThroughEndpointSlices,
 	}
 }
 

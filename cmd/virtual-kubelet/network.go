@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/klog/v2"
@@ -17,6 +18,9 @@ import (
 
 // unmapped is the plan of addresses that mean nothing here.
 const unmapped = "none"
+
+// defaultAPIPort is that of Service default/kubernetes.
+const defaultAPIPort = 443
 
 // network is what the network module knows of the provider: how this cluster sees its pods, and where they find this cluster's API server.
 // Without the module it knows nothing, and addresses are what they are.
@@ -32,7 +36,7 @@ type network struct {
 	waiting bool
 	// configured says that the Configurations were read, addressed that the IP resources were.
 	configured, addressed bool
-	server                netip.Addr
+	server                netip.AddrPort
 }
 
 func newNetwork(enabled bool, changed func(context.Context)) *network {
@@ -87,12 +91,20 @@ func (n *network) setIPs(all []*ipamv1alpha1.IP) {
 	defer n.mu.Unlock()
 	for _, ip := range servers {
 		if address, err := ip.Status.IP.Addr(); err == nil {
-			n.server = address
+			n.server = netip.AddrPortFrom(address, portOf(ip))
 			break
 		}
 	}
 	n.addressed = true
 	n.inform()
+}
+
+// portOf is where an API server answers.
+func portOf(ip *ipamv1alpha1.IP) uint16 {
+	if port, err := strconv.ParseUint(ip.Annotations[ipamv1alpha1.IPPortAnnotation], 10, 16); err == nil && port > 0 {
+		return uint16(port)
+	}
+	return defaultAPIPort
 }
 
 // inform says that all is known, once it is. The caller locks.
@@ -120,11 +132,11 @@ func (n *network) apply(s *pod.Settings) {
 
 // apiServer is the address that pods at the provider are told for this cluster's API server, as this cluster knows it: the provider
 // translates it. It is invalid where no network leads there.
-func (n *network) apiServer() netip.Addr {
+func (n *network) apiServer() netip.AddrPort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.peer.Known {
-		return netip.Addr{}
+		return netip.AddrPort{}
 	}
 	return n.server
 }

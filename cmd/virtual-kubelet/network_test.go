@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -115,14 +116,18 @@ func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
 func TestTheAddressOfTheAPIServer(t *testing.T) {
 	mapped := []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}
 	server := apiServerIP("api-server", ipamv1alpha1.IPTypeAPIServer, "10.70.0.3")
+	endpoint, wrong := apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.4"), apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.4")
+	endpoint.Annotations, wrong.Annotations = map[string]string{ipamv1alpha1.IPPortAnnotation: "6443"}, map[string]string{ipamv1alpha1.IPPortAnnotation: "70000"}
 	for name, tc := range map[string]struct {
 		configurations []*networkingv1beta1.Configuration
 		ips            []*ipamv1alpha1.IP
 		want           string
 	}{
-		"its IP resource":              {mapped, []*ipamv1alpha1.IP{apiServerIP("a", "other", "10.70.0.9"), apiServerIP("b", "", "10.70.0.8"), server}, "10.70.0.3"},
-		"the first of several":         {mapped, []*ipamv1alpha1.IP{server, apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.7")}, "10.70.0.7"},
-		"none that waits for one":      {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, ""), server}, "10.70.0.3"},
+		"at a port of its own":         {mapped, []*ipamv1alpha1.IP{endpoint}, "10.70.0.4:6443"},
+		"a port that is none":          {mapped, []*ipamv1alpha1.IP{wrong}, "10.70.0.4:443"},
+		"its IP resource":              {mapped, []*ipamv1alpha1.IP{apiServerIP("a", "other", "10.70.0.9"), apiServerIP("b", "", "10.70.0.8"), server}, "10.70.0.3:443"},
+		"the first of several":         {mapped, []*ipamv1alpha1.IP{server, apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.7")}, "10.70.0.7:443"},
+		"none that waits for one":      {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, ""), server}, "10.70.0.3:443"},
 		"nothing that is no address":   {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "x")}, ""},
 		"none where no network leads":  {nil, []*ipamv1alpha1.IP{server}, ""},
 		"none without the IP resource": {mapped, nil, ""},
@@ -138,8 +143,12 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 			n.setIPs(tc.ips)
 			<-n.known
 			api := reflection.HomeAPI{Enabled: true}.At(n.apiServer)
-			if got := api.Address; got.IsValid() != (tc.want != "") || got.IsValid() && got.String() != tc.want || api.Known() != got.IsValid() {
-				t.Errorf("the API server is at %s", got)
+			got := ""
+			if api.Known() {
+				got = net.JoinHostPort(api.Address.String(), api.Port)
+			}
+			if got != tc.want {
+				t.Errorf("the API server is at %q, want %q", got, tc.want)
 			}
 			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.apiServer); named.Address.IsValid() {
 				t.Error("a host that was named does not win")
@@ -148,7 +157,7 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 	}
 	off := newNetwork(false, nil)
 	<-off.known
-	if off.apiServer().IsValid() {
+	if off.apiServer().Addr().IsValid() {
 		t.Error("there is an address without the module")
 	}
 }

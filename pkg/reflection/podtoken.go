@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ type HomeAPI struct {
 	Enabled bool
 	// Host by which pods at the provider reach it: an address or a name that its certificate is for. Empty if not known.
 	Host string
-	// Port of the Host; empty means 443.
+	// Port of the Host or the Address; empty means 443.
 	Port string
 	// Address at which pods at the provider reach it under its names in every cluster, kubernetes.default and
 	// kubernetes.default.svc. It is used without Host only; invalid if not known.
@@ -48,10 +49,11 @@ type HomeAPI struct {
 // Known tells whether there is a way to the API server.
 func (a HomeAPI) Known() bool { return a.Host != "" || a.Address.IsValid() }
 
-// At is the same with the address that a function returns, if there is one and no Host was named.
-func (a HomeAPI) At(address func() netip.Addr) HomeAPI {
+// At is the same with the address and the port that a function returns, if there is one and no Host was named.
+func (a HomeAPI) At(address func() netip.AddrPort) HomeAPI {
 	if a.Host == "" && address != nil {
-		a.Address = address()
+		at := address()
+		a.Address, a.Port = at.Addr(), strconv.Itoa(int(at.Port()))
 	}
 	return a
 }

@@ -63,6 +63,8 @@ type Networking struct {
 	Enabled bool `json:"enabled"`
 	// ReflectIPs says whether the addresses of endpoints and pods cross; nil means that they do.
 	ReflectIPs *bool `json:"reflectIPs"`
+	// APIServerAccessThroughEndpointSlices says whether peers reach the endpoints of this cluster's API server in place of its ClusterIP.
+	APIServerAccessThroughEndpointSlices bool `json:"apiServerAccessThroughEndpointSlices"`
 	// GenevePort is the UDP port of the overlay between nodes and gateways; zero means DefaultOverlayPort. It has the name of v1, where
 	// the overlay was Geneve.
 	GenevePort int32 `json:"genevePort"`

@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/pkg/controller/networking/apiserver"
 	"liqo.io/liqo/pkg/controller/networking/gateway"
 	"liqo.io/liqo/pkg/identity"
 )
@@ -25,6 +26,8 @@ type Options struct {
 	Reserved, Pools []netip.Prefix
 	// OverlayPort is the UDP port of the way between nodes and gateways.
 	OverlayPort int32
+	// APIServerEndpoints has peers reach the endpoints of this cluster's API server in place of its ClusterIP.
+	APIServerEndpoints bool
 }
 
 // validate finds what the controllers cannot work without.
@@ -42,6 +45,9 @@ func (o Options) validate() error {
 func Register(mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("registering the network controllers: %w", err)
+	}
+	if err := apiserver.Register(mgr, apiserver.Options{Namespace: o.Namespace, Endpoints: o.APIServerEndpoints}); err != nil {
+		return err
 	}
 	return gateway.Register(mgr, gateway.Options{Namespace: o.Namespace})
 }

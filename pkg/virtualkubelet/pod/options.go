@@ -63,8 +63,8 @@ type Options struct {
 	UsesChanged func(namespace, kind, name string)
 	// API is how pods at the provider reach this cluster's API server.
 	API reflection.HomeAPI
-	// APIAddress is the address at which they reach it if API names no host, invalid as long as there is none; nil means that there never is.
-	APIAddress func() netip.Addr
+	// APIAddress is where they reach it if API names no host, invalid as long as there is none; nil means that there never is.
+	APIAddress func() netip.AddrPort
 	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
 	// nobody wants to know.
 	Placed func(pod types.NamespacedName)

@@ -52,8 +52,8 @@ type Options struct {
 	Place func(pod types.NamespacedName) (Place, bool)
 	// API is how pods at the provider reach this cluster's API server.
 	API reflection.HomeAPI
-	// APIAddress is the address at which they reach it if API names no host, invalid as long as there is none; nil means that there never is.
-	APIAddress func() netip.Addr
+	// APIAddress is where they reach it if API names no host, invalid as long as there is none; nil means that there never is.
+	APIAddress func() netip.AddrPort
 	// MaxLifetime of tokens (default and at most reflection.MaxTokenLifetime, at least reflection.MinTokenLifetime).
 	MaxLifetime time.Duration
 	// Workers is how many pods are handled at a time (default 3).
