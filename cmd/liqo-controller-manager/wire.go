@@ -58,7 +58,7 @@ type podCheck = func(*corev1.PodSpec) field.ErrorList
 // register adds all controllers and webhooks of the enabled modules.
 func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
 	links := newConnections(meter)
-	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed}); err != nil {
+	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled}); err != nil {
 		return err
 	}
 	if err := foreignclusterwebhook.Register(mgr, foreignclusterwebhook.Options{}); err != nil {

@@ -136,4 +136,18 @@ const (
 	ReasonNodeReady = "NodeReady"
 	// ReasonNodeNotReady: a virtual Node is not ready; the message names it.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNetworkConfigured: each range of the peer has one under which this cluster sees it.
+	ReasonNetworkConfigured = "NetworkConfigured"
+	// ReasonNetworkNotConfigured: it is not known yet how the two clusters see each other.
+	ReasonNetworkNotConfigured = "NetworkNotConfigured"
+	// ReasonGatewayReady: the gateway to the peer is there, and runs.
+	ReasonGatewayReady = "GatewayReady"
+	// ReasonGatewayMissing: there is no gateway to the peer.
+	ReasonGatewayMissing = "GatewayMissing"
+	// ReasonGatewayNotReady: the gateway to the peer does not run yet.
+	ReasonGatewayNotReady = "GatewayNotReady"
+	// ReasonTunnelConnected: the other end of the tunnel answers.
+	ReasonTunnelConnected = "TunnelConnected"
+	// ReasonTunnelNotConnected: the other end of the tunnel has not answered yet, or answers no more.
+	ReasonTunnelNotConnected = "TunnelNotConnected"
 )

@@ -25,7 +25,8 @@ func (r *reconciler) tell(ctx context.Context, before, fc *corev1beta1.ForeignCl
 	}
 }
 
-// news is what changed of whether the provider answers, grants us our rights and what we ask for: errors that came, and those that went.
+// news is what changed of whether the peer answers, grants us our rights and what we ask for, and is reached by the network: errors that came,
+// and those that went.
 func news(before, after *corev1beta1.ForeignClusterStatus) []observation {
 	var all []observation
 	for _, part := range []struct {
@@ -35,6 +36,7 @@ func news(before, after *corev1beta1.ForeignClusterStatus) []observation {
 		{before.Conditions, after.Conditions, corev1beta1.APIServerStatus},
 		{before.Modules.Authentication.Conditions, after.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus},
 		{before.Modules.Authentication.Conditions, after.Modules.Authentication.Conditions, corev1beta1.AuthResourceSliceStatus},
+		{before.Modules.Networking.Conditions, after.Modules.Networking.Conditions, corev1beta1.NetworkConnectionStatus},
 	} {
 		was, is := conditions.Find(part.was, part.kind), conditions.Find(part.is, part.kind)
 		if was == nil || is == nil || was.Status == is.Status && was.Reason == is.Reason {

@@ -40,6 +40,8 @@ type Facts struct {
 	Nodes map[string]*corev1.Node
 	// Maps is how many NamespaceMaps there are, in either direction.
 	Maps int
+	// Network between the two clusters.
+	Network Network
 	// Namespace is the local tenant namespace; empty if there is none.
 	Namespace string
 	// Probe of the peer's API server.
@@ -48,7 +50,7 @@ type Facts struct {
 
 // Any tells whether anything refers to the peer. A tenant namespace alone does not.
 func (f *Facts) Any() bool {
-	return len(f.Tenants)+len(f.Identities)+len(f.Slices)+len(f.VirtualNodes)+f.Maps > 0
+	return len(f.Tenants)+len(f.Identities)+len(f.Slices)+len(f.VirtualNodes)+f.Maps > 0 || f.Network.Any()
 }
 
 // role of the remote cluster.

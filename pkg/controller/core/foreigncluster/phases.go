@@ -52,16 +52,25 @@ func (r *reconciler) gather(ctx context.Context, id corev1beta1.ClusterID) (*Fac
 		facts.Nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}
 	facts.Slices, facts.Maps = slices.Items, len(maps.Items)
-	var tn corev1.Namespace
-	switch err := r.Get(ctx, client.ObjectKey{Name: namespace}, &tn); {
-	case err == nil && tn.Labels[corev1beta1.TenantNamespaceLabel] == "true":
-		facts.Namespace = namespace
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, err)
+	var err error
+	if facts.Network, err = r.network(ctx, namespace); err != nil {
+		return nil, err
 	}
 	p := &facts.Probe
 	p.Connected, p.Reason, p.Message, p.Known = r.Prober.State(string(id))
-	return facts, nil
+	return facts, r.tenantNamespace(ctx, namespace, facts)
+}
+
+// tenantNamespace notes the peer's tenant namespace, if there is one.
+func (r *reconciler) tenantNamespace(ctx context.Context, name string, facts *Facts) error {
+	var tn corev1.Namespace
+	switch err := r.Get(ctx, client.ObjectKey{Name: name}, &tn); {
+	case err == nil && tn.Labels[corev1beta1.TenantNamespaceLabel] == "true":
+		facts.Namespace = name
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // ofObject finds the peer that an object is about: the one of its tenant namespace, or of its label.

@@ -22,6 +22,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -31,6 +32,7 @@ import (
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants;identities;resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=virtualnodes;namespacemaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;gatewayservers;gatewayclients;connections,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=get;list;watch
 
 // Prober knows whether the API servers of providers answer. It is the holder of the one connection to each peer.
@@ -44,6 +46,8 @@ type Prober interface {
 
 // Options configure the reconciler.
 type Options struct {
+	// Networking says whether the network module runs.
+	Networking bool
 	// ClusterID is the local cluster's ID, which is never a peer.
 	ClusterID string
 	// Prober tells whether providers answer; required.
@@ -86,6 +90,13 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Node{}, ofPeer).
 		Watches(&corev1.Namespace{}, ofPeer).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()})
+	if o.Networking {
+		for _, kind := range []client.Object{
+			&networkingv1beta1.Configuration{}, &networkingv1beta1.GatewayServer{}, &networkingv1beta1.GatewayClient{}, &networkingv1beta1.Connection{},
+		} {
+			b = b.Watches(kind, ofPeer)
+		}
+	}
 	if o.Changed != nil {
 		b = b.WatchesRawSource(source.Channel(o.Changed, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, e client.Object) []ctrl.Request {
 			return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: e.GetName()}}}

@@ -1,6 +1,7 @@
 package foreigncluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,15 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 	if len(facts.VirtualNodes) > 0 {
 		offloading = append(offloading, facts.kubelets(), facts.nodes())
 	}
+	networking := facts.Network.observations()
+	module(&status.Modules.Networking, networking, now)
 	module(&status.Modules.Authentication, authentication, now)
 	module(&status.Modules.Offloading, offloading, now)
 	keepOnly(&status.Conditions, append(peering, observation{kind: corev1beta1.ConditionReady}))
 	for _, o := range peering {
 		conditions.Set(&status.Conditions, condition(o, 0), now)
 	}
-	all := append(append(peering, authentication...), offloading...)
+	all := slices.Concat(peering, authentication, networking, offloading)
 	conditions.Set(&status.Conditions, condition(ready(all), generation), now)
 	return status
 }
