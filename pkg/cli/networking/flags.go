@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/complete"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -76,10 +77,10 @@ const (
 // addTemplates registers the flags that say what gateways are rendered from.
 func (f *Flags) addTemplates(set *pflag.FlagSet) {
 	set.StringVar(&f.serverKind, "gw-server-type", serverKind, "Kind of template of the gateway server")
-	set.StringVar(&f.serverTemplate.Name, "gw-server-template-name", network.DefaultServerTemplate, "Template of the gateway server")
+	set.StringVar(&f.serverTemplate.Name, "gw-server-template-name", networkingv1beta1.ServerTemplate, "Template of the gateway server")
 	set.StringVar(&f.serverTemplate.Namespace, "gw-server-template-namespace", "", "Namespace of that template; empty is where Liqo is installed")
 	set.StringVar(&f.clientKind, "gw-client-type", clientKind, "Kind of template of the gateway client")
-	set.StringVar(&f.clientTemplate.Name, "gw-client-template-name", network.DefaultClientTemplate, "Template of the gateway client")
+	set.StringVar(&f.clientTemplate.Name, "gw-client-template-name", networkingv1beta1.ClientTemplate, "Template of the gateway client")
 	set.StringVar(&f.clientTemplate.Namespace, "gw-client-template-namespace", "", "Namespace of that template; empty is where Liqo is installed")
 	set.BoolVar(&f.noKeys, "disable-sharing-keys", false, "Do not tell each gateway the public key of the other one")
 }

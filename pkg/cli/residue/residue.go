@@ -173,7 +173,7 @@ func peerKinds(cluster *target.Cluster, labelled client.MatchingLabels) ([]kind,
 	kinds := []kind{
 		group("", "v1", "Namespace", "namespaces", labelled), group("", "v1", "Node", "nodes", labelled),
 		group("", "v1", "Secret", "secrets", labelled),
-		group("apps", "v1", "Deployment", "deployments", labelled),
+		group("apps", "v1", "Deployment", "deployments", labelled), group("", "v1", "Service", "services", labelled),
 		group("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", labelled),
 		group("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", labelled),
 	}

@@ -81,15 +81,19 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 		if err != nil {
 			return "", err
 		}
+		judge := &judge{object: s.cluster.Describe(object)}
 		err = until(ctx, task, s.cluster.Describe(object)+" to have an address", exposing(object.Spec.Endpoint.ServiceType),
 			func(ctx context.Context) (bool, string, error) {
 				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
 					return false, "it is gone", err
 				}
 				status := &object.Status
-				done := looked(status.Conditions, object.Generation) && status.SecretRef != nil &&
-					status.Endpoint != nil && len(status.Endpoint.Addresses) > 0 && status.Endpoint.Port != 0
-				return done, said(status.Conditions, object.Generation), nil
+				if looked(status.Conditions, object.Generation) && status.SecretRef != nil &&
+					status.Endpoint != nil && len(status.Endpoint.Addresses) > 0 && status.Endpoint.Port != 0 {
+					return true, "", nil
+				}
+				missing, err := judge.look(status.Conditions, object.Generation)
+				return false, missing, err
 			})
 		return "Gateway server " + object.Name + " is at " + address(object.Status.Endpoint), err
 	})
@@ -124,7 +128,7 @@ func (s *Settings) serve(spec *networkingv1beta1.GatewayServerSpec, liqoNamespac
 		endpoint.NodePort = 0
 	}
 	spec.MTU = cmp.Or(networkingv1beta1.MTU(s.MTU), spec.MTU)
-	s.template(&spec.ServerTemplateRef, s.ServerTemplate, "WgGatewayServerTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: DefaultServerTemplate})
+	s.template(&spec.ServerTemplateRef, s.ServerTemplate, "WgGatewayServerTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ServerTemplate})
 }
 
 // template fills in the template that a gateway is rendered from: the wanted one, else that which is there, else the default.
@@ -162,6 +166,7 @@ func (r *run) dial(ctx context.Context, server *networkingv1beta1.EndpointStatus
 		if err != nil {
 			return "", err
 		}
+		judge := &judge{object: s.cluster.Describe(object)}
 		endpoint := &networkingv1beta1.EndpointStatus{Addresses: object.Spec.Endpoint.Addresses, Port: object.Spec.Endpoint.Port}
 		r.report.Endpoint = address(endpoint)
 		return "Gateway client " + object.Name + " goes to " + r.report.Endpoint, until(ctx, task, s.cluster.Describe(object)+" to have keys",
@@ -169,7 +174,11 @@ func (r *run) dial(ctx context.Context, server *networkingv1beta1.EndpointStatus
 				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
 					return false, "it is gone", err
 				}
-				return object.Status.SecretRef != nil, said(object.Status.Conditions, object.Generation), nil
+				if object.Status.SecretRef != nil {
+					return true, "", nil
+				}
+				missing, err := judge.look(object.Status.Conditions, object.Generation)
+				return false, missing, err
 			})
 	})
 }
@@ -187,7 +196,7 @@ func (s *Settings) dial(spec *networkingv1beta1.GatewayClientSpec, server *netwo
 	}
 	endpoint.Port = cmp.Or(networkingv1beta1.Port(s.ClientPort), endpoint.Port)
 	spec.MTU = cmp.Or(networkingv1beta1.MTU(s.MTU), spec.MTU)
-	s.template(&spec.ClientTemplateRef, s.ClientTemplate, "WgGatewayClientTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: DefaultClientTemplate})
+	s.template(&spec.ClientTemplateRef, s.ClientTemplate, "WgGatewayClientTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ClientTemplate})
 }
 
 // address is an endpoint in a word, by its first address.

@@ -22,9 +22,6 @@ const (
 	DefaultServiceType = corev1.ServiceTypeLoadBalancer
 	// DefaultPort of the gateway server's Service.
 	DefaultPort int32 = 51840
-	// DefaultServerTemplate and DefaultClientTemplate are the templates that the chart brings.
-	DefaultServerTemplate = "wireguard-server"
-	DefaultClientTemplate = "wireguard-client"
 )
 
 // Settings say how networks are connected. What is zero is as it is already, or else has its default.

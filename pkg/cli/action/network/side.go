@@ -99,6 +99,38 @@ func said(conditions []metav1.Condition, generation int64) string {
 	return strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ")
 }
 
+// settled is how often the same refusal must be seen in a row before it is believed: controllers may still be working on it.
+const settled = 10
+
+// hopeless maps the reasons after which waiting is of no use to what the user can do.
+var hopeless = map[string]string{
+	networkingv1beta1.ReasonTemplateInvalid:  "correct the template, or name another one by the --gw- flags, and run the same command again",
+	networkingv1beta1.ReasonSecretInvalid:    "correct the Secret, or delete it to have another one made, and run the same command again",
+	networkingv1beta1.ReasonGatewayNameTaken: "remove what has the name, and run the same command again",
+}
+
+// judge tells what an object is waited for, and ends the waiting if that is of no use.
+type judge struct {
+	object, reason string
+	seen           int
+}
+
+// look judges the condition Ready of an object of this generation that is not as it is wanted.
+func (j *judge) look(conditions []metav1.Condition, generation int64) (missing string, err error) {
+	missing, reason := said(conditions, generation), ""
+	if ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady); missing != unobserved && ready.Status != metav1.ConditionTrue {
+		reason = ready.Reason
+	}
+	if reason != j.reason {
+		j.reason, j.seen = reason, 0
+	}
+	j.seen++
+	if next, end := hopeless[reason]; end && j.seen >= settled {
+		return "", failure.New(failure.Failed, next, "%s was refused: %s", j.object, missing)
+	}
+	return missing, nil
+}
+
 // until waits as await.Until does; next is the way out when the time is over.
 func until(ctx context.Context, task progress.Task, what, next string, check await.Check) error {
 	err := await.Until(ctx, task, what, check)

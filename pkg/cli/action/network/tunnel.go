@@ -16,12 +16,8 @@ import (
 	"liqo.io/liqo/pkg/cli/progress"
 )
 
-const (
-	// publicKey is the key of the Secret of a gateway that holds its public key.
-	publicKey = "publicKey"
-	// keyLength is the length of a key of WireGuard.
-	keyLength = 32
-)
+// keyLength is the length of a key of WireGuard.
+const keyLength = 32
 
 // keys gives each side the public key of the other one.
 func (r *run) keys(ctx context.Context) error {
@@ -93,10 +89,10 @@ func (r *run) keyOf(ctx context.Context, s side) (key []byte, missing string, er
 	switch {
 	case err != nil || !found:
 		return nil, fmt.Sprintf("there is no %s", s.cluster.Describe(secret)), err
-	case len(secret.Data[publicKey]) != keyLength:
-		return nil, fmt.Sprintf("%s has no %d bytes under %s", s.cluster.Describe(secret), keyLength, publicKey), nil
+	case len(secret.Data[networkingv1beta1.PublicKeyKey]) != keyLength:
+		return nil, fmt.Sprintf("%s has no %d bytes under %s", s.cluster.Describe(secret), keyLength, networkingv1beta1.PublicKeyKey), nil
 	default:
-		return secret.Data[publicKey], "", nil
+		return secret.Data[networkingv1beta1.PublicKeyKey], "", nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -143,7 +144,8 @@ func peers(ctx context.Context, cluster *target.Cluster) ([]string, error) {
 	var found []string
 	tenants, identities := &authv1beta1.TenantList{}, &authv1beta1.IdentityList{}
 	slices, nodes := &authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{}
-	for _, list := range []client.ObjectList{tenants, identities, slices, nodes} {
+	configurations, servers, clients := &networkingv1beta1.ConfigurationList{}, &networkingv1beta1.GatewayServerList{}, &networkingv1beta1.GatewayClientList{}
+	for _, list := range []client.ObjectList{tenants, identities, slices, nodes, configurations, servers, clients} {
 		if err := cluster.List(ctx, list); err != nil {
 			return nil, err
 		}
@@ -160,7 +162,21 @@ func peers(ctx context.Context, cluster *target.Cluster) ([]string, error) {
 	for i := range nodes.Items {
 		found = append(found, fmt.Sprintf("VirtualNode %s/%s", nodes.Items[i].Namespace, nodes.Items[i].Name))
 	}
+	for i := range configurations.Items {
+		found = append(found, network("Configuration", &configurations.Items[i]))
+	}
+	for i := range servers.Items {
+		found = append(found, network("GatewayServer", &servers.Items[i]))
+	}
+	for i := range clients.Items {
+		found = append(found, network("GatewayClient", &clients.Items[i]))
+	}
 	return found, nil
+}
+
+// network says what is left of the network to a peer.
+func network(kind string, object client.Object) string {
+	return fmt.Sprintf("network of %s (%s %s/%s)", object.GetLabels()[corev1beta1.RemoteClusterIDLabel], kind, object.GetNamespace(), object.GetName())
 }
 
 // verify lists what is left. Without Purge, definitions, tenant namespaces and what is in them are left on purpose.

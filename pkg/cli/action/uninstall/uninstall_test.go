@@ -12,6 +12,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/uninstall"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -43,10 +44,15 @@ func meta(namespace, name string) metav1.ObjectMeta {
 
 func TestRefusals(t *testing.T) {
 	const end = "end each with 'liqoctl unpeer', or with 'liqoctl unpeer --force CLUSTER_ID' if the peer is dead"
+	ofA := meta("liqo-tenant-a", "a")
+	ofA.Labels = map[string]string{corev1beta1.RemoteClusterIDLabel: "a"}
 	cases := map[string]struct {
 		object client.Object
 		want   string
 	}{
+		"ranges of a peer":       {&networkingv1beta1.Configuration{ObjectMeta: ofA}, "peerings are active (cluster rome): network of a (Configuration liqo-tenant-a/a): " + end},
+		"a gateway server":       {&networkingv1beta1.GatewayServer{ObjectMeta: ofA}, "peerings are active (cluster rome): network of a (GatewayServer liqo-tenant-a/a): " + end},
+		"a gateway client":       {&networkingv1beta1.GatewayClient{ObjectMeta: ofA}, "peerings are active (cluster rome): network of a (GatewayClient liqo-tenant-a/a): " + end},
 		"an offloaded namespace": {&offloadingv1beta1.NamespaceOffloading{ObjectMeta: meta("shop", "offloading")}, "namespaces are offloaded (cluster rome): shop: liqoctl unoffload namespace shop"},
 		"a consumer":             {&authv1beta1.Tenant{ObjectMeta: meta("liqo-tenant-a", "a"), Spec: authv1beta1.TenantSpec{ClusterID: "a"}}, "peerings are active (cluster rome): consumer a (Tenant liqo-tenant-a/a): " + end},
 		"a provider":             {&authv1beta1.Identity{ObjectMeta: meta("liqo-tenant-a", "x"), Spec: authv1beta1.IdentitySpec{ClusterID: "a"}}, "peerings are active (cluster rome): provider a (Identity liqo-tenant-a/x): " + end},

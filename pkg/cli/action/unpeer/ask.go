@@ -9,6 +9,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/residue"
 	"liqo.io/liqo/pkg/cli/target"
@@ -20,6 +21,14 @@ import (
 func requireRights(ctx context.Context, o Options, pair *target.Pair, mutual bool) error {
 	if err := pair.Consumer.RequireRights(ctx, offloaded.Rights(pair.ProviderID, "")); err != nil {
 		return err
+	}
+	if !mutual {
+		if err := network.RequirePartRights(ctx, pair.Consumer, pair.ProviderID); err != nil {
+			return err
+		}
+		if err := network.RequirePartRights(ctx, pair.Provider, pair.ConsumerID); err != nil {
+			return err
+		}
 	}
 	volumes, err := volume.At(ctx, pair.Consumer, pair.ProviderID, "")
 	if err != nil {
@@ -116,7 +125,10 @@ func (s *side) askForce(ctx context.Context, o ForceOptions, home string) error 
 	if err != nil {
 		return err
 	}
-	if err := s.cluster.RequireRights(ctx, rights); err != nil || o.Confirm == nil {
+	if err := s.cluster.RequireRights(ctx, rights); err != nil {
+		return err
+	}
+	if err := network.RequirePartRights(ctx, s.cluster, s.peerID); err != nil || o.Confirm == nil {
 		return err
 	}
 	holdings, err := offloaded.At(ctx, s.cluster, s.peerID, "")

@@ -5,7 +5,8 @@
 //   - Preconditions first, as with peer: every right that is needed, in both clusters. Then the user is asked, with what goes.
 //     Nothing is touched before.
 //   - The order is the reverse of peering, and each step waits for the one before: virtual nodes first, while their rights at
-//     the provider still hold, so that what they offloaded is removed; then namespace maps, slices, identity, tenant.
+//     the provider still hold, so that what they offloaded is removed; then namespace maps, slices, identity, tenant, and
+//     the network unless the clusters also peer the other way round.
 //   - Force checks rights and asks likewise. It needs one cluster, either side, and ends within its deadline although the other is
 //     dead. It relies on the controllers of the living side; only finalizers whose sole purpose is to clean up at the dead peer are removed by hand, after
 //     the controllers had their chance.

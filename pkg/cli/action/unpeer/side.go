@@ -13,6 +13,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
@@ -112,6 +113,12 @@ func (s *side) deleteAll(ctx context.Context, list client.ObjectList, labels cli
 		options = append(options, labels)
 	}
 	return removal.DeleteAll(ctx, s.observer, s.cluster, removal.All{List: list, Options: options, Include: include, Wait: s.release})
+}
+
+// leaveNetwork removes what this cluster has of the network to its peer.
+func (s *side) leaveNetwork(ctx context.Context, noWait bool) error {
+	_, err := network.Part(ctx, network.Parting{Cluster: s.cluster, PeerID: s.peerID, Ranges: true, NoWait: noWait, Wait: s.release, Observer: s.observer})
+	return err
 }
 
 func (s *side) deleteNamespace(ctx context.Context, wait bool) error {

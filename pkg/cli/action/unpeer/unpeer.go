@@ -80,6 +80,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := authenticate.Separate(ctx, pair, !o.NoWait, o.Observer); err != nil {
 		return report, err
 	}
+	if !mutual {
+		for _, side := range []*side{consumer, provider} {
+			if err := side.leaveNetwork(ctx, o.NoWait); err != nil {
+				return report, err
+			}
+		}
+	}
 	if o.DeleteNamespaces {
 		for _, side := range []*side{consumer, provider} {
 			if err := side.deleteNamespace(ctx, !o.NoWait); err != nil {
