@@ -185,10 +185,12 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			want:   "timed out waiting for GatewayServer liqo-tenant-rome/rome (cluster milan) to have an address: EndpointPending: not yet: if the cluster has no load balancers, add --gw-server-service-type NodePort",
 		},
 		"a template that makes no gateway": {
-			change: func(_, milan *fixture.Networks, _, _ *fixture.Options) { milan.Gateway = networkingv1beta1.ReasonTemplateInvalid },
-			alter:  func(o *network.Options) { o.Timeout = time.Minute },
-			code:   failure.Failed,
-			want:   "GatewayServer liqo-tenant-rome/rome (cluster milan) was refused: TemplateInvalid: not yet: correct the template, or name another one by the --gw- flags, and run the same command again",
+			change: func(_, milan *fixture.Networks, _, _ *fixture.Options) {
+				milan.Gateway = networkingv1beta1.ReasonTemplateInvalid
+			},
+			alter: func(o *network.Options) { o.Timeout = time.Minute },
+			code:  failure.Failed,
+			want:  "GatewayServer liqo-tenant-rome/rome (cluster milan) was refused: TemplateInvalid: not yet: correct the template, or name another one by the --gw- flags, and run the same command again",
 		},
 		"no handshake": {
 			change: func(rome, milan *fixture.Networks, _, _ *fixture.Options) {
