@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/netlink"
+	"liqo.io/liqo/test/fakeapi"
+)
+
+const (
+	group  = "networking.liqo.io/v1beta1/"
+	self   = group + "internalnodes/node-2"
+	fabric = group + "namespaces/liqo-tenant-milan/internalfabrics/milan"
+)
+
+// host is a network namespace with what a node has: a device to the others, and a bridge of its CNI.
+func host(t *testing.T) (namespace string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	script := `ip link set lo up; ip link add name eth0 mtu 1400 type veth peer name eth1; ip link set eth0 up; ip link set eth1 up; ip addr add 172.31.1.2/24 dev eth0
+		ip link add name cni0 type bridge; ip link set cni0 up; ip addr add 10.244.2.1/24 dev cni0; echo made; exec sleep 1000`
+	command := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-ec", script)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	if n, err := out.Read(make([]byte, 5)); err != nil || n != 5 {
+		t.Fatal(n, err)
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", command.Process.Pid)
+}
+
+func within(t *testing.T, namespace, script string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "nsenter", "--net="+namespace, "sh", "-ec", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func eventually(t *testing.T, condition func() (missing string)) {
+	t.Helper()
+	deadline, again := time.NewTimer(20*time.Second), time.NewTicker(20*time.Millisecond)
+	defer deadline.Stop()
+	defer again.Stop()
+	for {
+		missing := condition()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatal(missing)
+		case <-again.C:
+		}
+	}
+}
+
+// comesTo waits until the InternalNode says a reason.
+func comesTo(t *testing.T, api *fakeapi.REST, reason string) (node networkingv1beta1.InternalNode) {
+	t.Helper()
+	eventually(t, func() string {
+		node = networkingv1beta1.InternalNode{}
+		api.Get(t, self, &node)
+		if len(node.Status.Conditions) == 1 && node.Status.Conditions[0].Reason == reason {
+			return ""
+		}
+		return fmt.Sprintf("the InternalNode says %+v, want %s", node.Status, reason)
+	})
+	return node
+}
+
+func newNode() *networkingv1beta1.InternalNode {
+	address := networkingv1beta1.IP("172.31.1.2")
+	return &networkingv1beta1.InternalNode{
+		TypeMeta: metav1.TypeMeta{Kind: "InternalNode"}, ObjectMeta: metav1.ObjectMeta{Name: "node-2", UID: "u-node", Generation: 1},
+		Spec:   networkingv1beta1.InternalNodeSpec{Interface: networkingv1beta1.InternalNodeSpecInterface{Node: networkingv1beta1.InternalNodeSpecInterfaceNode{IP: "10.70.255.251"}}},
+		Status: networkingv1beta1.InternalNodeStatus{NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: &address}, PodRanges: []networkingv1beta1.CIDR{"10.244.2.0/24"}},
+	}
+}
+
+func newFabric(mtu networkingv1beta1.MTU) *networkingv1beta1.InternalFabric {
+	return &networkingv1beta1.InternalFabric{
+		TypeMeta: metav1.TypeMeta{Kind: "InternalFabric"}, ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", UID: "u-fabric"},
+		Spec: networkingv1beta1.InternalFabricSpec{
+			MTU: mtu, GatewayIP: "10.244.1.200", RemoteCIDRs: []networkingv1beta1.CIDR{"10.61.0.0/16"},
+			Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.254"}},
+		},
+	}
+}
+
+// A node learns of a peer, is disturbed, loses sight of itself, and forgets the peer.
+func TestANode(t *testing.T) {
+	namespace, api := host(t), fakeapi.NewREST()
+	served := httptest.NewServer(http.HandlerFunc(api.ServeHTTP))
+	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
+	cluster, err := agent.Connect(&rest.Config{Host: served.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := netlink.Open(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Put(t, self, newNode())
+	api.Put(t, fabric, newFabric(0))
+	health := &agent.Health{}
+	a := New(Options{Cluster: cluster, Kernel: kernel, Health: health, Name: "node-2", Port: 6091})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := kernel.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	node := comesTo(t, api, networkingv1beta1.ReasonProgrammed)
+	if got := fmt.Sprint(node.Status.Addresses); got != "[10.244.2.1 172.31.1.2]" || string(*node.Status.NodeIP.Remote) != "172.31.1.2" {
+		t.Errorf("the status is %+v", node.Status)
+	}
+	const routes = "ip route show table 5163"
+	if got := within(t, namespace, routes+" 2>&1 || true"); strings.Contains(got, "10.61.") {
+		t.Errorf("routes to a fabric without MTU: %s", got)
+	}
+	api.Put(t, fabric, newFabric(1380))
+	route := "10.61.0.0/16 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink mtu 1380"
+	eventually(t, func() string {
+		if got := strings.Join(strings.Fields(within(t, namespace, routes+" 2>/dev/null || true")), " "); got != route {
+			return fmt.Sprintf("the routes are %q, want %q", got, route)
+		}
+		return ""
+	})
+	if got := within(t, namespace, "ip link show dev cni-liqo"); !strings.Contains(got, "mtu 1350") {
+		t.Errorf("the device is %s", got)
+	}
+
+	within(t, namespace, "ip route flush table 5163")
+	comesTo(t, api, networkingv1beta1.ReasonOverwritten)
+
+	// Without its InternalNode the agent knows nothing of itself: what is there stays.
+	api.Delete(self)
+	api.Put(t, fabric, newFabric(1300))
+	api.Put(t, self, func() *networkingv1beta1.InternalNode { n := newNode(); n.Status.NodeIP.Remote = nil; return n }())
+	comesTo(t, api, networkingv1beta1.ReasonIncomplete)
+	if got := within(t, namespace, routes); !strings.Contains(got, "mtu 1380") {
+		t.Errorf("the routes are %s", got)
+	}
+	api.Put(t, self, newNode())
+	comesTo(t, api, networkingv1beta1.ReasonOverwritten)
+
+	writes := api.Applied(self + "/status")
+	api.Delete(fabric)
+	eventually(t, func() string {
+		if got := within(t, namespace, "ip link show dev cni-liqo 2>&1 || true"); !strings.Contains(got, "does not exist") {
+			return got
+		}
+		return ""
+	})
+	if got := within(t, namespace, "nft list ruleset; ip rule"); strings.Contains(got, "liqo") || strings.Contains(got, "5163") {
+		t.Errorf("left behind: %s", got)
+	}
+	if more := api.Applied(self+"/status") - writes; more > 1 {
+		t.Errorf("a peer that went was told %d times", more)
+	}
+}
