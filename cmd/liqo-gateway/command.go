@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
@@ -121,10 +122,11 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	pod.Key = key.Public()
-	config, err := agent.Configure(f.kubeconfig, component+"/"+version.Version)
+	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 	if err != nil {
-		return err
+		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	config.UserAgent = component + "/" + version.Version
 	cluster, err := agent.Connect(config)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +58,17 @@ func TestDifferences(t *testing.T) {
 	turned := nodeState(t, nil)
 	rules := turned.Firewall[0].Chains[1].Rules
 	rules[0], rules[1] = rules[1], rules[0]
-	if text := Differences(wanted, turned); text != "the same in another order\n" {
+	if text := Differences(wanted, turned); text != "rules of the firewall are in another order\n" {
 		t.Errorf("of rules in another order: %s", text)
+	}
+	routes := nodeState(t, func(i *dataplane.NodeInput) {
+		i.Fabrics[0].Remote = append(i.Fabrics[0].Remote, netip.MustParsePrefix("10.62.0.0/16"))
+	})
+	slices.Reverse(routes.Routes)
+	if text := Differences(nodeState(t, func(i *dataplane.NodeInput) {
+		i.Fabrics[0].Remote = append(i.Fabrics[0].Remote, netip.MustParsePrefix("10.62.0.0/16"))
+	}), routes); text != "" {
+		t.Errorf("of routes in another order: %s", text)
 	}
 	if text := Differences(wanted, dataplane.State{}); strings.Contains(text, "+") || strings.Count(text, "- ") < 10 {
 		t.Errorf("of nothing: %s", text)
@@ -231,7 +241,7 @@ func TestPlacement(t *testing.T) {
 		{netlink.Report{Repair: true, Changes: []string{"a"}}, "true <nil> false"},
 		{netlink.Report{}, "true <nil> false"},
 	} {
-		p.See(tc.report, now)
+		p.See(t.Context(), tc.report, now)
 		if got := fmt.Sprintf("%t %v %t", p.Placed, p.Err, p.Repaired.IsZero()); got != tc.want {
 			t.Errorf("after report %d: %s, want %s", i, got, tc.want)
 		}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -20,16 +19,6 @@ import (
 // Cluster is a connection to the API server of an agent's cluster.
 type Cluster struct {
 	clients map[schema.GroupVersion]rest.Interface
-}
-
-// Configure reads how the API server is reached: by a kubeconfig, or, if that is "", as the pod's ServiceAccount.
-func Configure(kubeconfig, userAgent string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	config.UserAgent = userAgent
-	return config, nil
 }
 
 // Connect makes a connection.
@@ -95,7 +84,7 @@ func (c *Cluster) Apply(ctx context.Context, owner string, to Object, metadata m
 	return nil
 }
 
-// list and watch are options of both.
+// selecting narrows a list or a watch down to the object of a name, if there is one.
 func selecting(name string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		if name != "" {

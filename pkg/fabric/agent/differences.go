@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"liqo.io/liqo/pkg/dataplane"
@@ -16,8 +17,8 @@ func Differences(wanted, there dataplane.State) string {
 	for _, line := range missing.without(surplus) {
 		b.WriteString("- " + line + "\n")
 	}
-	if b.Len() == 0 && wanted.String() != there.String() {
-		return "the same in another order\n"
+	if b.Len() == 0 && !slices.Equal(missing.rules(), surplus.rules()) {
+		return "rules of the firewall are in another order\n"
 	}
 	return b.String()
 }
@@ -41,6 +42,11 @@ func places(text string) lines {
 		around = append(around, name)
 	}
 	return all
+}
+
+// rules are the lines of the firewall's chains: of all that there is, these alone have an order.
+func (l lines) rules() lines {
+	return slices.DeleteFunc(slices.Clone(l), func(line string) bool { return !strings.Contains(line, ": chain ") })
 }
 
 // without are the lines that the others have not, as often as that.

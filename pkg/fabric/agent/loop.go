@@ -15,6 +15,9 @@ import (
 // settle is how long changes are collected before something is made of them.
 const settle = 200 * time.Millisecond
 
+// maxLogged is how many changes a line of the log names.
+const maxLogged = 20
+
 // ErrLost ends an agent that is to be started again: the kernel does not tell any more what changes.
 var ErrLost = errors.New("the kernel does not tell any more what changes")
 
@@ -62,8 +65,19 @@ type Placement struct {
 	Repaired time.Time
 }
 
-// See takes in what a pass came to.
-func (p *Placement) See(r netlink.Report, now time.Time) {
+// See takes in what a pass came to, and logs it if it is news.
+func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
+	logger := klog.FromContext(ctx)
+	changes := r.Changes[:min(len(r.Changes), maxLogged)]
+	switch {
+	case r.Err != nil && (p.Err == nil || p.Err.Error() != r.Err.Error()):
+		logger.Error(r.Err, "The kernel refuses what is wanted; it is tried again", "changes", changes)
+	case r.Err != nil:
+	case r.Repair && len(r.Changes) > 0:
+		logger.Info("Somebody else changed what is ours; it was put back", "changes", changes)
+	default:
+		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
+	}
 	p.Placed, p.Err = r.Err == nil, r.Err
 	if r.Repair && len(r.Changes) > 0 {
 		p.Repaired = now
@@ -103,19 +117,6 @@ func (k *Keeper) Run(ctx context.Context, kernel *netlink.Kernel) error {
 		return nil
 	}
 	return errors.Join(ErrLost, err)
-}
-
-// Tell logs what a pass came to.
-func Tell(ctx context.Context, r netlink.Report) {
-	logger := klog.FromContext(ctx)
-	switch {
-	case r.Err != nil:
-		logger.Error(r.Err, "The kernel refuses what is wanted", "changes", r.Changes)
-	case r.Repair && len(r.Changes) > 0:
-		logger.Info("Somebody else changed what is ours; it was put back", "changes", r.Changes)
-	default:
-		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
-	}
 }
 
 // Sync follows objects, and returns when all have been listed.

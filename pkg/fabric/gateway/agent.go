@@ -158,8 +158,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.resolved = true
 			l.program()
 		case r := <-l.keeper.Reports:
-			agent.Tell(ctx, r)
-			l.placement.See(r, time.Now())
+			l.placement.See(ctx, r, time.Now())
 		}
 	}
 }

@@ -109,8 +109,7 @@ func (a *Agent) loop(ctx context.Context, keeper *agent.Keeper) error {
 		case <-settled:
 		case <-ticker.C:
 		case r := <-keeper.Reports:
-			agent.Tell(ctx, r)
-			p.placement.See(r, time.Now())
+			p.placement.See(ctx, r, time.Now())
 		}
 	}
 }
