@@ -114,9 +114,9 @@ func firstFree(pool netip.Prefix, bits int, seed [sha256.Size]byte, taken []hold
 		if !ok {
 			return candidate, true
 		}
-		end := last(candidate)
+		end := Last(candidate)
 		if other.Bits() < bits {
-			end = last(other)
+			end = Last(other)
 		}
 		next := end.Next()
 		if !next.IsValid() || !pool.Contains(next) {
@@ -169,8 +169,8 @@ func whoHolds(pool netip.Prefix, taken []holder) string {
 	return strings.Join(texts, ", ")
 }
 
-// last returns the last address of a prefix.
-func last(prefix netip.Prefix) netip.Addr {
+// Last returns the last address of a prefix.
+func Last(prefix netip.Prefix) netip.Addr {
 	raw := prefix.Masked().Addr().AsSlice()
 	for bit := prefix.Bits(); bit < 8*len(raw); bit++ {
 		raw[bit/8] |= 0x80 >> (bit % 8)

@@ -8,7 +8,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"liqo.io/liqo/pkg/controller/networking/apiserver"
+	"liqo.io/liqo/pkg/controller/networking/configuration"
+	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/controller/networking/fabric"
 	"liqo.io/liqo/pkg/controller/networking/gateway"
+	"liqo.io/liqo/pkg/controller/networking/ip"
+	"liqo.io/liqo/pkg/controller/networking/network"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -46,8 +51,21 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("registering the network controllers: %w", err)
 	}
-	if err := apiserver.Register(mgr, apiserver.Options{Namespace: o.Namespace, Endpoints: o.APIServerEndpoints}); err != nil {
-		return err
+	ledger := external.New(mgr.GetAPIReader(), o.Namespace)
+	for _, err := range []error{
+		network.Register(mgr, network.Options{
+			ClusterID: o.ClusterID, Namespace: o.Namespace, Pods: o.Pods, Services: o.Services, Reserved: o.Reserved,
+			External: o.External, Internal: o.Internal, Pools: o.Pools,
+		}),
+		configuration.Register(mgr, configuration.Options{ClusterID: o.ClusterID, Namespace: o.Namespace, Pods: o.Pods}),
+		ip.Register(mgr, ip.Options{Namespace: o.Namespace, Ledger: ledger}),
+		fabric.Register(mgr, fabric.Options{Ledger: ledger}),
+		gateway.Register(mgr, gateway.Options{Namespace: o.Namespace}),
+		apiserver.Register(mgr, apiserver.Options{Namespace: o.Namespace, Endpoints: o.APIServerEndpoints}),
+	} {
+		if err != nil {
+			return fmt.Errorf("registering the network controllers: %w", err)
+		}
 	}
-	return gateway.Register(mgr, gateway.Options{Namespace: o.Namespace})
+	return nil
 }

@@ -33,3 +33,31 @@ const (
 // NetworkCIDRsConfigured is the type of the condition of a Configuration that tells whether each range of the peer has one under which this
 // cluster sees it. Users of Liqo v1 wait for it.
 const NetworkCIDRsConfigured = "NetworkCIDRsConfigured"
+
+// Reasons of conditions NetworkCIDRsConfigured and Ready of a Configuration.
+const (
+	// ReasonConfigured: each range of the peer has one under which this cluster sees it.
+	ReasonConfigured = "Configured"
+	// ReasonRangesPending: ranges, of the peer or of this cluster, have not been given yet.
+	ReasonRangesPending = "RangesPending"
+	// ReasonRangesChanged: the peer announces other ranges than before, which have not been given yet; until then the old ones stay.
+	ReasonRangesChanged = "RangesChanged"
+	// ReasonPoolExhausted: nothing is free for a range of the peer; the message says for each pool who fills it.
+	ReasonPoolExhausted = "PoolExhausted"
+	// ReasonRangeRefused: the peer announces ranges that cannot be its own.
+	ReasonRangeRefused = "RangeRefused"
+	// ReasonPeerUnknown: label liqo.io/remote-cluster-id names no cluster.
+	ReasonPeerUnknown = "PeerUnknown"
+)
+
+// PodRangesKnown is the type of the condition of an InternalNode that tells whether gateways know where the node's pods are. Condition Ready
+// is that of the node's agent.
+const PodRangesKnown = "PodRangesKnown"
+
+// Reasons of condition PodRangesKnown.
+const (
+	// ReasonNodeRangesRead: the Node has ranges for its pods.
+	ReasonNodeRangesRead = "NodeRangesRead"
+	// ReasonPodRangesMissing: the Node has no ranges for its pods (spec.podCIDRs), so gateways send nothing to them.
+	ReasonPodRangesMissing = "PodRangesMissing"
+)

@@ -1,0 +1,122 @@
+package configuration
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+)
+
+// Judge says what of an announcement keeps it from being a peer's; no error if nothing does.
+func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
+	texts := []string{}
+	for _, cidr := range slices.Concat(announced.Pod, announced.External) {
+		texts = append(texts, string(cidr))
+	}
+	accepted, refused := addressing.Accept(texts, addressing.Protected{})
+	if len(refused) > 0 {
+		return errors.New(strings.Join(refused, "; "))
+	}
+	if len(announced.Pod) == 0 {
+		return errors.New("no range of pods is announced")
+	}
+	if len(accepted) != len(texts) {
+		return errors.New("a range is announced twice")
+	}
+	for i := 1; i < len(accepted); i++ { // they are sorted: one that holds another comes right before it, or before others that it holds
+		if accepted[i-1].Overlaps(accepted[i]) {
+			return fmt.Errorf("%s and %s overlap each other", accepted[i-1], accepted[i])
+		}
+	}
+	return nil
+}
+
+// wish is a Network that has to be made.
+type wish struct {
+	name string
+	cidr networkingv1beta1.CIDR
+}
+
+// plan is what a Configuration has and lacks.
+type plan struct {
+	// make are Networks for ranges that have none; superfluous are Networks for ranges that are announced no more.
+	make        []wish
+	superfluous []*ipamv1alpha1.Network
+	// remote is what the peer is seen under; nil as long as a range is missing.
+	remote *networkingv1beta1.ClusterConfig
+	// waiting are announced ranges that have not been given one. Full is what a Network of them says that finds none free.
+	waiting []string
+	full    string
+}
+
+// decide compares what a peer announces with the Networks in the namespace of its Configuration.
+func decide(configuration *networkingv1beta1.Configuration, peer string, networks []ipamv1alpha1.Network) plan {
+	var p plan
+	taken, byRange := map[string]bool{}, map[netip.Prefix]*ipamv1alpha1.Network{}
+	for i := range networks {
+		network := &networks[i]
+		taken[network.Name] = true
+		prefix, err := network.Spec.CIDR.Prefix()
+		if err == nil && metav1.IsControlledBy(network, configuration) && network.DeletionTimestamp.IsZero() && byRange[prefix] == nil {
+			byRange[prefix] = network
+		}
+	}
+	remote := networkingv1beta1.ClusterConfig{}
+	wanted := map[*ipamv1alpha1.Network]bool{}
+	for _, kind := range []struct {
+		name      string
+		announced []networkingv1beta1.CIDR
+		seen      *[]networkingv1beta1.CIDR
+	}{
+		{"pod", configuration.Spec.Remote.CIDR.Pod, &remote.CIDR.Pod},
+		{"external", configuration.Spec.Remote.CIDR.External, &remote.CIDR.External},
+	} {
+		for _, cidr := range kind.announced {
+			prefix, err := cidr.Prefix()
+			network := byRange[prefix]
+			switch {
+			case err != nil: // it was judged before
+			case network == nil:
+				p.make = append(p.make, wish{freeName(peer+"-"+kind.name+"-", taken), networkingv1beta1.CIDR(prefix.String())})
+				p.waiting = append(p.waiting, prefix.String())
+			case network.Status.CIDR == "":
+				p.waiting = append(p.waiting, prefix.String())
+				if ready := meta.FindStatusCondition(network.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == ipamv1alpha1.ReasonPoolExhausted {
+					p.full = ready.Message
+				}
+			}
+			if network != nil {
+				wanted[network] = true
+				*kind.seen = append(*kind.seen, network.Status.CIDR)
+			}
+		}
+	}
+	if len(p.waiting) == 0 {
+		p.remote = &remote
+	}
+	for i := range networks {
+		if network := &networks[i]; metav1.IsControlledBy(network, configuration) && !wanted[network] && network.DeletionTimestamp.IsZero() {
+			p.superfluous = append(p.superfluous, network)
+		}
+	}
+	return p
+}
+
+// freeName is the first name with a prefix that is not taken, which it is from then on.
+func freeName(prefix string, taken map[string]bool) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("%s%d", prefix, i); !taken[name] {
+			taken[name] = true
+			return name
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+)
+
+type cidrs = []networkingv1beta1.CIDR
+
+func TestObserve(t *testing.T) {
+	type want struct {
+		Address networkingv1beta1.IP
+		Ranges  cidrs
+		Reason  string
+	}
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "a1"}, {Type: corev1.NodeInternalIP, Address: "172.31.1.1"}, {Type: corev1.NodeInternalIP, Address: "fd00::1"}}
+	for name, tc := range map[string]struct {
+		before networkingv1beta1.InternalNodeStatus
+		node   corev1.Node
+		want   want
+	}{
+		"a node": {
+			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:1::/64"}}, Status: corev1.NodeStatus{Addresses: addresses}},
+			want: want{"172.31.1.1", cidrs{"10.244.1.0/24", "fd00:1::/64"}, "NodeRangesRead"},
+		},
+		"of one family": {
+			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24"}, Status: corev1.NodeStatus{Addresses: addresses}},
+			want: want{"172.31.1.1", cidrs{"10.244.1.0/24"}, "NodeRangesRead"},
+		},
+		"without ranges": {
+			node: corev1.Node{Status: corev1.NodeStatus{Addresses: addresses}}, want: want{"172.31.1.1", nil, "PodRangesMissing"},
+		},
+		"what is not known any more stays": {
+			before: networkingv1beta1.InternalNodeStatus{NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: new(networkingv1beta1.IP)}, PodRanges: cidrs{"10.244.1.0/24"}},
+			want:   want{"", cidrs{"10.244.1.0/24"}, "PodRangesMissing"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := tc.before
+			observe(&status, &tc.node, 1)
+			got := want{Ranges: status.PodRanges, Reason: meta.FindStatusCondition(status.Conditions, "PodRangesKnown").Reason}
+			if status.NodeIP.Remote != nil {
+				got.Address = *status.NodeIP.Remote
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	configured := &networkingv1beta1.Configuration{Status: networkingv1beta1.ConfigurationStatus{Remote: &networkingv1beta1.ClusterConfig{
+		CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: cidrs{"10.61.0.0/16"}, External: cidrs{"10.71.0.0/16"}}}}}
+	connected := &networkingv1beta1.Connection{Status: networkingv1beta1.ConnectionStatus{MTU: 1390}}
+	whole := networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
+	for name, tc := range map[string]struct {
+		found  gateway
+		before networkingv1beta1.InternalFabricSpec
+		want   networkingv1beta1.InternalFabricSpec
+		usable bool
+	}{
+		"all is known":                      {found: gateway{"10.244.1.200", configured, connected}, want: whole, usable: true},
+		"the MTU may follow":                {found: gateway{"10.244.1.200", configured, nil}, want: networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", RemoteCIDRs: whole.RemoteCIDRs}, usable: true},
+		"the ranges may not":                {found: gateway{"10.244.1.200", &networkingv1beta1.Configuration{}, connected}, want: networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", MTU: 1390}},
+		"nor may the address":               {found: gateway{"", configured, connected}, want: networkingv1beta1.InternalFabricSpec{RemoteCIDRs: whole.RemoteCIDRs, MTU: 1390}},
+		"what is not known any more stays":  {found: gateway{"", nil, &networkingv1beta1.Connection{}}, before: whole, want: whole, usable: true},
+		"the gateway's pod has moved":       {found: gateway{"10.244.2.3", configured, connected}, before: whole, want: networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.2.3", RemoteCIDRs: whole.RemoteCIDRs, MTU: 1390}, usable: true},
+		"nothing was known, and nothing is": {found: gateway{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tc.before
+			if usable := tc.found.describe(&got); usable != tc.usable {
+				t.Errorf("usable is %v", usable)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// Options of the controllers.
+type Options struct {
+	// Ledger gives the addresses.
+	Ledger *external.Ledger
+}
+
+// Register adds the controllers of InternalNodes and InternalFabrics to the manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	byName := &handler.EnqueueRequestForObject{}
+	err := ctrl.NewControllerManagedBy(mgr).Named("internalnode").
+		For(&corev1.Node{}, builder.WithPredicates(nodeChanges())).
+		Watches(&networkingv1beta1.InternalNode{}, byName).
+		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
+		Complete(&nodes{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger})
+	if err != nil {
+		return fmt.Errorf("registering the InternalNode controller: %w", err)
+	}
+	r := &gateways{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger}
+	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofPeer)
+	err = ctrl.NewControllerManagedBy(mgr).Named("internalfabric").
+		For(&networkingv1beta1.GatewayServer{}).
+		Watches(&networkingv1beta1.GatewayClient{}, byName).
+		Watches(&networkingv1beta1.InternalFabric{}, byName).
+		Watches(&networkingv1beta1.Configuration{}, ofPeer).
+		Watches(&networkingv1beta1.Connection{}, ofPeer).
+		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the InternalFabric controller: %w", err)
+	}
+	return nil
+}
+
+// nodeChanges passes what an InternalNode is made of. Nodes report every few seconds.
+func nodeChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, typed := e.ObjectNew.(*corev1.Node)
+		return ok && typed && (isPhysical(before.Labels) != isPhysical(after.Labels) ||
+			!slices.Equal(before.Status.Addresses, after.Status.Addresses) || !slices.Equal(podRanges(before), podRanges(after)))
+	}}
+}
+
+// ofPeer finds the gateways of the peer that an object in their namespace is about.
+func (r *gateways) ofPeer(ctx context.Context, object client.Object) (requests []ctrl.Request) {
+	peer := object.GetLabels()[corev1beta1.RemoteClusterIDLabel]
+	if peer == "" {
+		return nil
+	}
+	servers, clients := &networkingv1beta1.GatewayServerList{}, &networkingv1beta1.GatewayClientList{}
+	for _, list := range []client.ObjectList{servers, clients} {
+		err := r.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peer})
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the gateways of a peer", "peer", peer)
+			return nil
+		}
+	}
+	add := func(name string) {
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+	}
+	for i := range servers.Items {
+		add(servers.Items[i].Name)
+	}
+	for i := range clients.Items {
+		add(clients.Items[i].Name)
+	}
+	return requests
+}

@@ -1,0 +1,143 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers;gatewayclients;configurations;connections,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers/finalizers;gatewayclients/finalizers,verbs=update
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=internalfabrics,verbs=get;list;watch;create;update;patch
+
+// gateways keeps the InternalFabrics.
+type gateways struct {
+	client client.Client
+	live   client.Reader
+	ledger *external.Ledger
+}
+
+// Reconcile makes or updates the InternalFabric of one gateway. The API server deletes it with the gateway, which owns it.
+func (r *gateways) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	owner, endpoint, err := r.owner(ctx, request)
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	if owner == nil {
+		return reconcile.Result(r.release(ctx, request))
+	}
+	if !owner.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, nil
+	}
+	found, err := r.gather(ctx, owner, endpoint)
+	if err != nil {
+		return reconcile.Result(err)
+	}
+	return reconcile.Result(r.ensure(ctx, owner, found))
+}
+
+// owner finds the gateway of a name, whichever end of the tunnel it is; nil if there is none.
+func (r *gateways) owner(ctx context.Context, request ctrl.Request) (client.Object, *networkingv1beta1.InternalGatewayEndpoint, error) {
+	server, peerClient := &networkingv1beta1.GatewayServer{}, &networkingv1beta1.GatewayClient{}
+	err := r.client.Get(ctx, request.NamespacedName, server)
+	if err == nil {
+		return server, server.Status.InternalEndpoint, nil
+	}
+	if apierrors.IsNotFound(err) {
+		err = r.client.Get(ctx, request.NamespacedName, peerClient)
+	}
+	if err != nil {
+		return nil, nil, client.IgnoreNotFound(err)
+	}
+	return peerClient, peerClient.Status.InternalEndpoint, nil
+}
+
+// gather reads what a gateway's InternalFabric is made of. The objects of one peering are found by the peer's cluster ID.
+func (r *gateways) gather(ctx context.Context, owner client.Object, endpoint *networkingv1beta1.InternalGatewayEndpoint) (gateway, error) {
+	var found gateway
+	if endpoint != nil && endpoint.IP != nil {
+		found.address = *endpoint.IP
+	}
+	peer := owner.GetLabels()[corev1beta1.RemoteClusterIDLabel]
+	if peer == "" {
+		return found, nil
+	}
+	ofPeer := []client.ListOption{client.InNamespace(owner.GetNamespace()), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peer}}
+	configurations, connections := &networkingv1beta1.ConfigurationList{}, &networkingv1beta1.ConnectionList{}
+	for _, list := range []client.ObjectList{configurations, connections} {
+		if err := r.client.List(ctx, list, ofPeer...); err != nil {
+			return found, fmt.Errorf("listing what is known of peer %s: %w", peer, err)
+		}
+	}
+	if len(configurations.Items) > 0 {
+		found.configuration = &configurations.Items[0]
+	}
+	if len(connections.Items) > 0 {
+		found.connection = &connections.Items[0]
+	}
+	return found, nil
+}
+
+// ensure makes or updates the InternalFabric of a gateway as soon as nodes can do something with it.
+func (r *gateways) ensure(ctx context.Context, owner client.Object, found gateway) error {
+	key := client.ObjectKeyFromObject(owner)
+	fabric := &networkingv1beta1.InternalFabric{}
+	err := r.client.Get(ctx, key, fabric)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading InternalFabric %s: %w", key, err)
+	}
+	missing := apierrors.IsNotFound(err)
+	// One of another owner goes with that: then there is room for ours.
+	if !missing && (!fabric.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(fabric, owner)) {
+		return nil
+	}
+	updated := fabric.DeepCopy()
+	if !found.describe(&updated.Spec) {
+		return nil
+	}
+	holder := external.Holder{Kind: external.InternalFabric, NamespacedName: key}
+	address, err := r.ledger.Give(ctx, holder, fabric.Spec.Interface.Gateway.IP)
+	if err != nil {
+		return err
+	}
+	updated.Spec.Interface.Gateway.IP = networkingv1beta1.IP(address.String())
+	if missing {
+		updated.ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{
+			corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: owner.GetLabels()[corev1beta1.RemoteClusterIDLabel],
+		}}
+		if err := controllerutil.SetControllerReference(owner, updated, r.client.Scheme()); err != nil {
+			return fmt.Errorf("making InternalFabric %s: %w", key, err)
+		}
+		if err := r.client.Create(ctx, updated); err != nil {
+			return fmt.Errorf("making InternalFabric %s: %w", key, err)
+		}
+		return nil
+	}
+	if equality.Semantic.DeepEqual(fabric.Spec, updated.Spec) {
+		return nil
+	}
+	if err := r.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("updating InternalFabric %s: %w", key, err)
+	}
+	return nil
+}
+
+// release gives the address back once gateway and InternalFabric are gone.
+func (r *gateways) release(ctx context.Context, request ctrl.Request) error {
+	err := r.live.Get(ctx, request.NamespacedName, &networkingv1beta1.InternalFabric{})
+	if apierrors.IsNotFound(err) {
+		r.ledger.Release(external.Holder{Kind: external.InternalFabric, NamespacedName: request.NamespacedName})
+	}
+	return client.IgnoreNotFound(err)
+}

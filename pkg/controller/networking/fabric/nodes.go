@@ -1,0 +1,113 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=internalnodes,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=internalnodes/status,verbs=update;patch
+
+// nodes keeps the InternalNodes.
+type nodes struct {
+	client client.Client
+	live   client.Reader
+	ledger *external.Ledger
+}
+
+// Reconcile makes, updates or removes the InternalNode of one Node.
+func (r *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	err := r.client.Get(ctx, request.NamespacedName, node)
+	if apierrors.IsNotFound(err) || err == nil && !isPhysical(node.Labels) {
+		return reconcile.Result(r.remove(ctx, request))
+	}
+	if err != nil {
+		return reconcile.Result(fmt.Errorf("reading Node %s: %w", request.Name, err))
+	}
+	internal, err := r.ensure(ctx, request)
+	if err != nil || internal == nil {
+		return reconcile.Result(err)
+	}
+	updated := internal.DeepCopy()
+	observe(&updated.Status, node, internal.Generation)
+	if equality.Semantic.DeepEqual(internal.Status, updated.Status) {
+		return ctrl.Result{}, nil
+	}
+	// The agent of the node writes there too: the conditions are one list.
+	patch := client.MergeFromWithOptions(internal, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
+		return reconcile.Result(fmt.Errorf("writing the status of InternalNode %s: %w", request.Name, err))
+	}
+	return ctrl.Result{}, nil
+}
+
+// ensure makes an InternalNode, or puts back its address towards peers. It returns the one that is there; nil if it is going.
+func (r *nodes) ensure(ctx context.Context, request ctrl.Request) (*networkingv1beta1.InternalNode, error) {
+	internal := &networkingv1beta1.InternalNode{}
+	err := r.client.Get(ctx, request.NamespacedName, internal)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading InternalNode %s: %w", request.Name, err)
+	}
+	missing := apierrors.IsNotFound(err)
+	if !missing && !internal.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	address, err := r.ledger.Give(ctx, nodeHolder(request), internal.Spec.Interface.Node.IP)
+	if err != nil {
+		return nil, err
+	}
+	given := networkingv1beta1.IP(address.String())
+	switch {
+	case missing:
+		internal = &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: request.Name, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}}
+		internal.Spec.Interface.Node.IP = given
+		if err := r.client.Create(ctx, internal); err != nil {
+			return nil, fmt.Errorf("making InternalNode %s: %w", request.Name, err)
+		}
+	case internal.Spec.Interface.Node.IP != given:
+		internal = internal.DeepCopy()
+		internal.Spec.Interface.Node.IP = given
+		if err := r.client.Update(ctx, internal); err != nil {
+			return nil, fmt.Errorf("writing the address of InternalNode %s: %w", request.Name, err)
+		}
+	}
+	return internal, nil
+}
+
+// remove deletes the InternalNode of a Node that really is gone, or is none of this cluster's machines.
+func (r *nodes) remove(ctx context.Context, request ctrl.Request) error {
+	node, internal := &corev1.Node{}, &networkingv1beta1.InternalNode{}
+	if err := r.live.Get(ctx, request.NamespacedName, node); client.IgnoreNotFound(err) != nil || err == nil && isPhysical(node.Labels) {
+		return client.IgnoreNotFound(err)
+	}
+	err := r.live.Get(ctx, request.NamespacedName, internal)
+	if apierrors.IsNotFound(err) {
+		r.ledger.Release(nodeHolder(request))
+		return nil
+	}
+	if err != nil || internal.Labels[corev1beta1.ManagedLabel] != "true" || !internal.DeletionTimestamp.IsZero() {
+		return err
+	}
+	if err := r.client.Delete(ctx, internal, client.Preconditions{UID: &internal.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting InternalNode %s, whose Node is gone: %w", request.Name, err)
+	}
+	return nil
+}
+
+func nodeHolder(request ctrl.Request) external.Holder {
+	return external.Holder{Kind: external.InternalNode, NamespacedName: request.NamespacedName}
+}

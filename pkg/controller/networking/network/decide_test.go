@@ -1,0 +1,185 @@
+package network
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+func options() Options {
+	return Options{
+		ClusterID: "rome", Namespace: "liqo", Pods: prefixes("10.244.0.0/16"), Services: prefixes("10.96.0.0/16"), Reserved: prefixes("10.9.0.0/16"),
+		Pools: prefixes("10.0.0.0/8"),
+	}
+}
+
+// network makes a Network that is as many seconds old as its age says.
+func network(namespace, name string, age int, want, has string, labels map[string]string) ipamv1alpha1.Network {
+	return ipamv1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: metav1.NewTime(time.Unix(int64(10000-age), 0)),
+		},
+		Spec:   ipamv1alpha1.NetworkSpec{CIDR: networkingv1beta1.CIDR(want)},
+		Status: ipamv1alpha1.NetworkStatus{CIDR: networkingv1beta1.CIDR(has)},
+	}
+}
+
+func own(kind, cidr string) ipamv1alpha1.Network {
+	return network("liqo", kind, 100, cidr, cidr, map[string]string{ipamv1alpha1.NetworkTypeLabel: kind, corev1beta1.ManagedLabel: "true"})
+}
+
+func peers(peer, name string, age int, want, has string) ipamv1alpha1.Network {
+	return network("liqo-tenant-"+peer, name, age, want, has, map[string]string{corev1beta1.RemoteClusterIDLabel: peer})
+}
+
+func TestDecide(t *testing.T) {
+	external, internal := own("external-cidr", "10.70.0.0/16"), own("internal-cidr", "10.80.0.0/16")
+	for name, tc := range map[string]struct {
+		self   ipamv1alpha1.Network
+		others []ipamv1alpha1.Network
+		nodes  []netip.Addr
+		// want is the range that it has afterwards; not is one that it must not overlap, where the search decides on the range.
+		want   networkingv1beta1.CIDR
+		not    string
+		reason string
+	}{
+		"a free range is seen as itself":       {self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, want: "10.61.0.0/16"},
+		"one that overlaps our pods is moved":  {self: peers("milan", "a", 1, "10.244.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.244.0.0/16"},
+		"one that overlaps the external range": {self: peers("milan", "a", 1, "10.70.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.70.0.0/16"},
+		"one that overlaps the internal range": {self: peers("milan", "a", 1, "10.80.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.80.0.0/16"},
+		"one that is reserved":                 {self: peers("milan", "a", 1, "10.9.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.9.0.0/16"},
+		"one around a node": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}, not: "10.61.0.0/16"},
+		"one that another peer has": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, not: "10.61.0.0/16"},
+		"what was given stays, also if it is this cluster's now": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", "10.244.0.0/16"), others: []ipamv1alpha1.Network{external, internal}, want: "10.244.0.0/16"},
+		"of two holders the elder keeps": {
+			self: peers("milan", "a", 9, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, want: "10.61.0.0/16"},
+		"the younger one gets another": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/17", "10.61.0.0/17")}, not: "10.61.0.0/17"},
+		"nothing before the external range is known": {self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{internal}, reason: "ExternalRangePending"},
+		"nothing before the internal range is known": {self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external}, reason: "ExternalRangePending"},
+		"no room": {self: peers("milan", "a", 1, "10.0.0.0/8", ""), others: []ipamv1alpha1.Network{external, internal}, reason: "PoolExhausted"},
+		"no room for the younger one": {
+			self: peers("milan", "a", 1, "10.0.0.0/8", "10.0.0.0/8"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/17", "10.61.0.0/17")}, reason: "PoolExhausted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := decide(&tc.self, append(tc.others, tc.self), tc.nodes, options())
+			if tc.reason != "" {
+				if err == nil || reconcile.ReasonOf(err) != tc.reason || tc.self.Status.CIDR != "" {
+					t.Fatalf("has %q, error %v; want reason %s", tc.self.Status.CIDR, err, tc.reason)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := netip.MustParsePrefix(string(tc.self.Status.CIDR))
+			if tc.want != "" && tc.self.Status.CIDR != tc.want {
+				t.Errorf("has %s, want %s", got, tc.want)
+			}
+			if tc.not != "" && got.Overlaps(netip.MustParsePrefix(tc.not)) {
+				t.Errorf("has %s, which overlaps %s", got, tc.not)
+			}
+		})
+	}
+}
+
+func TestOwnNetworks(t *testing.T) {
+	o := options()
+	o.Pods = append(o.Pods, prefixes("10.245.0.0/16")...)
+	o.External = prefixes("10.71.0.0/16")
+	got := map[string]string{}
+	for name, one := range ownNetworks(o) {
+		got[name] = one.kind + " " + one.prefix.String()
+	}
+	want := map[string]string{
+		"pod-cidr": "pod-cidr 10.244.0.0/16", "pod-cidr-2": "pod-cidr 10.245.0.0/16", "service-cidr": "service-cidr 10.96.0.0/16",
+		"external-cidr": "external-cidr 10.71.0.0/16", "internal-cidr": "internal-cidr invalid Prefix", "reserved": "reserved 10.9.0.0/16",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A range that nobody named is found once: the Network that was made of it is kept whatever comes later.
+func TestAnOwnRangeIsFound(t *testing.T) {
+	o := options()
+	for name, tc := range map[string]struct {
+		kind   string
+		others []ipamv1alpha1.Network
+		want   networkingv1beta1.CIDR
+		moved  bool
+	}{
+		"the default if it is free":     {kind: "external-cidr", want: "10.70.0.0/16"},
+		"the default of the other kind": {kind: "internal-cidr", want: "10.80.0.0/16"},
+		"another one if it is not":      {kind: "external-cidr", others: []ipamv1alpha1.Network{own("internal-cidr", "10.70.0.0/16")}, want: "10.70.0.0/16", moved: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			used, _ := usedWithout(types.NamespacedName{Namespace: "liqo", Name: tc.kind}, tc.others, nil, o)
+			got, err := findOwn(ownNetworks(o)[tc.kind], o, used)
+			if err != nil || (got == tc.want) == tc.moved {
+				t.Errorf("found %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestIsOutdated(t *testing.T) {
+	o := options()
+	for name, tc := range map[string]struct {
+		network ipamv1alpha1.Network
+		want    bool
+	}{
+		"the one that is configured":        {own("pod-cidr", "10.244.0.0/16"), false},
+		"one whose range was changed":       {own("pod-cidr", "10.1.0.0/16"), true},
+		"one that is configured no more":    {own("pod-cidr-2", "10.1.0.0/16"), true},
+		"a range that was found":            {own("external-cidr", "10.99.0.0/16"), false},
+		"a Network of a peer":               {peers("milan", "pod-cidr-2", 1, "10.1.0.0/16", ""), false},
+		"a Network that somebody else made": {network("liqo", "pod-cidr", 1, "10.1.0.0/16", "", map[string]string{ipamv1alpha1.NetworkTypeLabel: "pod-cidr"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, wanted := ownNetworks(o)[tc.network.Name]
+			if got := isOutdated(&tc.network, one, wanted && tc.network.Namespace == "liqo", "liqo"); got != tc.want {
+				t.Errorf("is %v", got)
+			}
+		})
+	}
+}
+
+func TestTheExternalRangeIsNoPodRange(t *testing.T) {
+	o := options()
+	o.External = prefixes("10.244.128.0/17")
+	if why := whyNotOwn(ownNetworks(o)["external-cidr"], o); why == "" {
+		t.Error("an external range inside the pods' is taken")
+	}
+	o.External = prefixes("10.70.0.0/16")
+	if why := whyNotOwn(ownNetworks(o)["external-cidr"], o); why != "" {
+		t.Error(why)
+	}
+}
+
+func TestWhyNotPeers(t *testing.T) {
+	for cidr, refused := range map[string]bool{"10.244.0.0/16": false, "127.0.0.0/8": true, "0.0.0.0/0": true, "10.0.0.0/7": true, "169.254.0.0/16": true} {
+		if why := whyNotPeers(cidr); (why != "") != refused {
+			t.Errorf("%s: %q", cidr, why)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+// ownPending is how long to wait for this cluster's own ranges, which take a few calls.
+const ownPending = 2 * time.Second
+
+// Options of the controller.
+type Options struct {
+	// ClusterID of this cluster.
+	ClusterID string
+	// Namespace that Liqo is installed in, with the own Networks.
+	Namespace string
+	// Pods, Services and Reserved are ranges of this cluster that no peer gets.
+	Pods, Services, Reserved []netip.Prefix
+	// External and Internal are the ranges of these types; empty means that a free one is found.
+	External, Internal []netip.Prefix
+	// Pools are what peers' ranges are chosen from.
+	Pools []netip.Prefix
+}
+
+// Reconciler gives ranges to Networks.
+type Reconciler struct {
+	client  client.Client
+	live    client.Reader
+	options Options
+	own     map[string]ownNetwork
+}
+
+// Register adds the controller to the manager.
+func Register(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, own: ownNetworks(o)}
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		for name := range r.own {
+			queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: name}})
+		}
+		return nil
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("network").
+		For(&ipamv1alpha1.Network{}).
+		WatchesRawSource(start).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("registering the Network controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile gives one Network its range, or makes or removes one of the own ones.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	network := &ipamv1alpha1.Network{}
+	err := r.client.Get(ctx, request.NamespacedName, network)
+	own, wanted := r.own[request.Name]
+	wanted = wanted && request.Namespace == r.options.Namespace
+	switch {
+	case apierrors.IsNotFound(err) && wanted:
+		return reconcile.Result(r.create(ctx, own))
+	case err != nil:
+		return reconcile.Result(client.IgnoreNotFound(err))
+	case !network.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	case isOutdated(network, own, wanted, r.options.Namespace):
+		if err := r.client.Delete(ctx, network, client.Preconditions{UID: &network.UID}); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result(fmt.Errorf("deleting Network %s, which is configured no more: %w", request, err))
+		}
+		return ctrl.Result{}, nil
+	}
+	updated := network.DeepCopy()
+	if wanted {
+		err = keepOwn(updated, own, r.options)
+	} else {
+		updated, err = r.give(ctx, updated)
+	}
+	summarize(updated, err)
+	if !equality.Semantic.DeepEqual(network.Status, updated.Status) {
+		// Against the version that was decided on: whoever else wrote comes first.
+		if err := r.client.Status().Update(ctx, updated); err != nil {
+			return reconcile.Result(fmt.Errorf("writing the status of Network %s: %w", request, err))
+		}
+	}
+	return reconcile.Result(err)
+}
+
+// isOutdated tells whether a Network is an own one that we made and that the configuration does not name, or not so, any more.
+func isOutdated(network *ipamv1alpha1.Network, own ownNetwork, wanted bool, namespace string) bool {
+	if !isOwn(network, namespace) || network.Labels[corev1beta1.ManagedLabel] != "true" {
+		return false
+	}
+	return !wanted || own.prefix.IsValid() && string(network.Spec.CIDR) != own.prefix.String()
+}
+
+// create makes an own Network.
+func (r *Reconciler) create(ctx context.Context, own ownNetwork) error {
+	if why := whyNotOwn(own, r.options); why != "" {
+		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
+	}
+	key := types.NamespacedName{Namespace: r.options.Namespace, Name: own.name}
+	cidr := networkingv1beta1.CIDR(own.prefix.String())
+	if !own.prefix.IsValid() {
+		all, nodes, err := r.list(ctx)
+		if err != nil {
+			return err
+		}
+		used, _ := usedWithout(key, all, nodes, r.options)
+		if cidr, err = findOwn(own, r.options, used); err != nil {
+			return reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, err)
+		}
+	}
+	network := &ipamv1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{
+			corev1beta1.ManagedLabel: "true", ipamv1alpha1.NetworkTypeLabel: own.kind,
+		}},
+		Spec: ipamv1alpha1.NetworkSpec{CIDR: cidr, PreAllocated: own.preAllocated},
+	}
+	if err := r.client.Create(ctx, network); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("making Network %s: %w", key, err)
+	}
+	return nil
+}
+
+// keepOwn gives an own Network the range that it is.
+func keepOwn(network *ipamv1alpha1.Network, own ownNetwork, o Options) error {
+	if own.prefix.IsValid() && string(network.Spec.CIDR) != own.prefix.String() || !isOwn(network, o.Namespace) {
+		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, fmt.Errorf(
+			"Network %s was not made by this process, and is not the %s that is configured: delete it", network.Name, own.kind))
+	}
+	network.Status.CIDR = network.Spec.CIDR
+	return nil
+}
+
+// list reads all Networks live, and the addresses of all nodes.
+func (r *Reconciler) list(ctx context.Context) ([]ipamv1alpha1.Network, []netip.Addr, error) {
+	networks, nodes := &ipamv1alpha1.NetworkList{}, &corev1.NodeList{}
+	if err := r.live.List(ctx, networks); err != nil {
+		return nil, nil, fmt.Errorf("listing Networks: %w", err)
+	}
+	if err := r.client.List(ctx, nodes); err != nil {
+		return nil, nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	return networks.Items, nodeAddresses(nodes.Items), nil
+}
+
+// give gives a Network of a peer a range, unless it has one that nobody else had before. It returns the version that was decided on.
+func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (*ipamv1alpha1.Network, error) {
+	cached := &ipamv1alpha1.NetworkList{}
+	if err := r.client.List(ctx, cached); err != nil {
+		return network, fmt.Errorf("listing Networks: %w", err)
+	}
+	if _, ok := given(network); ok && whoWasFirst(network, cached.Items, r.options.Namespace) == nil {
+		return network, nil
+	}
+	if why := whyNotPeers(string(network.Spec.CIDR)); why != "" {
+		return network, reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
+	}
+	all, nodes, err := r.list(ctx)
+	if err != nil {
+		return network, err
+	}
+	for i := range all {
+		if all[i].UID == network.UID {
+			return &all[i], decide(&all[i], all, nodes, r.options)
+		}
+	}
+	return network, nil // it is gone
+}
+
+// decide gives a Network a range that is free of all the others.
+func decide(network *ipamv1alpha1.Network, all []ipamv1alpha1.Network, nodes []netip.Addr, o Options) error {
+	if _, ok := given(network); ok && whoWasFirst(network, all, o.Namespace) == nil {
+		return nil
+	}
+	want, err := network.Spec.CIDR.Prefix()
+	if err != nil {
+		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, err)
+	}
+	used, missing := usedWithout(client.ObjectKeyFromObject(network), all, nodes, o)
+	if len(missing) > 0 {
+		return reconcile.Wait(ipamv1alpha1.ReasonExternalRangePending, "waiting for this cluster's own Networks "+strings.Join(missing, ", "), ownPending)
+	}
+	network.Status.CIDR = "" // what somebody else had before is worse than nothing
+	found, err := addressing.Allocate(peerOf(network), want, o.Pools, used)
+	if err != nil {
+		return reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, err)
+	}
+	network.Status.CIDR = networkingv1beta1.CIDR(found.String())
+	return nil
+}
+
+func summarize(network *ipamv1alpha1.Network, err error) {
+	if err != nil && reconcile.Classify(err) == reconcile.Transient {
+		return // it is retried at once: nothing that a user should see
+	}
+	condition := metav1.Condition{
+		Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: network.Generation,
+		Reason: ipamv1alpha1.ReasonAllocated, Message: fmt.Sprintf("%s is seen as %s", network.Spec.CIDR, network.Status.CIDR),
+	}
+	if err != nil {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reconcile.ReasonOf(err), reconcile.MessageOf(err)
+	}
+	conditions.SetStandard(&network.Status.Conditions, condition)
+}
