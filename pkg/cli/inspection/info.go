@@ -45,7 +45,8 @@ It exits with code 4 if a pod is not ready, or something of a peering does not w
 	set.StringVarP(&f.format, "output", "o", "", "Write to standard output as json or yaml")
 	set.StringVarP(&f.query, "get", "g", "", "Write one value only, by its path, such as local.clusterid")
 	s.Complete(command, "output", complete.Words(output.Formats...))
-	s.Complete(command, "get", complete.Words("clusterid", "local.clusterid", "local.version", "local.labels", "local.apiserveraddr", "health.healthy", "peerings.peers", "network.podcidrs", "network.servicecidr"))
+	s.Complete(command, "get", complete.Words("clusterid", "local.clusterid", "local.version", "local.labels", "local.apiserveraddr", "health.healthy", "peerings.peers", "network.enabled", "network.podcidrs", "network.servicecidr",
+		"network.externalcidr", "network.internalcidr"))
 	command.AddCommand(newInfoPeer(s, f))
 	return command
 }
@@ -135,8 +136,11 @@ func Render(s *session.Session, report *info.Report) {
 	}
 	if report.Network != nil {
 		page.Section("Network")
+		page.Field("Module", map[bool]string{true: "on", false: "off"}[report.Network.Enabled])
 		page.Field("Pod CIDRs", orDash(strings.Join(report.Network.PodCIDRs, ", ")))
 		page.Field("Service CIDR", orDash(report.Network.ServiceCIDR))
+		page.Field("External CIDR", orDash(report.Network.ExternalCIDR))
+		page.Field("Internal CIDR", orDash(report.Network.InternalCIDR))
 	}
 	page.Section("Peerings")
 	if len(report.Peerings.Peers) == 0 {

@@ -110,7 +110,7 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 	if report.Hosted != nil {
 		page.Field("Has here", report.Hosted.String())
 	}
-	module(page, "Network", report.Network)
+	networkOf(page, &report.Network)
 	module(page, "Authentication", report.Authentication.Module)
 	if report.Authentication.APIServerAddr != "" {
 		page.Field("  API server", report.Authentication.APIServerAddr)
@@ -148,6 +148,26 @@ func amounts(resources corev1.ResourceList) string { return peer.Amounts(resourc
 func module(page *output.Page, name string, state info.Module) {
 	page.Field(name, string(state.Status))
 	alerts(page, state.Alerts)
+}
+
+// networkOf shows the network to a peer.
+func networkOf(page *output.Page, network *info.Networking) {
+	module(page, "Network", network.Module)
+	if gateway := network.Gateway; gateway != nil {
+		tunnel := network.State
+		if network.Latency != "" {
+			tunnel += ", latency " + network.Latency
+		}
+		if network.MTU != 0 {
+			tunnel += fmt.Sprintf(", MTU %d", network.MTU)
+		}
+		page.Field("  Tunnel", tunnel)
+		where := fmt.Sprintf("%s, port %d", orDash(strings.Join(gateway.Address, ", ")), gateway.Port)
+		page.Field("  Gateway server", map[string]string{info.Server: "of the peer, at ", info.Client: "here, at "}[gateway.Role]+where)
+	}
+	for _, r := range network.Ranges {
+		page.Field("  Range", r.String())
+	}
 }
 
 func alerts(page *output.Page, texts []string) {

@@ -17,6 +17,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/info"
 	"liqo.io/liqo/pkg/cli/fixture"
@@ -53,10 +54,11 @@ type peering struct {
 	virtual      *offloadingv1beta1.VirtualNode
 	node         *corev1.Node
 	manager, pod *corev1.Pod
+	network      []client.Object
 }
 
 func (p *peering) objects() []client.Object {
-	return []client.Object{p.foreign, p.slice, p.virtual, p.node, p.manager, p.pod}
+	return append(p.network, p.foreign, p.slice, p.virtual, p.node, p.manager, p.pod)
 }
 
 func runs(namespace, name, container string) *corev1.Pod {
@@ -132,6 +134,28 @@ func (p *peering) kubeletNotReady(why string) {
 		Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Reason: "VirtualKubeletNotReady", Message: "virtual kubelets that are not ready: milan"}
 }
 
+// connect has the peering connect networks; without a reason the tunnel is up.
+func (p *peering) connect(reason string) {
+	meta := metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}
+	ready := []metav1.Condition{{Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue}}
+	configuration, gateway := &networkingv1beta1.Configuration{ObjectMeta: meta}, &networkingv1beta1.GatewayClient{ObjectMeta: meta}
+	configuration.Spec.Remote.CIDR = networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{"10.244.0.0/16"}, External: []networkingv1beta1.CIDR{"10.70.0.0/16"}}
+	configuration.Status.Remote = &networkingv1beta1.ClusterConfig{
+		CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{"10.61.0.0/16"}, External: []networkingv1beta1.CIDR{"10.71.0.0/16"}}}
+	gateway.Spec.Endpoint = networkingv1beta1.ClientEndpoint{Addresses: []networkingv1beta1.Host{"192.0.2.1", "192.0.2.2"}, Port: 51840}
+	configuration.Status.Conditions, gateway.Status.Conditions = ready, ready
+	connection := &networkingv1beta1.Connection{ObjectMeta: meta}
+	connection.Status = networkingv1beta1.ConnectionStatus{Value: networkingv1beta1.Connected, MTU: 1440}
+	connection.Status.Latency.Value = "12.5ms"
+	told := corev1beta1.Condition{Type: corev1beta1.NetworkConnectionStatus, Status: corev1beta1.StatusEstablished, Reason: "TunnelConnected", Message: "the other end of the tunnel answers"}
+	if reason != "" {
+		connection.Status = networkingv1beta1.ConnectionStatus{Value: networkingv1beta1.Connecting}
+		told.Status, told.Reason, told.Message = corev1beta1.StatusPending, reason, "Connection milan: the other end does not answer"
+	}
+	p.foreign.Status.Modules.Networking = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{told}}
+	p.network = []client.Object{configuration, gateway, connection}
+}
+
 // Whatever is down, info and info peer name the first cause on top, and exit with a code that says so.
 func TestWhatIsDownIsSaid(t *testing.T) {
 	const refused = `Get "https://172.30.0.5:6443/version": dial tcp 172.30.0.5:6443: connect: connection refused`
@@ -142,7 +166,10 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 		// first cause; empty if all is well.
 		first string
 	}{
-		"all-is-well": {change: func(*peering) {}},
+		"all-is-well":        {change: func(*peering) {}},
+		"networks-connected": {change: func(p *peering) { p.connect("") }},
+		"no-handshake": {change: func(p *peering) { p.connect(networkingv1beta1.ReasonNoHandshake) },
+			first: "ForeignCluster milan: NetworkConnectionStatus is Pending: NoHandshake: Connection milan: the other end does not answer"},
 		"api-server-dead": {change: func(p *peering) {
 			p.nodeNotReady(corev1.ConditionFalse, "APIServerUnreachable", refused)
 			p.foreign.Status.Conditions[0] = corev1beta1.Condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerUnreachable", Message: refused}

@@ -85,7 +85,7 @@ func Render(s *session.Session, status *network.Status) {
 		peer := &status.Peers[i]
 		page.Section("Peer " + peer.ClusterID)
 		for _, r := range peer.Ranges {
-			page.Field(cmp.Or(map[string]string{"pod": "Pods", "external": "External"}[r.Kind], r.Kind), r.String())
+			page.Field(cmp.Or(map[string]string{network.Pod: "Pods", network.External: "External"}[r.Kind], r.Kind), r.String())
 		}
 		for _, alert := range peer.Alerts {
 			page.Field("Alert", alert)

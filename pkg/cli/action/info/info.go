@@ -60,13 +60,6 @@ type Health struct {
 	UnhealthyPods map[string]Pod `json:"unhealthyPods,omitempty"`
 }
 
-// Network of this cluster.
-type Network struct {
-	// PodCIDRs and ServiceCIDR that Liqo was told.
-	PodCIDRs    []string `json:"podCIDRs,omitempty"`
-	ServiceCIDR string   `json:"serviceCIDR,omitempty"`
-}
-
 // Peer is a line about one peer.
 type Peer struct {
 	// ClusterID and Role of the peer.
@@ -106,9 +99,8 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 		Labels: config.Discovery.ClusterLabels, APIServerAddr: config.APIServer.Address,
 	}}
 	if network {
-		report.Network = &Network{PodCIDRs: config.IPAM.PodCIDRs, ServiceCIDR: config.IPAM.ServiceCIDR}
-		if len(config.IPAM.PodCIDRs) == 0 && config.IPAM.PodCIDR != "" {
-			report.Network.PodCIDRs = []string{config.IPAM.PodCIDR}
+		if report.Network, err = ownNetwork(ctx, cluster, installation); err != nil {
+			return nil, err
 		}
 	}
 	pods := &corev1.PodList{}

@@ -13,6 +13,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 )
@@ -99,7 +100,7 @@ func TestReadPeers(t *testing.T) {
 			{Object: "VirtualNode milan", Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"},
 			{Object: "NamespaceMap milan", Type: "RemovalsHeld", Status: "True", Reason: "TwinsUnknown", Message: "the twin of shop"},
 		},
-		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Module{Status: Disabled},
+		Info: Identity{"milan", corev1beta1.ProviderRole}, Network: Networking{Module: Module{Status: Disabled}},
 		Authentication: Authentication{Module: Module{Status: Healthy}, APIServerAddr: "https://10.0.0.2:6443", ResourceSlices: []Slice{
 			{Name: "milan", Action: Consuming, Accepted: true, Alerts: []string{"Ready is False: the peer does not answer"}, Resources: cpu},
 			{Name: "pool", Action: Providing},
@@ -203,4 +204,56 @@ func twinOf(consumer string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-" + consumer,
 		Labels:      map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: consumer},
 		Annotations: map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: "liqo-tenant-" + consumer + "/rome", offloadingv1beta1.OriginalNameAnnotation: "shop"}}}
+}
+
+func TestTheNetworkOfAPeering(t *testing.T) {
+	module := Module{Status: Healthy}
+	cases := map[string]struct {
+		peer *network.Peer
+		want Networking
+	}{
+		"nothing is known of it": {nil, Networking{Module: module}},
+		"only ranges, and no place for them yet": {
+			&network.Peer{State: network.Disconnected, Ranges: []network.Range{{Kind: network.Pod, CIDR: "10.1.0.0/16"}}},
+			Networking{Module: module, State: "Disconnected", CIDRs: &CIDRs{Remote: Ranges{Pod: []string{"10.1.0.0/16"}}},
+				Ranges: []network.Range{{Kind: network.Pod, CIDR: "10.1.0.0/16"}}},
+		},
+		"the gateway server is here": {
+			&network.Peer{State: "Connected", Role: "Server", Endpoint: network.Endpoint{Addresses: []string{"192.0.2.1"}, Port: 51840}, Latency: "1ms", MTU: 1440},
+			Networking{Module: module, State: "Connected", Latency: "1ms", MTU: 1440, Gateway: &Gateway{Address: []string{"192.0.2.1"}, Port: 51840, Role: "Client"}},
+		},
+		"the gateway server is there": {
+			&network.Peer{State: "Pending", Role: "Client", Ranges: []network.Range{{Kind: network.External, CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}}},
+			Networking{Module: module, State: "Pending", Gateway: &Gateway{Role: "Server"},
+				CIDRs:  &CIDRs{Remote: Ranges{External: []string{"10.70.0.0/16"}}, Remapped: Ranges{External: []string{"10.71.0.0/16"}}},
+				Ranges: []network.Range{{Kind: network.External, CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}}},
+		},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, networking(module, test.peer)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheRangesOfACluster(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		on   bool
+		want *Network
+	}{
+		"without the network module": {false, &Network{PodCIDRs: []string{"10.10.0.0/16"}, ServiceCIDR: "10.11.0.0/16"}},
+		"as they are in use": {true, &Network{Enabled: true, PodCIDRs: []string{"10.244.0.0/16", "10.245.0.0/16"}, ServiceCIDR: "10.96.0.0/12",
+			ExternalCIDR: "10.70.0.0/16"}},
+	} {
+		cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Networking: test.on, Objects: fixture.OwnNetworks("10.244.0.0/16", "10.245.0.0/16")})
+		report, err := Read(t.Context(), cluster.Cluster, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, report.Network); diff != "" {
+			t.Errorf("%s:\n%s", sentence, diff)
+		}
+	}
 }

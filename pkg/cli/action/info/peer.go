@@ -13,6 +13,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/target"
@@ -90,7 +91,7 @@ type PeerReport struct {
 	// Unseen is what the user is not allowed to look at, although it may be a cause.
 	Unseen         []string       `json:"unseen,omitempty"`
 	Info           Identity       `json:"info"`
-	Network        Module         `json:"network"`
+	Network        Networking     `json:"network"`
 	Authentication Authentication `json:"authentication"`
 	Offloading     Offloading     `json:"offloading"`
 }
@@ -154,6 +155,7 @@ type parts struct {
 	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
 	pods, liqo []corev1.Pod
 	hosted     *offloaded.Hosted // what a silent consumer has here
+	network    *network.Peer     // nil if there is none
 	unseen     []string
 }
 
@@ -188,6 +190,16 @@ func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1
 		}
 	}
 	p.slices, p.virtual, p.maps, p.nodes, p.pods, p.liqo = resourceSlices.Items, virtual.Items, maps.Items, nodes.Items, pods.Items, liqo.Items
+	if foreign.Status.Modules.Networking.Enabled {
+		found, err := network.Of(ctx, cluster, id)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		if err != nil {
+			p.unseen = append(p.unseen, "gateways and Connections")
+		}
+		p.network = found
+	}
 	if silent(foreign) {
 		hosted, err := offloaded.Hosts(ctx, cluster, id)
 		switch {
@@ -212,6 +224,7 @@ func silent(foreign *corev1beta1.ForeignCluster) bool {
 func (p *parts) report() *PeerReport {
 	report := Peering(p.foreign, p.slices, p.virtual)
 	report.Unseen, report.Hosted = p.unseen, p.hosted
+	report.Network = networking(report.Network.Module, p.network)
 	report.Conditions = ofForeign(p.foreign)
 	for i := range p.virtual {
 		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
@@ -236,7 +249,7 @@ func Peering(foreign *corev1beta1.ForeignCluster, resourceSlices []authv1beta1.R
 	modules := &foreign.Status.Modules
 	report := &PeerReport{
 		Info:           Identity{ClusterID: string(foreign.Spec.ClusterID), Role: roleOf(foreign)},
-		Network:        moduleOf(modules.Networking),
+		Network:        Networking{Module: moduleOf(modules.Networking)},
 		Authentication: Authentication{Module: moduleOf(authentication(foreign)), APIServerAddr: foreign.Status.APIServerURL},
 		Offloading:     Offloading{Module: moduleOf(modules.Offloading)},
 	}

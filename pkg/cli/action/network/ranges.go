@@ -17,9 +17,17 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
+// The kinds of ranges.
+const (
+	// Pod ranges are those of a cluster's pods.
+	Pod = "pod"
+	// External ranges are those of what is no pod.
+	External = "external"
+)
+
 // Range of a peer, and where a cluster sees it.
 type Range struct {
-	// Kind of the range: pod or external.
+	// Kind of the range: Pod or External.
 	Kind string `json:"kind"`
 	// CIDR as the peer itself knows it.
 	CIDR string `json:"cidr"`
@@ -49,7 +57,7 @@ func RangesOf(c *networkingv1beta1.Configuration) []Range {
 	for _, kind := range []struct {
 		name       string
 		have, seen []networkingv1beta1.CIDR
-	}{{"pod", c.Spec.Remote.CIDR.Pod, seen.Pod}, {"external", c.Spec.Remote.CIDR.External, seen.External}} {
+	}{{Pod, c.Spec.Remote.CIDR.Pod, seen.Pod}, {External, c.Spec.Remote.CIDR.External, seen.External}} {
 		for i, cidr := range kind.have {
 			found := Range{Kind: kind.name, CIDR: string(cidr)}
 			if i < len(kind.seen) {
@@ -59,15 +67,6 @@ func RangesOf(c *networkingv1beta1.Configuration) []Range {
 		}
 	}
 	return ranges
-}
-
-// Strings are ranges in a few words each.
-func Strings(ranges []Range) []string {
-	words := make([]string, len(ranges))
-	for i, r := range ranges {
-		words[i] = r.String()
-	}
-	return words
 }
 
 // Own are the ranges of a cluster, by the Networks that it keeps for itself.

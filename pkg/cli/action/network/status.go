@@ -80,11 +80,22 @@ func ReadStatus(ctx context.Context, cluster *target.Cluster) (*Status, error) {
 }
 
 // Peers reads the networks to all peers, sorted by cluster ID.
-func Peers(ctx context.Context, cluster *target.Cluster) ([]Peer, error) {
+func Peers(ctx context.Context, cluster *target.Cluster) ([]Peer, error) { return read(ctx, cluster) }
+
+// Of reads the network to one peer; nil if there is none.
+func Of(ctx context.Context, cluster *target.Cluster, peerID string) (*Peer, error) {
+	peers, err := read(ctx, cluster, client.InNamespace(corev1beta1.TenantNamespacePrefix+peerID))
+	if err != nil || len(peers) == 0 {
+		return nil, err
+	}
+	return &peers[0], nil
+}
+
+func read(ctx context.Context, cluster *target.Cluster, options ...client.ListOption) ([]Peer, error) {
 	configurations, connections := &networkingv1beta1.ConfigurationList{}, &networkingv1beta1.ConnectionList{}
 	servers, clients := &networkingv1beta1.GatewayServerList{}, &networkingv1beta1.GatewayClientList{}
 	for _, list := range []client.ObjectList{configurations, servers, clients, connections} {
-		if err := cluster.List(ctx, list); err != nil {
+		if err := cluster.List(ctx, list, options...); err != nil {
 			return nil, err
 		}
 	}

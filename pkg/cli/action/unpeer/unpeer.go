@@ -80,12 +80,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := authenticate.Separate(ctx, pair, !o.NoWait, o.Observer); err != nil {
 		return report, err
 	}
-	if !mutual {
-		for _, side := range []*side{consumer, provider} {
-			if err := side.leaveNetwork(ctx, o.NoWait); err != nil {
-				return report, err
-			}
-		}
+	if err := leaveNetworks(ctx, o, mutual, consumer, provider); err != nil {
+		return report, err
 	}
 	if o.DeleteNamespaces {
 		for _, side := range []*side{consumer, provider} {
@@ -98,6 +94,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return report, nil
 	}
 	return report, verify(ctx, o.Observer, report, o.DeleteNamespaces, end{pair.Consumer, pair.ProviderID}, end{pair.Provider, pair.ConsumerID})
+}
+
+// leaveNetworks removes the network between the two clusters, unless they also peer the other way round.
+func leaveNetworks(ctx context.Context, o Options, mutual bool, sides ...*side) error {
+	if mutual {
+		return nil
+	}
+	for _, side := range sides {
+		if err := side.leaveNetwork(ctx, o.NoWait); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // precheck finds the pair, and whether the clusters peer in both directions, and refuses what could not be done to the end.
