@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,16 +12,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/networking/gateway"
+	"liqo.io/liqo/pkg/controller/networking/gatewaytemplate"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -74,7 +74,7 @@ func TestAGatewayServerRunsAndGoes(t *testing.T) {
 	p.goes()
 }
 
-// prepare makes the tenant namespace, with the rights that the chart gives there, and a template.
+// prepare makes the tenant namespace, with the rights that the chart gives there where the network module runs, and its template.
 func (p *passage) prepare() {
 	objects, err := env.Milan.Manifests(map[string]any{"networking": map[string]any{"enabled": true}})
 	fixture.Must(p, "rendering the chart", err)
@@ -83,25 +83,34 @@ func (p *passage) prepare() {
 		if o.GetKind() == "ClusterRole" && o.GetName() == "liqo-controller-manager-tenant" {
 			fixture.Must(p, "reading the chart's role", runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role))
 		}
+		if text, found, _ := unstructured.NestedString(o.Object, "data", "config.yaml"); found {
+			p.templates(text)
+		}
 	}
 	if len(role.Rules) == 0 {
 		p.Fatal("the chart has no role for tenant namespaces")
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "pkg", "networking", "template", "testdata", "server.yaml"))
-	fixture.Must(p, "reading a template", err)
-	template := &networkingv1beta1.WgGatewayServerTemplate{}
-	fixture.Must(p, "reading a template", yaml.UnmarshalStrict(text, template))
-	template.Namespace, template.Name = fixture.Namespace, networkingv1beta1.ServerTemplate
 	for _, o := range append(fixture.TenantNamespace(p.peer),
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "manager"}, Rules: role.Rules},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "manager"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fixture.Namespace, Name: "liqo-controller-manager"}}},
-		template,
 	) {
 		fixture.Must(p, "creating "+o.GetName(), client.IgnoreAlreadyExists(env.Milan.Client.Create(p.Context(), o)))
 	}
 	env.Milan.AwaitServiceAccount(p, p.namespace)
+}
+
+// templates makes the templates of a configuration.
+func (p *passage) templates(config string) {
+	p.Helper()
+	parsed, err := v1alpha1.Parse([]byte(config))
+	fixture.Must(p, "reading the configuration", err)
+	objects, err := gatewaytemplate.Objects(gatewaytemplate.Options{Templates: parsed.Networking.GatewayTemplates, Namespace: fixture.Namespace})
+	fixture.Must(p, "making the templates", err)
+	for _, o := range objects {
+		fixture.Must(p, "creating the template "+o.GetName(), client.IgnoreAlreadyExists(env.Milan.Client.Create(p.Context(), o)))
+	}
 }
 
 // manage runs the controllers of gateways, as the controller manager.
@@ -174,6 +183,11 @@ func (p *passage) rights() {
 		err := pod.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.peer}, &networkingv1beta1.GatewayServer{})
 		return err == nil, fmt.Sprint(err)
 	})
+	for _, o := range []client.Object{&networkingv1beta1.Configuration{}, &networkingv1beta1.PublicKey{}, &networkingv1beta1.InternalFabric{}} {
+		if err := pod.Get(p.Context(), client.ObjectKey{Namespace: p.namespace, Name: p.peer}, o); !apierrors.IsNotFound(err) {
+			p.Errorf("a gateway looks for its %T: %v", o, err)
+		}
+	}
 	connection := func(name string) *networkingv1beta1.Connection {
 		return &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}, Spec: networkingv1beta1.ConnectionSpec{
 			Type: networkingv1beta1.ConnectionTypeServer, GatewayRef: corev1.ObjectReference{Kind: "WgGatewayServer", Namespace: p.namespace, Name: p.peer}}}

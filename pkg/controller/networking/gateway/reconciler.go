@@ -35,7 +35,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
 
 // What gateways may do in their namespaces must be a right of who gives it.
-// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;publickeys;internalfabrics,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;publickeies;internalfabrics,verbs=get;list;watch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=connections,verbs=get;list;watch;create;update;patch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=connections/status,verbs=get;update;patch
 
