@@ -32,6 +32,8 @@ const (
 	manager   = "liqo-controller-manager"
 	kubelet   = "virtual-kubelet"
 	mover     = "liqo-volume"
+	gateway   = "liqo-gateway"
+	fabric    = "liqo-fabric"
 	// patience is how long the demo's pods may take: their images are on the nodes, so it is the clusters' own time.
 	patience = 3 * time.Minute
 )
@@ -95,7 +97,7 @@ func down(ctx context.Context) error {
 
 func (t *tour) images(ctx context.Context) error {
 	folder := filepath.Join("bin", "images")
-	binaries, err := assembly.Select(manager, kubelet, mover)
+	binaries, err := assembly.Select(manager, kubelet, mover, gateway, fabric)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"liqo.io/liqo/pkg/controller/networking/gateway"
 )
 
 // boundByUs are the ClusterRoles that our controllers bind cluster-wide themselves.
@@ -56,6 +58,43 @@ func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A rule about a kind that there is not grants nothing, and nobody is told: the plural of PublicKey is publickeies.
+func TestRightsAreAboutKindsThatExist(t *testing.T) {
+	rendered := documents(t, "v1.36.0", valueSets["network"])
+	known, rules := map[string]bool{}, map[string][]rbacv1.PolicyRule{
+		"gateways' servers": gateway.Rules("gatewayservers", "milan", "milan"), "gateways' clients": gateway.Rules("gatewayclients", "milan", "milan"),
+	}
+	for name, document := range rendered {
+		if definition, is := strings.CutPrefix(name, "CustomResourceDefinition "); is {
+			known[definition] = true
+		}
+		var role rbacv1.ClusterRole
+		if strings.HasPrefix(name, "ClusterRole ") || strings.HasPrefix(name, "Role ") {
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			rules[name] = role.Rules
+		}
+	}
+	checked := 0
+	for who, all := range rules {
+		for _, rule := range all {
+			if len(rule.APIGroups) == 0 || !strings.HasSuffix(rule.APIGroups[0], "liqo.io") {
+				continue
+			}
+			for _, resource := range rule.Resources {
+				plural, _, _ := strings.Cut(resource, "/")
+				if checked++; !known[plural+"."+rule.APIGroups[0]] {
+					t.Errorf("%s: there is no %s.%s", who, plural, rule.APIGroups[0])
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Fatal("no rule was found")
 	}
 }
 

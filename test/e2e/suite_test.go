@@ -121,7 +121,7 @@ func (s *suite) build(ctx context.Context) (err error) {
 	if s.liqoctlPath, err = s.compile(ctx, "./cmd/liqoctl"); err != nil {
 		return err
 	}
-	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet", "liqo-volume")
+	binaries, err := assembly.Select("liqo-controller-manager", "virtual-kubelet", "liqo-volume", "liqo-gateway", "liqo-fabric")
 	if err != nil {
 		return err
 	}

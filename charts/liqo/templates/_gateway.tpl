@@ -96,9 +96,6 @@ spec:
                 - --overlay-port={{ $root.Values.networking.genevePort }}
                 - --listen-port=51840
                 - --keys=/etc/liqo/keys
-                {{- if $root.Values.metrics.enabled }}
-                - --metrics-port=8082
-                {{- end }}
               env:
                 {{- range $variable, $field := dict "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" "NODE_NAME" "spec.nodeName" }}
                 - name: {{ $variable }}
@@ -117,10 +114,6 @@ spec:
                 - name: wireguard
                   containerPort: 51840
                   protocol: UDP
-                {{- if $root.Values.metrics.enabled }}
-                - name: metrics
-                  containerPort: 8082
-                {{- end }}
               # Ready once what the gateway needs is in the kernel.
               readinessProbe:
                 exec:
