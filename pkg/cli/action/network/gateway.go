@@ -9,10 +9,13 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -87,17 +90,22 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
 					return false, "it is gone", err
 				}
-				status := &object.Status
-				if looked(status.Conditions, object.Generation) && status.SecretRef != nil &&
-					status.Endpoint != nil && len(status.Endpoint.Addresses) > 0 && status.Endpoint.Port != 0 {
-					return true, "", nil
-				}
-				missing, err := judge.look(status.Conditions, object.Generation)
-				return false, missing, err
+				missing, err := judge.look(object.Status.Conditions, object.Generation)
+				return reachable(&object.Status, object.Generation), missing, err
 			})
 		return "Gateway server " + object.Name + " is at " + address(object.Status.Endpoint), err
 	})
 	return object.Status.Endpoint, err
+}
+
+// reachable tells whether it is known where a gateway server is, exposed as it is wanted now. An endpoint of before stays until there is
+// another one.
+func reachable(status *networkingv1beta1.GatewayServerStatus, generation int64) bool {
+	if !looked(status.Conditions, generation) || status.SecretRef == nil || status.Endpoint == nil || len(status.Endpoint.Addresses) == 0 {
+		return false
+	}
+	ready := meta.FindStatusCondition(status.Conditions, corev1beta1.ConditionReady)
+	return ready.Status == metav1.ConditionTrue || ready.Reason == networkingv1beta1.ReasonGatewayPodPending
 }
 
 // exposing is the way out where a gateway server has no address.

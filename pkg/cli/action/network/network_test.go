@@ -175,9 +175,21 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			want:   "timed out waiting for the ranges of cluster milan: it has no range of pods yet (Network pod-cidr): see whether liqo-controller-manager runs there: liqoctl info --context kind-milan",
 		},
 		"no place for the ranges": {
-			change: func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Configuration = "PoolExhausted" },
-			code:   failure.Timeout,
-			want:   "timed out waiting for Configuration liqo-tenant-milan/milan (cluster rome) to be configured: PoolExhausted: not yet: look the reason up in docs/troubleshooting.md, and run the same command again",
+			change: func(rome, _ *fixture.Networks, _, _ *fixture.Options) {
+				rome.Configuration = networkingv1beta1.ReasonPoolExhausted
+			},
+			alter: func(o *network.Options) { o.Timeout = time.Minute },
+			code:  failure.Failed,
+			want: "Configuration liqo-tenant-milan/milan (cluster rome) was refused: PoolExhausted: not yet: " +
+				"give this cluster more room with 'liqoctl install --set ipam.pools={RANGE,...}', and run the same command again",
+		},
+		"ranges that are waited for": {
+			change: func(rome, _ *fixture.Networks, _, _ *fixture.Options) {
+				rome.Configuration = networkingv1beta1.ReasonRangesPending
+			},
+			code: failure.Timeout,
+			want: "timed out waiting for Configuration liqo-tenant-milan/milan (cluster rome) to be configured: RangesPending: not yet: " +
+				"look the reason up in docs/troubleshooting.md, and run the same command again",
 		},
 		"no load balancer": {
 			change: func(_, milan *fixture.Networks, _, _ *fixture.Options) { milan.Gateway = "EndpointPending" },

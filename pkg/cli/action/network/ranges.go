@@ -88,14 +88,14 @@ func OwnRanges(ctx context.Context, cluster *target.Cluster) (Own, error) {
 		if network.Status.CIDR == "" || !network.DeletionTimestamp.IsZero() {
 			continue
 		}
-		switch network.Labels[networkTypeLabel] {
-		case "pod-cidr":
+		switch network.Labels[ipamv1alpha1.NetworkTypeLabel] {
+		case ipamv1alpha1.NetworkTypePod:
 			own.Pod = append(own.Pod, network.Status.CIDR)
-		case "external-cidr":
+		case ipamv1alpha1.NetworkTypeExternal:
 			own.External = append(own.External, network.Status.CIDR)
-		case "internal-cidr":
+		case ipamv1alpha1.NetworkTypeInternal:
 			own.Internal = append(own.Internal, network.Status.CIDR)
-		case "service-cidr":
+		case ipamv1alpha1.NetworkTypeService:
 			own.Service = append(own.Service, network.Status.CIDR)
 		}
 	}
@@ -158,13 +158,18 @@ func (r *run) announce(ctx context.Context, to, of side) error {
 func (r *run) remapped(ctx context.Context, s side) error {
 	return progress.Run(ctx, r.observer, s.cluster.Name, "Finding a place for the ranges of "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		object := &networkingv1beta1.Configuration{ObjectMeta: s.named()}
+		judge := &judge{object: s.cluster.Describe(object)}
 		err := until(ctx, task, s.cluster.Describe(object)+" to be configured",
 			"look the reason up in docs/troubleshooting.md, and run the same command again",
 			func(ctx context.Context) (bool, string, error) {
 				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
 					return false, "it is gone", err
 				}
-				return configured(object), said(object.Status.Conditions, object.Generation), nil
+				if configured(object) {
+					return true, "", nil
+				}
+				missing, err := judge.look(object.Status.Conditions, object.Generation)
+				return false, missing, err
 			})
 		if err != nil {
 			return "", err
@@ -192,6 +197,3 @@ func configured(c *networkingv1beta1.Configuration) bool {
 	have, seen := c.Spec.Remote.CIDR, c.Status.Remote.CIDR
 	return len(have.Pod) == len(seen.Pod) && len(have.External) == len(seen.External)
 }
-
-// networkTypeLabel tells what a cluster keeps a Network for.
-const networkTypeLabel = "ipam.liqo.io/network-type"

@@ -104,6 +104,8 @@ const settled = 10
 
 // hopeless maps the reasons after which waiting is of no use to what the user can do.
 var hopeless = map[string]string{
+	networkingv1beta1.ReasonRangeRefused:     "give the other cluster ranges that a peer may have, and run the same command again",
+	networkingv1beta1.ReasonPoolExhausted:    "give this cluster more room with 'liqoctl install --set ipam.pools={RANGE,...}', and run the same command again",
 	networkingv1beta1.ReasonTemplateInvalid:  "correct the template, or name another one by the --gw- flags, and run the same command again",
 	networkingv1beta1.ReasonSecretInvalid:    "correct the Secret, or delete it to have another one made, and run the same command again",
 	networkingv1beta1.ReasonGatewayNameTaken: "remove what has the name, and run the same command again",
