@@ -65,6 +65,16 @@ func (s *suite) kubectl(t *testing.T, c *side, within time.Duration, args ...str
 	return execute(t, within, s.kubectlCommand(c, args...))
 }
 
+// within runs a command in the network namespace of a node.
+func (s *suite) within(t *testing.T, c *side, node string, argv ...string) outcome {
+	t.Helper()
+	argv, err := s.lab.Within(c.name, node, argv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return execute(t, soon, exec.Command(argv[0], argv[1:]...))
+}
+
 func (s *suite) kubectlCommand(c *side, args ...string) *exec.Cmd {
 	command := exec.Command(s.kubectlPath, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	command.Env = os.Environ()

@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +42,14 @@ func run(m *testing.M) (code int, err error) {
 	// The context is never cancelled but by a signal: the end of the tests must not look like one.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	steps := step.NewLines(os.Stderr, clock.RealClock{})
-	the, err = start(ctx, steps)
+	flag.Parse()
+	routed := strings.HasPrefix(strings.TrimPrefix(flag.Lookup("test.run").Value.String(), "^"), networkTests)
+	if !routed {
+		if err := flag.Set("test.skip", strings.TrimPrefix(flag.Lookup("test.skip").Value.String()+"|^"+networkTests, "|")); err != nil {
+			return 1, err
+		}
+	}
+	the, err = start(ctx, routed, steps)
 	if the != nil {
 		defer func() { err = the.stop(context.WithoutCancel(ctx), steps, err) }()
 	}

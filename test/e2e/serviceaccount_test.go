@@ -31,14 +31,14 @@ func (c *side) reachableAPI(t *testing.T) string {
 	return fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port())
 }
 
-// buildLister makes the image of the client-go program of these tests.
-func (s *suite) buildLister(ctx context.Context) (archive string, err error) {
-	program, err := s.compile(ctx, "./test/e2e/"+listerName)
+// buildProgram makes the image of a program of these tests.
+func (s *suite) buildProgram(ctx context.Context, name, reference string) (archive string, err error) {
+	program, err := s.compile(ctx, "./test/e2e/"+name)
 	if err != nil {
 		return "", err
 	}
 	return image.Image{
-		Reference: listerImage, Entrypoint: []string{"/" + listerName}, Files: []image.File{{Path: "/" + listerName, Source: program}},
+		Reference: reference, Entrypoint: []string{"/" + name}, Files: []image.File{{Path: "/" + name, Source: program}},
 	}.Archive(s.folder)
 }
 

@@ -35,13 +35,14 @@ const (
 
 // suite is what the tests share: the lab, the programs, and what is in place.
 type suite struct {
+	routed           bool // the world of network_test.go
 	lab              *cluster.Lab
 	folder           string // of the programs and images of this run
 	liqoctlPath      string
 	kubectlPath      string
 	tag              string   // of the images of this run
 	images           []string // archives of Liqo's images
-	lister           string   // archive of the image of the client-go program
+	programs         []string // archives of the images of programs that the tests run in pods
 	rome, milan      *side
 	before           map[string]inventory // by cluster: what there was before Liqo
 	installed, peers bool
@@ -50,7 +51,10 @@ type suite struct {
 	recorded         map[string]bool // by test: whether the state of the clusters was written down
 }
 
-func declaration() spec.Lab {
+func (s *suite) declaration() spec.Lab {
+	if s.routed {
+		return routedLab()
+	}
 	return spec.Lab{Name: "e2e", Flat: true, Clusters: []spec.Cluster{
 		{
 			Name: consumer, PodCIDR: netip.MustParsePrefix("10.110.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.111.0.0/16"),
@@ -68,12 +72,12 @@ func declaration() spec.Lab {
 }
 
 // start starts the lab and makes everything that the tests need. The suite is returned with an error too, to be stopped.
-func start(ctx context.Context, steps step.Observer) (*suite, error) {
+func start(ctx context.Context, routed bool, steps step.Observer) (*suite, error) {
 	folder, err := os.MkdirTemp("", "liqo-e2e-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
-	s := &suite{profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s := &suite{routed: routed, profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
 	building, stopBuilding := context.WithCancel(ctx)
 	defer stopBuilding()
 	built := make(chan error, 1)
@@ -88,13 +92,13 @@ func start(ctx context.Context, steps step.Observer) (*suite, error) {
 		return s, err
 	}
 	return s, step.Run(steps, "load the images into the nodes", func() error {
-		return errors.Join(s.lab.Load(ctx, s.images), s.lab.Load(ctx, []string{s.lister}, provider))
+		return errors.Join(s.lab.Load(ctx, s.images), s.loadPrograms(ctx))
 	})
 }
 
 // up starts the clusters and looks at what they have.
 func (s *suite) up(ctx context.Context, steps step.Observer) (err error) {
-	if s.lab, err = cluster.Up(ctx, declaration(), steps); err != nil {
+	if s.lab, err = cluster.Up(ctx, s.declaration(), steps); err != nil {
 		return fmt.Errorf("starting the clusters: %w", err)
 	}
 	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, steps)
@@ -135,8 +139,25 @@ func (s *suite) build(ctx context.Context) (err error) {
 	for _, artifact := range artifacts {
 		s.images = append(s.images, artifact.Path)
 	}
-	s.lister, err = s.buildLister(ctx)
-	return err
+	lister, err := s.buildProgram(ctx, listerName, listerImage)
+	if err != nil {
+		return err
+	}
+	s.programs = append(s.programs, lister)
+	if s.routed {
+		prober, err := s.buildProgram(ctx, proberName, proberImage)
+		s.programs = append(s.programs, prober)
+		return err
+	}
+	return nil
+}
+
+// loadPrograms brings the programs of the tests to where they run.
+func (s *suite) loadPrograms(ctx context.Context) error {
+	if s.routed {
+		return s.lab.Load(ctx, s.programs)
+	}
+	return s.lab.Load(ctx, s.programs, provider)
 }
 
 // compile compiles a program of this checkout, with the same flags as the images' so that the packages which they have in common
@@ -159,8 +180,8 @@ func (s *suite) stop(ctx context.Context, steps step.Observer, run error) error 
 		return errors.Join(errs...)
 	}
 	if os.Getenv("LIQO_E2E_KEEP") != "" {
-		fmt.Fprintf(os.Stderr, "The lab stays up (LIQO_E2E_KEEP): %s and %s; 'go run ./test/lab down --name e2e' removes it.\n",
-			s.lab.Kubeconfig(consumer), s.lab.Kubeconfig(provider))
+		fmt.Fprintf(os.Stderr, "The lab stays up (LIQO_E2E_KEEP): %s and %s; 'go run ./test/lab down --name %s' removes it.\n",
+			s.lab.Kubeconfig(consumer), s.lab.Kubeconfig(provider), s.lab.Spec().Name)
 		return errors.Join(errs...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, teardown)
@@ -191,9 +212,13 @@ func (s *suite) installArgs(t *testing.T, c *side) []string {
 	declared, _ := s.lab.Spec().Cluster(c.name)
 	args := []string{
 		"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
-		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--set", c.reachableAPI(t), "--timeout", "3m",
+		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--timeout", "3m",
 	}
 	args = append(args, s.profileArgs()...)
+	if s.routed {
+		return append(args, "--set", "networking.enabled=true")
+	}
+	args = append(args, "--set", c.reachableAPI(t))
 	switch c.name {
 	case consumer:
 		return append(args, "--set", "offloading.reflection.ingress.statusBack=true")
@@ -210,10 +235,18 @@ func (s *suite) peered(t *testing.T) {
 	s.recordFailure(t)
 	s.install(t)
 	if !s.peers {
-		s.liqoctl(t, 3*time.Minute, s.pair("peer", "--timeout", "2m")...).succeeds(t)
+		s.liqoctl(t, 3*time.Minute, s.pair(s.peerArgs()...)...).succeeds(t)
 		s.peers = true
 	}
 	eventually(t, time.Minute, "the virtual node to be ready", s.nodeIs(true))
+}
+
+func (s *suite) peerArgs() []string {
+	args := []string{"peer", "--timeout", "2m"}
+	if s.routed {
+		args = append(args, "--gw-server-service-type", "NodePort") // the lab has no load balancers
+	}
+	return args
 }
 
 // pair are the arguments of a command about both clusters.
