@@ -45,6 +45,8 @@ func (k *Kernel) HostAddresses() ([]HostAddress, error) {
 			all = append(all, found)
 		}
 	}
-	slices.SortFunc(all, func(a, b HostAddress) int { return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Device, b.Device)) })
+	slices.SortFunc(all, func(a, b HostAddress) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Device, b.Device))
+	})
 	return all, nil
 }
