@@ -8,9 +8,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqo.io/liqo/pkg/dataplane"
@@ -22,6 +24,11 @@ import (
 )
 
 const component = "liqo-gateway"
+
+// keyEvery is how often the gateway's key is looked at.
+const keyEvery = time.Minute
+
+var errKeyChanged = errors.New("the gateway has another key, which is taken at the next start")
 
 // Ends of a tunnel.
 const (
@@ -138,5 +145,27 @@ func (f *flags) run(ctx context.Context) error {
 	a := gateway.New(gateway.Options{
 		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
 	})
-	return errors.Join(agent.Run(ctx, a.Run, a.Health, f.healthPort, kernel), kernel.Close())
+	work := func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return f.watchKey(ctx, key) })
+		group.Go(func() error { return a.Run(ctx) })
+		return group.Wait()
+	}
+	return errors.Join(agent.Run(ctx, work, a.Health, f.healthPort, kernel), kernel.Close())
+}
+
+// watchKey fails when the gateway has another key: who starts again takes it. A key that cannot be read is no other one.
+func (f *flags) watchKey(ctx context.Context, key netlink.PrivateKey) error {
+	ticker := time.NewTicker(keyEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if now, err := f.readKey(); err == nil && now != key {
+			return errKeyChanged
+		}
+	}
 }
