@@ -135,11 +135,13 @@ func hosts(texts []string) []networkingv1beta1.Host {
 	return found
 }
 
-// ActivePod is the pod of a gateway that has the tunnel: ready, the one with the label if one has it, and the one that had it before if
-// there are several. nil if there is none.
+// ActivePod is the pod of a gateway that has the tunnel: the one with the label if one has it, and the one that had it before if there are
+// several. A pod becomes ready only after nodes know it by its address, so one that is not is taken if none is. nil if there is none.
 func ActivePod(pods []corev1.Pod, before *networkingv1beta1.InternalGatewayEndpoint) *corev1.Pod {
 	rank := func(pod *corev1.Pod) int {
 		switch {
+		case !podReady(pod):
+			return 3
 		case pod.Labels[networkingv1beta1.ActiveLabel] == "true":
 			return 0
 		case before != nil && string(ptr.Deref(before.IP, "")) == pod.Status.PodIP:
@@ -151,7 +153,7 @@ func ActivePod(pods []corev1.Pod, before *networkingv1beta1.InternalGatewayEndpo
 	var active *corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		if !podReady(pod) {
+		if !podRuns(pod) {
 			continue
 		}
 		if active == nil || cmp.Or(cmp.Compare(rank(pod), rank(active)), strings.Compare(pod.Name, active.Name)) < 0 {
@@ -161,11 +163,14 @@ func ActivePod(pods []corev1.Pod, before *networkingv1beta1.InternalGatewayEndpo
 	return active
 }
 
+// podRuns tells whether a pod can have a tunnel: it has an address, and stays.
+func podRuns(pod *corev1.Pod) bool {
+	_, err := netip.ParseAddr(pod.Status.PodIP)
+	return err == nil && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+}
+
 func podReady(pod *corev1.Pod) bool {
-	if _, err := netip.ParseAddr(pod.Status.PodIP); err != nil || !pod.DeletionTimestamp.IsZero() || pod.Spec.NodeName == "" {
-		return false
-	}
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+	return podRuns(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

@@ -112,7 +112,8 @@ func TestActivePod(t *testing.T) {
 		want   string
 	}{
 		"none":                        {nil, "10.1.0.1", ""},
-		"none that is ready":          {[]corev1.Pod{leaving, starting, unknown}, "10.1.0.1", ""},
+		"none that runs":              {[]corev1.Pod{leaving, unknown}, "10.1.0.1", ""},
+		"one that waits for nodes":    {[]corev1.Pod{leaving, starting, unknown}, "10.1.0.1", "starting"},
 		"the one that is ready":       {[]corev1.Pod{leaving, starting, b}, "", "b"},
 		"the first of several":        {[]corev1.Pod{b, a}, "", "a"},
 		"the one that had the tunnel": {[]corev1.Pod{a, b}, "10.1.0.4", "b"},

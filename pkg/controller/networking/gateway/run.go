@@ -105,7 +105,7 @@ func (r *reconciler) observe(ctx context.Context, s *scope) error {
 		}
 		s.endpoint, missing = Endpoint(s.service, nodes.Items, host)
 	}
-	if active == nil {
+	if active == nil || !podReady(active) {
 		why, err := r.explain(ctx, s, pods.Items)
 		if err != nil {
 			return err
