@@ -26,7 +26,6 @@ type flags struct {
 	node        string
 	overlayPort int
 	healthPort  int
-	metricsPort int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -34,7 +33,6 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "name of the node (default $NODE_NAME)")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
-	set.IntVar(&f.metricsPort, "metrics-port", 0, "accepted for later; no metrics are served yet")
 }
 
 func (f *flags) validate() error {

@@ -47,7 +47,6 @@ type flags struct {
 	overlayPort int
 	listenPort  int
 	healthPort  int
-	metricsPort int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -60,7 +59,6 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
-	set.IntVar(&f.metricsPort, "metrics-port", 0, "accepted for later; no metrics are served yet")
 }
 
 // pod is what the gateway knows of itself, but for its key.

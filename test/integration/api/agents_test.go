@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/fabric/gateway"
+	"liqo.io/liqo/pkg/fabric/node"
+	"liqo.io/liqo/pkg/netlink"
+	"liqo.io/liqo/pkg/networking/inputs"
+	"liqo.io/liqo/test/integration/fixture"
+)
+
+// What agents write is taken by an API server, and conditions of others stay: a node's agent where there is no peer, and a gateway's that waits
+// for the key of its peer. Neither puts anything into the kernel.
+func TestWhatAgentsWriteIsTaken(t *testing.T) {
+	name, address := fixture.Unique("agent"), networkingv1beta1.IP("127.0.0.1")
+	internal := &networkingv1beta1.InternalNode{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       networkingv1beta1.InternalNodeSpec{Interface: networkingv1beta1.InternalNodeSpecInterface{Node: networkingv1beta1.InternalNodeSpecInterfaceNode{IP: "10.70.255.254"}}},
+	}
+	fixture.Must(t, "creating an InternalNode", env.Milan.Client.Create(t.Context(), internal))
+	internal.Status = networkingv1beta1.InternalNodeStatus{
+		NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: &address}, PodRanges: []networkingv1beta1.CIDR{"10.244.1.0/24"},
+		Conditions: []metav1.Condition{{Type: "Other", Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed, LastTransitionTime: metav1.Now()}},
+	}
+	fixture.Must(t, "writing its status", env.Milan.Client.Status().Update(t.Context(), internal))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), namespace))
+	server := &networkingv1beta1.GatewayServer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name},
+		Spec:       networkingv1beta1.GatewayServerSpec{Endpoint: networkingv1beta1.Endpoint{Port: 51840}},
+	}
+	fixture.Must(t, "creating a GatewayServer", env.Milan.Client.Create(t.Context(), server))
+
+	cluster, err := agent.Connect(env.Milan.Config)
+	fixture.Must(t, "connecting", err)
+	kernel, err := netlink.Open("")
+	fixture.Must(t, "opening the kernel", err)
+	ofNode := node.New(node.Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: name, Port: 6091})
+	ofGateway := gateway.New(gateway.Options{
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: name, Name: name, Peer: name,
+		Pod: inputs.GatewayPod{Address: netip.MustParseAddr(string(address)), Host: netip.MustParseAddr(string(address)), Server: true, Port: 6091},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for _, run := range []func(context.Context) error{ofNode.Run, ofGateway.Run} {
+		go func() { ended <- run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		fixture.Must(t, "closing the kernel", kernel.Close())
+	})
+
+	fixture.Await(t, fixture.Patience, "the status of the node", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(internal), internal)
+		ready := meta.FindStatusCondition(internal.Status.Conditions, corev1beta1.ConditionReady)
+		return err == nil && ready != nil && ready.Reason == networkingv1beta1.ReasonProgrammed, fmt.Sprintf("%+v, %v", internal.Status, err)
+	})
+	if len(internal.Status.Conditions) != 2 || len(internal.Status.PodRanges) != 1 || len(internal.Status.Addresses) == 0 {
+		t.Errorf("the status is %+v", internal.Status)
+	}
+	connection := &networkingv1beta1.Connection{}
+	fixture.Await(t, fixture.Patience, "the Connection", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: name}, connection)
+		ready := meta.FindStatusCondition(connection.Status.Conditions, corev1beta1.ConditionReady)
+		return err == nil && ready != nil && ready.Reason == networkingv1beta1.ReasonKeyMissing, fmt.Sprintf("%+v, %v", connection.Status, err)
+	})
+	if connection.Status.Value != networkingv1beta1.Connecting || connection.Status.MTU == 0 || !metav1.IsControlledBy(connection, server) {
+		t.Errorf("the Connection is %+v", connection)
+	}
+}
