@@ -159,6 +159,10 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...; \
 	fi
 
+.PHONY: e2e-network
+e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 10 minutes).
+	@go test -count=1 -timeout 30m $(TEST_FLAGS) -run '^TestNetwork' ./test/e2e
+
 .PHONY: skew
 skew: ## Run this code beside that of the last recorded release in real clusters, and upgrade each side first (needs root; about 10 minutes).
 	@go test -count=1 -timeout 40m $(TEST_FLAGS) ./test/skew

@@ -3,6 +3,8 @@
 //
 // Contract:
 //   - The lab is named "e2e": rome with one real node, milan with two, so that one of them can be lost. It needs root.
+//   - Tests whose names begin with TestNetwork run in a lab of their own, "e2e-net", and only with -run TestNetwork: rome and milan with two
+//     nodes each and equal ranges, between which only addresses of nodes are routed, so that Liqo connects their networks.
 //   - liqoctl and kubectl are run as programs; their exit codes and output are part of what is tested. client-go only observes.
 //   - Tests share the installed and peered pair, ask for it with suite.peered, and leave it as they found it: each can be
 //     run alone with -run.

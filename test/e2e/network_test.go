@@ -221,8 +221,8 @@ func services(t *testing.T) {
 		t.Errorf("pod %s has the address %s at home, want %s", there.Name, there.Status.PodIP, want)
 	}
 	answers := func(name string) map[string]string { return map[string]string{"tcp": name, "udp": name} }
-	the.rome.asks(t, around, namespace, here.Name, addressOf("away."+namespace), 0, answers(there.Name))
-	the.rome.asks(t, around, namespace, there.Name, addressOf("home."+namespace), 0, answers(here.Name))
+	the.rome.asks(t, around, namespace, here.Name, addressOf("away"), 0, answers(there.Name))
+	the.rome.asks(t, around, namespace, there.Name, addressOf("home"), 0, answers(here.Name))
 
 	service := serviceOf(namespace, "away", corev1.ServiceTypeNodePort)
 	the.rome.reads(t, service)
