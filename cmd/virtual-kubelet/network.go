@@ -8,11 +8,16 @@ import (
 	"strconv"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/translation"
+	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
@@ -37,6 +42,8 @@ type network struct {
 	// configured says that the Configurations were read, addressed that the IP resources were.
 	configured, addressed bool
 	server                netip.AddrPort
+	// tunnel is what the gateway tells of the tunnel to the provider.
+	tunnel node.Network
 }
 
 func newNetwork(enabled bool, changed func(context.Context)) *network {
@@ -60,6 +67,10 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
 			})
 	})
+	group.Go(func() {
+		watchAll(ctx, k.watching, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, k.flags.tenantNamespace,
+			func(all []*networkingv1beta1.Connection) { k.network.setConnections(ctx, all, k.flags.foreignCluster) })
+	})
 	watchAll(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, k.flags.liqoNamespace, k.network.setIPs)
 }
 
@@ -78,6 +89,36 @@ func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta
 	n.inform()
 	n.mu.Unlock()
 	n.changed(ctx)
+}
+
+// setConnections takes the Connections of the tenant namespace. One that works is enough.
+func (n *network) setConnections(ctx context.Context, all []*networkingv1beta1.Connection, provider string) {
+	tunnel := node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}
+	for _, c := range all {
+		if c.Labels[corev1beta1.RemoteClusterIDLabel] != provider {
+			continue
+		}
+		tunnel.Connected = tunnel.Connected || c.Status.Value == networkingv1beta1.Connected
+		tunnel.Message = "the other end of the tunnel to the provider does not answer"
+		if ready := meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
+			tunnel.Message += ": " + ready.Message
+		}
+	}
+	n.mu.Lock()
+	n.tunnel = tunnel
+	n.mu.Unlock()
+	n.changed(ctx)
+}
+
+// state is that of the network, for the Node. It is not watched over where the two clusters' ranges were not exchanged, or a VirtualNode
+// does not want it.
+func (n *network) state(vn *offloadingv1beta1.VirtualNode) node.Network {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.peer.Known && !n.waiting || ptr.Deref(vn.Spec.DisableNetworkCheck, false) {
+		return node.Network{}
+	}
+	return n.tunnel
 }
 
 // setIPs takes the IP resources of Liqo's namespace. The first one that is the API server's and has an address counts; that it has none for

@@ -16,6 +16,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
@@ -159,5 +160,40 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 	<-off.known
 	if off.apiServer().Addr().IsValid() {
 		t.Error("there is an address without the module")
+	}
+}
+
+func TestTheNodeTellsOfTheTunnel(t *testing.T) {
+	of := func(provider string, value networkingv1beta1.ConnectionStatusValue, message string) *networkingv1beta1.Connection {
+		c := &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Name: provider, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: provider}}}
+		c.Status.Value = value
+		c.Status.Conditions = []metav1.Condition{{Type: corev1beta1.ConditionReady, Message: message}}
+		return c
+	}
+	const silent = "the other end of the tunnel to the provider does not answer"
+	mapped := []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}
+	for name, tc := range map[string]struct {
+		configurations []*networkingv1beta1.Configuration
+		connections    []*networkingv1beta1.Connection
+		disabled       bool
+		want           node.Network
+	}{
+		"without a Configuration": {nil, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{}},
+		"against the VirtualNode": {mapped, nil, true, node.Network{}},
+		"before there is one":     {mapped, nil, false, node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}},
+		"of another provider":     {mapped, []*networkingv1beta1.Connection{of("turin", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}},
+		"that answers":            {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Connected: true, Message: silent}},
+		"that does not":           {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.Connecting, "no handshake")}, false, node.Network{Watched: true, Message: silent + ": no handshake"}},
+		"before ranges are given": {[]*networkingv1beta1.Configuration{milanIs("", "")}, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{Watched: true, Message: silent}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(true, func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations, "milan")
+			n.setConnections(t.Context(), tc.connections, "milan")
+			vn := &offloadingv1beta1.VirtualNode{Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: &tc.disabled}}
+			if diff := cmp.Diff(tc.want, n.state(vn)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

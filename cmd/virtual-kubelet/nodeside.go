@@ -194,6 +194,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())
+		n.reporter.SetNetwork(n.k.network.state(n.vn))
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {

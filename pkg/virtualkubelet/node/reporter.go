@@ -122,6 +122,9 @@ func (r *Reporter) SetConnection(connected bool, reason, message, version, platf
 // SetHeld takes what is said of removals that wait for a confirmation; empty if none does.
 func (r *Reporter) SetHeld(said string) { r.update(func(f *Facts) { f.Held = said }) }
 
+// SetNetwork takes the state of the network to the provider.
+func (r *Reporter) SetNetwork(n Network) { r.update(func(f *Facts) { f.Network = n }) }
+
 func (r *Reporter) update(change func(*Facts)) {
 	r.mu.Lock()
 	change(&r.facts)

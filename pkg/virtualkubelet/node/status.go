@@ -26,6 +26,10 @@ const (
 	ReasonSufficientResources = "SufficientResources"
 	// ReasonNetworkNotManaged: the virtual kubelet does not watch over the network between the clusters.
 	ReasonNetworkNotManaged = "NetworkNotManaged"
+	// ReasonNetworkConnected: the other end of the tunnel to the provider answers.
+	ReasonNetworkConnected = "NetworkConnected"
+	// ReasonNetworkNotConnected: the network between the clusters is configured, and the other end of the tunnel does not answer.
+	ReasonNetworkNotConnected = "NetworkNotConnected"
 )
 
 // Facts are what the status of a virtual node is made of.
@@ -50,6 +54,30 @@ type Facts struct {
 	Reason, Message string
 	// Held says that removals wait for a confirmation; empty if none does.
 	Held string
+	// Network is the state of the network to the provider.
+	Network Network
+}
+
+// Network is the state of the network between the clusters.
+type Network struct {
+	// Watched says that there is a network that is watched over.
+	Watched bool
+	// Connected says that the other end of the tunnel answers; if not, Message says more.
+	Connected bool
+	Message   string
+}
+
+// condition is what a Node says of the network.
+func (n Network) condition() corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+		Reason: ReasonNetworkNotManaged, Message: "the network between the clusters is not watched over"}
+	switch {
+	case n.Watched && n.Connected:
+		c.Reason, c.Message = ReasonNetworkConnected, "the other end of the tunnel to the provider answers"
+	case n.Watched:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, ReasonNetworkNotConnected, conditions.Bound(n.Message)
+	}
+	return c
 }
 
 // Status returns the status of the node, and whether it differs from the old one. Fields of others stay.
@@ -124,8 +152,7 @@ func wanted(f Facts) []corev1.NodeCondition {
 		list = append(list, corev1.NodeCondition{Type: offloadingv1beta1.RemovalsHeldCondition, Status: corev1.ConditionTrue,
 			Reason: offloadingv1beta1.ReasonManyAtOnce, Message: conditions.Bound(f.Held)})
 	}
-	return append(list, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
-		Reason: ReasonNetworkNotManaged, Message: "the network between the clusters is not watched over"})
+	return append(list, f.Network.condition())
 }
 
 // setCondition writes a condition; its times move only with it, because the Lease is the heartbeat.

@@ -56,6 +56,29 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestTheNetworkShows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		network Network
+		want    string
+	}{
+		"nobody watches over it":  {Network{}, "False NetworkNotManaged: the network between the clusters is not watched over"},
+		"the other end answers":   {Network{Watched: true, Connected: true, Message: "no news"}, "False NetworkConnected: the other end of the tunnel to the provider answers"},
+		"the other end is silent": {Network{Watched: true, Message: "no handshake"}, "True NetworkNotConnected: no handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, _ := Status(&corev1.NodeStatus{}, facts(func(f *Facts) { f.Network = tc.network }), noon)
+			for _, c := range status.Conditions {
+				if got := string(c.Status) + " " + c.Reason + ": " + c.Message; c.Type == corev1.NodeNetworkUnavailable && got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+				if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+					t.Error("the network decides about the readiness of the node")
+				}
+			}
+		})
+	}
+}
+
 func TestDeclaredFeatures(t *testing.T) {
 	of := []string{"InPlacePodLevelResourcesVerticalScaling"}
 	for name, tc := range map[string]struct {
