@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -16,9 +19,11 @@ func TestTheConditionAddressesShown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pinned string
 		hidden bool
+		mapped bool
 		told   bool
 	}{
 		"the provider announced nothing":             {pinned: "none", told: true},
+		"its Configuration tells its ranges":         {pinned: "none", mapped: true},
 		"the provider announced a range":             {pinned: "10.120.0.0/16"},
 		"nothing is pinned yet":                      {},
 		"no address is wanted, so none is missed":    {pinned: "none", hidden: true},
@@ -26,8 +31,13 @@ func TestTheConditionAddressesShown(t *testing.T) {
 		"several ranges, of which none is that word": {pinned: "10.120.0.0/16,fd00::/64"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := ready(t)
-			w.r.HideAddresses = tc.hidden
+			var objects []client.Object
+			if tc.mapped {
+				objects = append(objects, &networkingv1beta1.Configuration{ObjectMeta: metav1.ObjectMeta{
+					Namespace: key.Namespace, Name: "milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}})
+			}
+			w := ready(t, objects...)
+			w.r.HideAddresses, w.r.Networking = tc.hidden, true
 			// It comes and goes: what was pinned before said the opposite.
 			for _, pinned := range []string{map[bool]string{true: "10.1.0.0/16", false: "none"}[tc.told], tc.pinned} {
 				vn := virtualNode()

@@ -16,6 +16,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/placement"
 )
 
@@ -42,6 +43,8 @@ type scope struct {
 	orphaned bool
 	// revoked says in words that the provider took our rights back, by which observation; empty if it did not. Set by gather.
 	revoked string
+	// mapped says that a Configuration tells which ranges are those of the provider's pods. Set by gather.
+	mapped bool
 	// template that virtual kubelets are run with; set by configure.
 	template *offloadingv1beta1.VkOptionsTemplateSpec
 	// kubelet and nodeState are the statuses of the conditions; each phase that knows better replaces them.
@@ -75,6 +78,9 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		s.taken = true
 	}
 	var fc corev1beta1.ForeignCluster
+	if err := r.configured(ctx, s); err != nil {
+		return err
+	}
 	found, err := find(ctx, reader, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
 	s.dead = found && fc.IsDead()
 	if err != nil {
@@ -91,6 +97,16 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.revoked, err = r.denied(ctx, s.vn)
+	return err
+}
+
+// configured finds out whether the provider has a Configuration.
+func (r *reconciler) configured(ctx context.Context, s *scope) error {
+	if !r.Networking {
+		return nil
+	}
+	configuration, err := translation.Find(ctx, r.Client, string(s.vn.Spec.ClusterID))
+	s.mapped = configuration != nil
 	return err
 }
 

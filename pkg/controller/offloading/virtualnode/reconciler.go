@@ -19,6 +19,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -31,6 +32,7 @@ import (
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
@@ -50,6 +52,8 @@ type Options struct {
 	PodCIDRs []string
 	// HideAddresses says that pods are without addresses by this cluster's own wish.
 	HideAddresses bool
+	// Networking says that a provider's Configuration, where there is one, tells which ranges are those of its pods.
+	Networking bool
 	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
 	// DrainTimeout is how long PodDisruptionBudgets are respected when a VirtualNode is deleted; 10 minutes if 0.
@@ -76,7 +80,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Events = mgr.GetEventRecorder("liqo-virtual-node")
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o.withDefaults(mgr.GetAPIReader())}
-	err := ctrl.NewControllerManagedBy(mgr).Named("virtualnode").
+	register := ctrl.NewControllerManagedBy(mgr).Named("virtualnode").
 		For(&offloadingv1beta1.VirtualNode{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&rbacv1.RoleBinding{}).
@@ -85,9 +89,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer)).
 		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice), builder.WithPredicates(deniedChanged())).
 		Watches(&offloadingv1beta1.VkOptionsTemplate{}, handler.EnqueueRequestsFromMapFunc(r.all)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: reconcile.RateLimiter()}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: reconcile.RateLimiter()})
+	if o.Networking {
+		register = register.Watches(&networkingv1beta1.Configuration{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(cameOrWent()))
+	}
+	if err := register.Complete(r); err != nil {
 		return fmt.Errorf("registering the VirtualNode controller: %w", err)
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/test/fakeapi"
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	options := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "virtual-kubelet-default"}, Spec: *template()}
 	w := &world{T: t, clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	w.Server = fakeapi.New(t, fakeapi.Options{
-		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme}, Objects: append(objects, options, virtualNodes()),
+		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme, networkingv1beta1.AddToScheme}, Objects: append(objects, options, virtualNodes()),
 		Build: func(b *fake.ClientBuilder) {
 			b.WithStatusSubresource(&offloadingv1beta1.VirtualNode{})
 			b.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })

@@ -37,7 +37,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	} else {
 		set(offloadingv1beta1.LabelsChangedCondition, string(corev1.ConditionTrue), reason, message)
 	}
-	if reason, message := r.aboutAddresses(s.vn); reason == "" {
+	if reason, message := r.aboutAddresses(s.vn); reason == "" || s.mapped {
 		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition)
 	} else {
 		set(offloadingv1beta1.AddressesShownCondition, string(corev1.ConditionFalse), reason, message)

@@ -50,6 +50,11 @@ func deniedChanged() predicate.Predicate {
 	}}
 }
 
+// cameOrWent selects what comes and goes.
+func cameOrWent() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
 // removed selects deletions.
 func removed() predicate.Predicate {
 	return predicate.Funcs{
