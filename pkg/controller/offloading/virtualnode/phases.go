@@ -43,7 +43,7 @@ type scope struct {
 	orphaned bool
 	// revoked says in words that the provider took our rights back, by which observation; empty if it did not. Set by gather.
 	revoked string
-	// mapped says that a Configuration tells which ranges are those of the provider's pods. Set by gather.
+	// mapped says that a Configuration tells which ranges are those of the provider's pods. Set by configured.
 	mapped bool
 	// template that virtual kubelets are run with; set by configure.
 	template *offloadingv1beta1.VkOptionsTemplateSpec
@@ -78,9 +78,6 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		s.taken = true
 	}
 	var fc corev1beta1.ForeignCluster
-	if err := r.configured(ctx, s); err != nil {
-		return err
-	}
 	found, err := find(ctx, reader, client.ObjectKey{Name: string(s.vn.Spec.ClusterID)}, &fc)
 	s.dead = found && fc.IsDead()
 	if err != nil {
