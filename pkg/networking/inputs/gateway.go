@@ -57,7 +57,7 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 		MTU: pod.MTU, TunnelMTU: pod.TunnelMTU(), Port: pod.Port, Host: pod.Host,
 	}
 	switch {
-	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil || objects.Configuration.Status.Remote == nil:
+	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil || !configured(objects.Configuration):
 		return input, nil, incomplete("how the two clusters see each other (Configuration)")
 	case objects.Fabric == nil:
 		return input, nil, incomplete("the gateway's address towards peers (InternalFabric)")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -299,7 +300,13 @@ func TestMapping(t *testing.T) {
 		change func(*networkingv1beta1.Configuration)
 		want   string
 	}{
-		"nothing was given":                {func(c *networkingv1beta1.Configuration) { c.Status.Remote = nil }, "how this cluster sees milan is not known yet"},
+		"nothing was given": {func(c *networkingv1beta1.Configuration) { c.Status.Remote = nil }, "how this cluster sees milan is not known yet"},
+		"another range is announced now": {func(c *networkingv1beta1.Configuration) {
+			c.Generation, c.Status.Conditions = 2, []metav1.Condition{{Type: networkingv1beta1.NetworkCIDRsConfigured, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+		}, "is not known yet"},
+		"what is announced is refused": {func(c *networkingv1beta1.Configuration) {
+			c.Status.Conditions = []metav1.Condition{{Type: networkingv1beta1.NetworkCIDRsConfigured, Status: metav1.ConditionFalse}}
+		}, "is not known yet"},
 		"a range was not given":            {func(c *networkingv1beta1.Configuration) { c.Status.Remote.CIDR.External = nil }, "2 ranges are announced and 1 have been given"},
 		"a range that cannot be read":      {func(c *networkingv1beta1.Configuration) { c.Spec.Remote.CIDR.Pod[0] = "x" }, `reading range "x"`},
 		"a given one that cannot be read":  {func(c *networkingv1beta1.Configuration) { c.Status.Remote.CIDR.Pod[0] = "x" }, `reading range "x"`},

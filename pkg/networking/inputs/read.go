@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"liqo.io/liqo/pkg/addressing"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -20,7 +23,7 @@ func incomplete(format string, args ...any) error {
 
 // Mapping translates a peer's own addresses into those by which this cluster sees them. It fails as long as a range has no counterpart.
 func Mapping(configuration *networkingv1beta1.Configuration) (addressing.Mapping, error) {
-	if configuration.Status.Remote == nil {
+	if !configured(configuration) {
 		return addressing.Mapping{}, incomplete("how this cluster sees %s", configuration.Name)
 	}
 	announced, err := configuration.Spec.Remote.CIDR.Prefixes()
@@ -32,6 +35,13 @@ func Mapping(configuration *networkingv1beta1.Configuration) (addressing.Mapping
 		return addressing.Mapping{}, err
 	}
 	return addressing.Remap(announced, seen)
+}
+
+// configured tells whether the ranges under which a peer is seen are those of the ranges that it announces now. While it changes them, the
+// status still tells of the old ones.
+func configured(configuration *networkingv1beta1.Configuration) bool {
+	c := meta.FindStatusCondition(configuration.Status.Conditions, networkingv1beta1.NetworkCIDRsConfigured)
+	return configuration.Status.Remote != nil && (c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == configuration.Generation)
 }
 
 // problems collects what is left out.

@@ -82,22 +82,17 @@ func decide(configuration *networkingv1beta1.Configuration, peer string, network
 	} {
 		for _, cidr := range kind.announced {
 			prefix, err := cidr.Prefix()
+			if err != nil {
+				continue // it was judged before
+			}
 			network := byRange[prefix]
-			switch {
-			case err != nil: // it was judged before
-			case network == nil:
+			if network == nil {
 				p.make = append(p.make, wish{freeName(peer+"-"+kind.name+"-", taken), networkingv1beta1.CIDR(prefix.String())})
 				p.waiting = append(p.waiting, prefix.String())
-			case network.Status.CIDR == "":
-				p.waiting = append(p.waiting, prefix.String())
-				if ready := meta.FindStatusCondition(network.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == ipamv1alpha1.ReasonPoolExhausted {
-					p.full = ready.Message
-				}
+				continue
 			}
-			if network != nil {
-				wanted[network] = true
-				*kind.seen = append(*kind.seen, network.Status.CIDR)
-			}
+			wanted[network] = true
+			*kind.seen = append(*kind.seen, p.given(network, prefix))
 		}
 	}
 	if len(p.waiting) == 0 {
@@ -109,6 +104,17 @@ func decide(configuration *networkingv1beta1.Configuration, peer string, network
 		}
 	}
 	return p
+}
+
+// given is the range under which one of the peer is seen; what is not given yet is noted.
+func (p *plan) given(network *ipamv1alpha1.Network, prefix netip.Prefix) networkingv1beta1.CIDR {
+	if network.Status.CIDR == "" {
+		p.waiting = append(p.waiting, prefix.String())
+		if ready := meta.FindStatusCondition(network.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == ipamv1alpha1.ReasonPoolExhausted {
+			p.full = ready.Message
+		}
+	}
+	return network.Status.CIDR
 }
 
 // freeName is the first name with a prefix that is not taken, which it is from then on.

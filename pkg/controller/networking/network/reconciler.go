@@ -152,7 +152,7 @@ func (r *Reconciler) create(ctx context.Context, own ownNetwork) error {
 func keepOwn(network *ipamv1alpha1.Network, own ownNetwork, o Options) error {
 	if own.prefix.IsValid() && string(network.Spec.CIDR) != own.prefix.String() || !isOwn(network, o.Namespace) {
 		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, fmt.Errorf(
-			"Network %s was not made by this process, and is not the %s that is configured: delete it", network.Name, own.kind))
+			"it was not made by this process, and is not the %s that is configured: delete Network %s", own.kind, network.Name))
 	}
 	network.Status.CIDR = network.Spec.CIDR
 	return nil
