@@ -326,7 +326,7 @@ func leavesNoNetwork(t *testing.T) {
 			"internalfabrics.networking.liqo.io ", "publickeies.networking.liqo.io ", "/gw-",
 		}, ofPeerings...)...))
 		for _, node := range c.ownNodes() {
-			eventually(t, patience, "nothing of the peering to be left on node "+node, c.kernelWithout(t, node, "5163", "cni-liqo"))
+			eventually(t, patience, "nothing of the peering to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "5163"))
 		}
 	}
 }
@@ -354,7 +354,7 @@ func uninstallNetwork(t *testing.T, namespace string) {
 	uninstall(t)
 	for _, c := range []*side{the.rome, the.milan} {
 		for _, node := range c.ownNodes() {
-			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "liqo", "5163"))
+			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "table ip liqo", "table ip6 liqo", "5163"))
 		}
 	}
 }
