@@ -156,11 +156,11 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 		echo "End-to-end tests start real clusters and need root: run 'sudo make e2e', or set LIQO_E2E=off to leave them out." >&2; \
 		exit 1; \
 	else \
-		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...; \
+		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/... && $(MAKE) e2e-network; \
 	fi
 
 .PHONY: e2e-network
-e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 10 minutes).
+e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 4 minutes).
 	@go test -count=1 -timeout 30m $(TEST_FLAGS) -run '^TestNetwork' ./test/e2e
 
 .PHONY: skew
