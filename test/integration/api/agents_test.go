@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -25,6 +26,7 @@ import (
 // for the key of its peer. Neither puts anything into the kernel.
 func TestWhatAgentsWriteIsTaken(t *testing.T) {
 	name, address := fixture.Unique("agent"), networkingv1beta1.IP("127.0.0.1")
+	withoutFabrics(t)
 	internal := &networkingv1beta1.InternalNode{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       networkingv1beta1.InternalNodeSpec{Interface: networkingv1beta1.InternalNodeSpecInterface{Node: networkingv1beta1.InternalNodeSpecInterfaceNode{IP: "10.70.255.254"}}},
@@ -84,4 +86,17 @@ func TestWhatAgentsWriteIsTaken(t *testing.T) {
 	if connection.Status.Value != networkingv1beta1.Connecting || connection.Status.MTU == 0 || !metav1.IsControlledBy(connection, server) {
 		t.Errorf("the Connection is %+v", connection)
 	}
+}
+
+// withoutFabrics removes the InternalFabrics of other tests: an agent would put them into the kernel of this machine.
+func withoutFabrics(t *testing.T) {
+	t.Helper()
+	fabrics := &networkingv1beta1.InternalFabricList{}
+	fixture.Await(t, fixture.Patience, "the InternalFabrics of other tests to go", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.List(ctx, fabrics)
+		for i := range fabrics.Items {
+			err = errors.Join(err, client.IgnoreNotFound(env.Milan.Client.Delete(ctx, &fabrics.Items[i])))
+		}
+		return err == nil && len(fabrics.Items) == 0, fmt.Sprint(len(fabrics.Items), err)
+	})
 }
