@@ -3,6 +3,7 @@ package netlink
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -39,7 +40,7 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 	// Who fights with somebody over the same rule should not take a processor for it.
 	pace := rate.NewLimiter(rate.Every(200*time.Millisecond), 5)
 	var state dataplane.State
-	known, placed := false, false
+	known, placed, told := false, false, false
 	next := time.NewTimer(look)
 	defer next.Stop()
 	for {
@@ -48,8 +49,10 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 			return ctx.Err()
 		case err := <-lost:
 			return fmt.Errorf("listen to the kernel: %w", err)
-		case state = <-wanted:
-			known, placed = true, false
+		case newest := <-wanted:
+			// The same State once more is no news: what differs from it then was changed by somebody else.
+			placed = placed && reflect.DeepEqual(newest, state)
+			state, known, told = newest, true, false
 		case <-events:
 		case <-next.C:
 		}
@@ -60,10 +63,10 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 			return err
 		}
 		changes, err := k.Apply(state)
-		if len(changes) > 0 || err != nil || !placed {
-			report(Report{Changes: changes, Repair: placed, Err: err})
+		if len(changes) > 0 || err != nil || !told {
+			report(Report{Changes: changes, Repair: placed && len(changes) > 0, Err: err})
 		}
-		placed = err == nil
+		placed, told = err == nil, err == nil
 		if err != nil {
 			next.Reset(retry)
 		} else {
