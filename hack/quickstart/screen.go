@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // indented writes lines under the step that they belong to.
@@ -54,6 +56,9 @@ func (t *tour) screen(ctx context.Context, took time.Duration) error {
 			return fmt.Errorf("writing to the terminal: %w", err)
 		}
 	}
+	if err := t.crossing(ctx); err != nil {
+		return err
+	}
 	config := "--kubeconfig " + t.lab.Kubeconfig(consumer)
 	fmt.Printf(`
 Try next:
@@ -63,6 +68,39 @@ Try next:
 
 Clean up:  make quickstart-down
 `, t.kubectlPath, config, namespace, t.liqoctl)
+	return nil
+}
+
+// crossing shows one pod of rome that asks the Service, and as whom the pods that answer see it.
+func (t *tour) crossing(ctx context.Context) error {
+	pod, err := t.kubectl(ctx, consumer, "get", "pods", "-n", namespace, "-l", "app=web", "--field-selector", "spec.nodeName="+consumer+"-1",
+		"-o", "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
+	if err != nil {
+		return err
+	}
+	name, address, _ := strings.Cut(pod, " ")
+	var last string
+	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
+		// The Service's endpoints at milan follow a moment after its pods.
+		out, err := t.kubectl(ctx, consumer, "exec", "-n", namespace, name, "--", "sh", "-c", "for i in $(seq 40); do wget -q -O - http://web/cgi-bin/who; done | sort -u")
+		if last = out; err != nil {
+			last = err.Error()
+		}
+		return err == nil && strings.Count(out, "was asked by") == 4, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting %s for all 4 pods to answer %s by Service web (last seen: %s): %w", patience, name, last, err)
+	}
+	fmt.Printf("\n%s (%s in rome) asks the Service web; who answered, and under which address each saw it:\n", name, address)
+	if _, err := (&indented{out: stdout{}}).Write([]byte(last)); err != nil {
+		return fmt.Errorf("writing to the terminal: %w", err)
+	}
+	fmt.Printf("\nHow the two networks see each other (liqoctl network status):\n")
+	for _, c := range []string{consumer, provider} {
+		if err := t.execute(ctx, t.liqoctl, "network", "status", "--kubeconfig", t.lab.Kubeconfig(c)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
 	"liqo.io/liqo/deployments/images/assembly"
@@ -55,9 +54,10 @@ type tour struct {
 func up(ctx context.Context) error {
 	begin := time.Now()
 	t := &tour{steps: step.NewLines(os.Stdout, clock.RealClock{})}
-	fmt.Println("Two Kubernetes clusters, rome and milan, on this machine; rome borrows resources from milan.")
+	fmt.Println("Two Kubernetes clusters, rome and milan, on this machine; rome borrows resources from milan.\n" +
+		"Both have the same ranges of addresses, and neither's pods are routed to the other: Liqo connects them.")
 	var err error
-	if t.lab, err = cluster.Up(ctx, spec.Demo(1), t.steps); err != nil {
+	if t.lab, err = cluster.Up(ctx, clusters(), t.steps); err != nil {
 		return fmt.Errorf("starting the clusters: %w", err)
 	}
 	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, t.steps)
@@ -83,8 +83,18 @@ func up(ctx context.Context) error {
 	return t.screen(ctx, time.Since(begin))
 }
 
+// clusters are two whose pods and Services have the same addresses.
+func clusters() spec.Lab {
+	one := func(name string) spec.Cluster {
+		return spec.Cluster{
+			Name: name, PodCIDR: netip.MustParsePrefix("10.10.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.11.0.0/16"), Nodes: []spec.Node{{Kind: spec.Real}},
+		}
+	}
+	return spec.Lab{Name: spec.Demo(1).Name, Routed: true, Clusters: []spec.Cluster{one(consumer), one(provider)}}
+}
+
 func down(ctx context.Context) error {
-	lab, err := cluster.Open(spec.Demo(1).Name)
+	lab, err := cluster.Open(clusters().Name)
 	if errors.Is(err, cluster.ErrUnknown) {
 		fmt.Println("Nothing runs.")
 		return nil
@@ -123,40 +133,25 @@ func (t *tour) images(ctx context.Context) error {
 
 func (t *tour) install(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		reachable, err := t.reachableAPI(name)
-		if err != nil {
-			return err
-		}
 		for _, c := range t.lab.Spec().Clusters {
 			if c.Name == name {
 				return t.execute(ctx, t.liqoctl, "install", "--kubeconfig", t.lab.Kubeconfig(name), "--cluster-id", name,
 					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag,
-					"--set", reachable,
+					"--set", "networking.enabled=true",
 					// The tag is always the same: the annotations have pods with an image of older code replaced.
 					"--set", "controllerManager.pod.annotations.quickstart-image="+t.digests[manager],
-					"--set", "virtualKubelet.extra.annotations.quickstart-image="+t.digests[kubelet])
+					"--set", "virtualKubelet.extra.annotations.quickstart-image="+t.digests[kubelet],
+					"--set", "networking.fabric.pod.annotations.quickstart-image="+t.digests[fabric])
 			}
 		}
 		return fmt.Errorf("the lab has no cluster %s", name)
 	}
 }
 
-// reachableAPI is the chart value by which pods in the other cluster learn where a cluster's API server is: at the address on
-// the lab's switch.
-func (t *tour) reachableAPI(name string) (string, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", t.lab.Kubeconfig(name))
-	if err != nil {
-		return "", fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
-	}
-	api, err := url.Parse(config.Host)
-	if err != nil {
-		return "", fmt.Errorf("reading the address of the API server of %s: %w", name, err)
-	}
-	return fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port()), nil
-}
-
 func (t *tour) peer(ctx context.Context) error {
-	return t.execute(ctx, t.liqoctl, "peer", "--kubeconfig", t.lab.Kubeconfig(consumer), "--remote-kubeconfig", t.lab.Kubeconfig(provider))
+	// There is no load balancer in these clusters.
+	return t.execute(ctx, t.liqoctl, "peer", "--kubeconfig", t.lab.Kubeconfig(consumer), "--remote-kubeconfig", t.lab.Kubeconfig(provider),
+		"--gw-server-service-type", "NodePort")
 }
 
 func (t *tour) offload(ctx context.Context) error {

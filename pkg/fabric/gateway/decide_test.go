@@ -74,6 +74,32 @@ func TestLatencyIsSmoothed(t *testing.T) {
 	}
 }
 
+// What is asked before the other end answers waits for WireGuard's greeting: what such an answer takes is no latency, neither at first nor after
+// an outage.
+func TestGreetingsAreNoLatency(t *testing.T) {
+	l, now := newLiveness(noon), noon
+	for range 2 {
+		early := l.ask(now)
+		late := l.ask(now.Add(interval))
+		now = now.Add(2 * interval)
+		l.answer(early, now)
+		l.answer(late, now)
+		if l.latency != 0 {
+			t.Fatalf("after the greeting the latency is %s", l.latency)
+		}
+		// An outage.
+		l.ask(now)
+		l.ask(now.Add(interval))
+		now = now.Add(2 * interval)
+	}
+	l.answer(l.ask(now), now)
+	now = now.Add(interval)
+	l.answer(l.ask(now), now.Add(10*time.Millisecond))
+	if l.latency != 10*time.Millisecond {
+		t.Errorf("the latency is %s", l.latency)
+	}
+}
+
 func TestMessages(t *testing.T) {
 	for _, m := range []message{{question, 7, 9}, {reply, 1 << 63, -5}} {
 		if got, ok := parse(m.bytes()); !ok || got != m {

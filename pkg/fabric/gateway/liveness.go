@@ -23,8 +23,10 @@ type liveness struct {
 	// missed is how many in a row had no answer; answered tells whether any had one.
 	missed   int
 	answered bool
-	// latency is how long an answer takes, smoothed as TCP does it.
+	// latency is how long an answer takes, smoothed as TCP does it. What was asked before since, when the other end began to answer, waited for
+	// WireGuard's greeting and says nothing.
 	latency time.Duration
+	since   time.Time
 }
 
 // newLiveness begins. Answers to who had the address before are not taken for one's own.
@@ -51,12 +53,18 @@ func (l *liveness) answer(number uint64, now time.Time) {
 		return
 	}
 	delete(l.asked, number)
+	if !l.answered || l.missed > 0 {
+		l.since = now
+	}
+	l.missed, l.answered = 0, true
+	if asked.Before(l.since) {
+		return
+	}
 	took := max(now.Sub(asked), 0)
 	if l.latency == 0 {
 		l.latency = took
 	}
 	l.latency += (took - l.latency) / 8
-	l.missed, l.answered = 0, true
 }
 
 // lives tells whether the other end answers; known is false as long as that cannot be said.

@@ -79,6 +79,9 @@ func value(o observation, before networkingv1beta1.ConnectionStatusValue) networ
 
 // latency is what was measured, or what stood there before if that is no news.
 func latency(measured time.Duration, before networkingv1beta1.ConnectionLatency, now time.Time) networkingv1beta1.ConnectionLatency {
+	if measured == 0 {
+		return before
+	}
 	measured = max(measured.Round(10*time.Microsecond), 10*time.Microsecond)
 	old, err := time.ParseDuration(before.Value)
 	if err == nil && (now.Sub(before.Timestamp.Time) < latencyEvery || (measured-old).Abs()*100 <= old*latencyNews) {
