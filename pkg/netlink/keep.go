@@ -67,10 +67,14 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 			report(Report{Changes: changes, Repair: placed && len(changes) > 0, Err: err})
 		}
 		placed, told = err == nil, err == nil
-		if err != nil {
-			next.Reset(retry)
-		} else {
-			next.Reset(look)
-		}
+		next.Reset(pause(err))
 	}
+}
+
+// pause is how long after a pass the next one is due at the latest.
+func pause(err error) time.Duration {
+	if err != nil {
+		return retry
+	}
+	return look
 }
