@@ -221,7 +221,7 @@ func TestTwoGateways(t *testing.T) {
 			t.Errorf("the Connection is %+v", c)
 		}
 		// What the first answer took is not told: it waited for the greeting.
-		if latency, err := time.ParseDuration(c.Status.Latency.Value); c.Status.Latency.Value != "" && (err != nil || latency <= 0 || latency > time.Second) {
+		if latency, err := time.ParseDuration(c.Status.Latency.Value); c.Status.Latency.Value != "" && (err != nil || latency <= 0) {
 			t.Errorf("the latency is %q", c.Status.Latency.Value)
 		}
 	}
