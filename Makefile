@@ -94,7 +94,14 @@ clean: ## Remove what was built in the checkout; the cache outside stays.
 ##@ Check
 
 .PHONY: test
-test: check-fmt vet lint check-generated unit fuzz integration e2e ## Run everything that continuous integration runs.
+test: check-fmt vet lint check-generated unit fuzz clusters ## Run everything that continuous integration runs.
+
+# Both wait most of the time, for clusters of their own. What the first one prints is shown when the other one has ended.
+.PHONY: clusters
+clusters: ## Run integration and e2e side by side.
+	@mkdir -p bin; $(MAKE) integration >bin/integration.log 2>&1 & integration=$$!; status=0; \
+	$(MAKE) e2e || status=$$?; \
+	wait $$integration || status=$$?; cat bin/integration.log; exit $$status
 
 .PHONY: check-fmt
 check-fmt: ## Fail when Go code is not formatted.
@@ -160,8 +167,16 @@ e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=of
 	fi
 
 .PHONY: e2e-network
-e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 4 minutes).
+e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 18 minutes).
 	@go test -count=1 -timeout 30m $(TEST_FLAGS) -run '^TestNetwork' ./test/e2e
+
+.PHONY: e2e-routed
+e2e-routed: ## Run the tests of e2e in clusters with equal ranges whose networks Liqo connects (needs root; about 25 minutes).
+	@LIQO_E2E_WORLD=routed go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...
+
+.PHONY: chaos
+chaos: ## Do random things to the network of two clusters under steady traffic (needs root; about 20 minutes; LIQO_E2E_CHAOS_SEED repeats a run).
+	@LIQO_E2E_CHAOS_ROUNDS=$${LIQO_E2E_CHAOS_ROUNDS:-50} go test -count=1 -v -timeout 90m $(TEST_FLAGS) -run '^TestNetworkChaos$$' ./test/e2e
 
 .PHONY: skew
 skew: ## Run this code beside that of the last recorded release in real clusters, and upgrade each side first (needs root; about 10 minutes).
@@ -176,6 +191,11 @@ conformance: ## Run Kubernetes' own tests at a provider and on its virtual node,
 bench: ## Measure offloading side by side with a plain cluster, in simulated clusters (no root needed; about 15 minutes).
 	@go build -o dist/bench/bench ./test/bench
 	@dist/bench/bench $(BENCH_FLAGS)
+
+.PHONY: bench-network
+bench-network: ## Measure the network side by side with a bare tunnel, in network namespaces (needs root; about 6 minutes).
+	@go build -o dist/bench/network ./test/bench/network
+	@dist/bench/network $(BENCH_FLAGS)
 
 .PHONY: need-cc
 need-cc:

@@ -81,7 +81,7 @@ func runManager(ctx context.Context, config *v1alpha1.ControllerManager, env sur
 	if err != nil {
 		return err
 	}
-	if err := register(mgr, config, env, f, meter); err != nil {
+	if err := register(ctx, mgr, config, env, f, meter); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

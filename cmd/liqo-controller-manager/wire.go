@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -56,7 +57,7 @@ var twinPods = resource.MustParse("5000")
 type podCheck = func(*corev1.PodSpec) field.ErrorList
 
 // register adds all controllers and webhooks of the enabled modules.
-func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
+func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
 	links := newConnections(meter)
 	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled}); err != nil {
 		return err
@@ -70,7 +71,7 @@ func register(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surround
 		}
 	}
 	if config.Networking.Enabled {
-		if err := networking.Register(mgr, networkOptions(config, env)); err != nil {
+		if err := networking.Register(ctx, mgr, networkOptions(config, env)); err != nil {
 			return err
 		}
 		err := gatewaytemplate.Register(mgr, gatewaytemplate.Options{Templates: config.Networking.GatewayTemplates, Labels: config.Common.GlobalLabels,
@@ -100,6 +101,7 @@ func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networ
 		ClusterID: env.clusterID, Namespace: env.namespace,
 		Pods: ipam.Prefixes(), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
 		Reserved: prefixes(ipam.ReservedSubnets...), Pools: prefixes(ipam.Pools...), OverlayPort: config.Networking.GenevePort,
+		Isolated:           config.Networking.Isolation == v1alpha1.IsolationOffloaded,
 		APIServerEndpoints: config.Networking.APIServerAccessThroughEndpointSlices,
 	}
 }
@@ -209,7 +211,8 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		"ingressstatus": func() error { return ingressstatus.Register(mgr, ingressstatus.Options{Namespace: env.namespace}) },
 		"podlog":        func() error { return podlog.Register(mgr, podlog.Options{}) },
 		"shadowendpointslice": func() error {
-			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config), Networking: config.Networking.Enabled})
+			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config), Networking: config.Networking.Enabled,
+				DenyDirect: *config.Networking.DenyDirectConnections})
 		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{Tokens: tokens}) },
 	})

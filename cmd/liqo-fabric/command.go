@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqo.io/liqo/pkg/dataplane"
@@ -24,15 +25,20 @@ const component = "liqo-fabric"
 type flags struct {
 	kubeconfig  string
 	node        string
+	namespace   string
 	overlayPort int
 	healthPort  int
+	metricsPort int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty means the pod's ServiceAccount")
 	set.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "name of the node (default $NODE_NAME)")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of Liqo, where FirewallConfigurations and RouteConfigurations for nodes are (default $POD_NAMESPACE); empty follows none")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
+	set.IntVar(&f.metricsPort, "metrics-port", 0, "port that serves metrics, over HTTPS, to whom the cluster authorizes; 0 serves none")
 }
 
 func (f *flags) validate() error {
@@ -52,6 +58,7 @@ func newCommand() *cobra.Command {
 	})
 	f.register(command.PersistentFlags())
 	command.AddCommand(agent.Questions(&f.healthPort)...)
+	command.AddCommand(agent.Reach())
 	command.AddCommand(&cobra.Command{
 		Use: "cleanup", Short: "Remove all that Liqo has in the kernel of this node",
 		Long: "Remove all that Liqo has in the kernel of this node. An agent that runs puts it there again, unless there is no peer any more.",
@@ -90,7 +97,15 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	a := node.New(node.Options{
-		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: f.node, Port: uint16(f.overlayPort), //nolint:gosec // Validated.
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: agent.NewSignal()}, Name: f.node, Namespace: f.namespace,
+		Port: uint16(f.overlayPort), //nolint:gosec // Validated.
+		Work: agent.NewMetrics(kernel),
 	})
-	return errors.Join(agent.Run(ctx, a.Run, a.Health, f.healthPort, kernel), kernel.Close())
+	work := func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work) })
+		group.Go(func() error { return a.Run(ctx) })
+		return group.Wait()
+	}
+	return errors.Join(agent.Run(ctx, work, a.Health, f.healthPort, kernel), kernel.Close())
 }

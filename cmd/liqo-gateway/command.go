@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
+	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/fabric/gateway"
@@ -41,12 +42,15 @@ type flags struct {
 	kubeconfig  string
 	name        string
 	namespace   string
+	liqo        string
 	peer        string
 	mode        string
+	isolation   string
 	keys        string
 	overlayPort int
 	listenPort  int
 	healthPort  int
+	metricsPort int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -54,11 +58,16 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.name, "name", "", "name of the GatewayServer or GatewayClient")
 	set.StringVar(&f.namespace, "namespace", "", "namespace of the GatewayServer or GatewayClient")
 	set.StringVar(&f.peer, "remote-cluster-id", "", "ID of the peer")
+	set.StringVar(&f.liqo, "liqo-namespace", "",
+		"namespace of Liqo, where FirewallConfigurations and RouteConfigurations for all gateways are; empty follows none")
 	set.StringVar(&f.mode, "mode", "", "which end of the tunnel this is: server or client")
+	set.StringVar(&f.isolation, "isolation", string(configv1alpha1.IsolationOpen),
+		"which pods the peer reaches: open for all of this cluster, offloaded for those of namespaces that are shared with it")
 	set.StringVar(&f.keys, "keys", "/etc/liqo/keys", "folder with the gateway's own key, in the file privateKey")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
+	set.IntVar(&f.metricsPort, "metrics-port", 0, "port that serves metrics, over HTTPS, to whom the cluster authorizes; 0 serves none")
 }
 
 // pod is what the gateway knows of itself, but for its key.
@@ -71,6 +80,13 @@ func (f *flags) pod() (inputs.GatewayPod, error) {
 	}
 	if f.mode != modeServer && f.mode != modeClient {
 		return pod, errors.New("--mode must be server or client")
+	}
+	switch configv1alpha1.Isolation(f.isolation) {
+	case configv1alpha1.IsolationOpen:
+	case configv1alpha1.IsolationOffloaded:
+		pod.Isolated = true
+	default:
+		return pod, errors.New("--isolation must be open or offloaded")
 	}
 	for name, port := range map[string]struct {
 		from int
@@ -141,11 +157,14 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	a := gateway.New(gateway.Options{
-		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: agent.NewSignal()}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
+		Liqo: f.liqo,
+		Work: agent.NewMetrics(kernel), Tunnel: gateway.NewMetrics(kernel, f.peer),
 	})
 	work := func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return f.watchKey(ctx, key) })
+		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work, a.Tunnel) })
 		group.Go(func() error { return a.Run(ctx) })
 		return group.Wait()
 	}

@@ -18,6 +18,7 @@ import (
 
 	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -58,6 +59,7 @@ type mirroring struct {
 	notReflected reflection.NotReflected
 	configs      map[string]offloadingv1beta1.ReflectorConfig
 	provider     reflection.Provider
+	peers        translation.Peers
 	// leads is told whether this virtual node reflects; nil as long as nobody wants to know.
 	leads func(bool)
 	// term is held as long as an engine runs.
@@ -89,14 +91,29 @@ func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.Virtual
 	defer m.mu.Unlock()
 	m.own, m.provider = own, providerOf(all[i], all, cluster)
 	m.attend()
-	if m.current != nil {
-		m.current.SetProvider(m.provider)
-	}
+	m.tellProvider()
 	// In this order: who knows the virtual nodes must not take the own one for the only one.
 	if len(m.provider.Nodes) > 1 {
 		closeOnce(m.crowded)
 	}
 	closeOnce(m.known)
+}
+
+// setPeers takes how this cluster sees its peers, which tells whose the pods at other providers are.
+func (m *mirroring) setPeers(peers translation.Peers) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers = peers
+	m.tellProvider()
+}
+
+// tellProvider tells what is known of the provider, once its virtual nodes are. The caller locks.
+func (m *mirroring) tellProvider() {
+	m.provider.Elsewhere = m.peers.Home
+	m.provider.AddressPlan = m.peers.String()
+	if m.current != nil {
+		m.current.SetProvider(m.provider)
+	}
 }
 
 // setLeads has f called, now and whenever it changes, with whether this virtual node is the one of its provider that reflects. It
@@ -185,7 +202,6 @@ func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.Vir
 	provider := reflection.ProviderOf(own)
 	provider.Nodes = map[string]bool{}
 	provider.Addresses = func(a netip.Addr) (netip.Addr, bool) { return mapping.Translate(a) }
-	provider.AddressPlan = mapping.String()
 	for _, vn := range all {
 		if string(vn.Spec.ClusterID) == cluster {
 			provider.Nodes[vn.Name] = true
@@ -194,12 +210,21 @@ func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.Vir
 	return provider
 }
 
-// run reflects until the context ends.
-func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-m.known:
+// run reflects until the context ends, once the provider's virtual nodes are known and networked is closed, which says that the networks are: what
+// is sent without them would take away what was sent with them.
+func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags, networked <-chan struct{}) error {
+	for what, known := range map[string]<-chan struct{}{"virtual nodes": m.known, "networks": networked} {
+		select {
+		case <-known:
+			continue
+		default:
+			klog.FromContext(ctx).Info("Nothing is reflected before it was read", "what", what)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-known:
+		}
 	}
 	if err := m.alone(ctx); err != nil {
 		return err

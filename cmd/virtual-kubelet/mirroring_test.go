@@ -90,6 +90,8 @@ type counterpart struct {
 	// cut makes its calls fail, as those of a process that hangs or was killed.
 	cut  func()
 	stop func()
+	// networked is closed once the networks are known.
+	networked chan struct{}
 }
 
 func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *counterpart {
@@ -105,7 +107,7 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		return false, nil, nil
 	})
 	c.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-	r := &counterpart{cut: func() {
+	r := &counterpart{networked: make(chan struct{}), cut: func() {
 		mu.Lock()
 		defer mu.Unlock()
 		dead = true
@@ -124,7 +126,7 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 	go func() {
 		defer close(done)
 		f := flags{node: name, foreignCluster: "milan", tenantNamespace: "liqo-tenant-milan"}
-		if err := r.run(ctx, c, f); err != nil {
+		if err := r.run(ctx, c, f, r.networked); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -152,6 +154,8 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		running("nothing is known yet")
 		first.setVirtualNodes("milan", virtualNodes("milan"), "milan")
 		first.setMapping(map[string]string{"demo": "demo-rome"})
+		running("the networks are not known yet")
+		close(first.networked)
 		running("the only one", "milan")
 		time.Sleep(time.Hour)
 		if _, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", mirrorLease("milan")); !apierrors.IsNotFound(err) {
@@ -162,6 +166,7 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		first.setVirtualNodes("milan", both, "milan")
 		synctest.Wait()
 		second := s.start(t, tracker, "milan-big")
+		close(second.networked)
 		defer func() { second.stop() }()
 		second.setVirtualNodes("milan-big", both, "milan")
 		second.setMapping(map[string]string{"demo": "demo-rome"})
@@ -188,6 +193,7 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		}
 		// It is the same virtual node after a restart: it waits for nobody.
 		third := s.start(t, tracker, "milan-big")
+		close(third.networked)
 		defer func() { third.stop() }()
 		third.setVirtualNodes("milan-big", both, "milan")
 		time.Sleep(time.Second)

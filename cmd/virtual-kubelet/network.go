@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -62,9 +63,12 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, k.flags.tenantNamespace,
+		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
 			func(all []*networkingv1beta1.Configuration) {
-				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
+				k.mirror.setPeers(translation.PeersOf(all))
+				k.network.setConfigurations(ctx, slices.DeleteFunc(all, func(c *networkingv1beta1.Configuration) bool {
+					return c.Namespace != k.flags.tenantNamespace
+				}), k.flags.foreignCluster)
 			})
 	})
 	group.Go(func() {

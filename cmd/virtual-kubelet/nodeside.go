@@ -31,8 +31,12 @@ import (
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
 const clientCARetry = 2 * time.Second
 
-// servingPatience is how long a replica that stands by waits for its serving certificate before it calls itself ready.
-const servingPatience = 30 * time.Second
+// servingPatience is how long a replica that stands by waits for its serving certificate before it calls itself ready, servingRetry how often it
+// looks.
+const (
+	servingPatience = 30 * time.Second
+	servingRetry    = 100 * time.Millisecond
+)
 
 // nodeSide is what runs with the node's own identity: the Node, its pods and its endpoint. A nil one does nothing: without a
 // Node only reflection runs.
@@ -71,7 +75,7 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 			return err
 		}
 		// What an attempt ends with does not matter: it is the time that counts.
-		_ = wait.PollUntilContextTimeout(ctx, clientCARetry/4, servingPatience, true, func(context.Context) (bool, error) {
+		_ = wait.PollUntilContextTimeout(ctx, servingRetry, servingPatience, true, func(context.Context) (bool, error) {
 			_, err := n.identity.ServingCertificate(nil)
 			return err == nil, nil
 		})

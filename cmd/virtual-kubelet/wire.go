@@ -183,7 +183,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		return err
 	}
 	group.Go(func() error { return k.peer.Run(ctx) })
-	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags) })
+	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags, k.network.known) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
 	if err := k.startStorage(ctx, group); err != nil {

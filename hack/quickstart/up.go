@@ -137,7 +137,6 @@ func (t *tour) install(name string) func(context.Context) error {
 			if c.Name == name {
 				return t.execute(ctx, t.liqoctl, "install", "--kubeconfig", t.lab.Kubeconfig(name), "--cluster-id", name,
 					"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+tag,
-					"--set", "networking.enabled=true",
 					// The tag is always the same: the annotations have pods with an image of older code replaced.
 					"--set", "controllerManager.pod.annotations.quickstart-image="+t.digests[manager],
 					"--set", "virtualKubelet.extra.annotations.quickstart-image="+t.digests[kubelet],

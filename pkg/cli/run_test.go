@@ -125,7 +125,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"an address without a load balancer":   {[]string{"peer", "--gw-server-service-loadbalancerip", "192.0.2.1", "--gw-server-service-type", "NodePort"}, usage, "ERRO --gw-server-service-loadbalancerip has no meaning with the type NodePort\n     Next: leave it out\n"},
 		"a node port without nodes":            {[]string{"peer", "--gw-server-service-nodeport", "30000", "--gw-server-service-type", "ClusterIP"}, usage, "ERRO --gw-server-service-nodeport has no meaning with the type ClusterIP\n     Next: leave it out\n"},
 		"a server that is nowhere":             {[]string{"peer", "--gw-client-address", "a b"}, usage, "ERRO --gw-client-address a b is neither\n     Next: give an address such as 192.0.2.1, or a DNS name\n"},
-		"the network without saying what":      {[]string{"network"}, usage, "ERRO say what to do with the network\n     Next: liqoctl network connect|disconnect|init|reset|status\n"},
+		"the network without saying what":      {[]string{"network"}, usage, "ERRO say what to do with the network\n     Next: liqoctl network connect|diff|disconnect|init|reset|status|test|trace\n"},
 		"no remote network":                    {append([]string{"network", "connect"}, local...), usage, "ERRO the remote cluster is missing\n     Next: name it with --remote-kubeconfig or --remote-context\n"},
 		"no time to connect":                   {[]string{"network", "connect", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"a quantity that is none":              {[]string{"peer", "--cpu", "many"}, usage, "ERRO --cpu many is not a quantity\n     Next: write it as Kubernetes does, for example 2, 500m or 4Gi\n"},

@@ -177,7 +177,15 @@ func Labs(t fataler) []Lab {
 	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}
 	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return prefix(crossed[own.String()]) })
 	labs = append(labs, labOf(t, "ranges that cross", []*cluster{a, b}, nil))
-	return append(append(labs, hubLab(t)), anyLabs(t, 4)...)
+	return append(append(append(labs, hubLab(t)), anyLabs(t, 4)...), isolatedLab(t))
+}
+
+// isolatedLab has A share one of its two pods with B.
+func isolatedLab(t fataler) Lab {
+	a, b := twins()
+	a.ips = []IP{{Address: addr("192.0.2.50"), External: addr("10.70.0.102"), Masquerade: true}}
+	a.peers[0].isolation = Isolation{On: true, Pods: []netip.Addr{a.nodes[1].pods[0]}}
+	return labOf(t, "isolated", []*cluster{a, b}, map[Place]State{"printer": a.outsider(addr("192.0.2.50"))})
 }
 
 func hubLab(t fataler) Lab {

@@ -4,7 +4,7 @@ import "net/netip"
 
 // Table is a table of nftables.
 type Table struct {
-	// Family is the kernel's name for the packets that pass it: "ip" today.
+	// Family is the kernel's name for the packets that pass it: "ip", "ip6", or "inet" for both.
 	Family string
 	Name   string
 	// Counters are the names of those that rules count on.
@@ -12,6 +12,19 @@ type Table struct {
 	Sets     []Set
 	Maps     []Map
 	Chains   []Chain
+}
+
+// withoutIPv6 drops what comes by our devices and is of IPv6, which nothing of ours carries: a router's advertisement would change the routes of a
+// node that has it enabled.
+func withoutIPv6(devices ...string) Table {
+	var rules []ChainRule
+	for _, device := range devices {
+		rules = append(rules, when(iif(device)).drop(counterForeign))
+	}
+	return Table{
+		Family: "ip6", Name: FirewallTable, Counters: []string{counterForeign},
+		Chains: []Chain{{Name: "prerouting", Hook: Prerouting, Priority: PriorityRaw, Rules: rules}},
+	}
 }
 
 // Set is a named set of addresses.
@@ -59,7 +72,9 @@ type Chain struct {
 	Hook     Hook
 	Priority int
 	// NAT chains see the first packet of each connection only.
-	NAT   bool
+	NAT bool
+	// Drops tells that packets do not go on at its end.
+	Drops bool
 	Rules []ChainRule
 }
 
@@ -91,6 +106,16 @@ const (
 	QuotedDestination Field = "icmp quoted daddr"
 )
 
+// Fields that only administrators' rules look at. Walk does not know them.
+const (
+	Source6      Field = "ip6 saddr"
+	Destination6 Field = "ip6 daddr"
+	UDPSource    Field = "udp sport"
+	TCPSource    Field = "tcp sport"
+	// Transport is the protocol in a packet, by its number.
+	Transport Field = "meta l4proto"
+)
+
 // The states of a connection that a packet can be in.
 const (
 	StateNew         = "new"
@@ -113,6 +138,11 @@ type Match struct {
 	States []string
 	// Number is a port, or a type of ICMP.
 	Number uint16
+
+	// First and Last are a range of addresses, of the family that the field is of, and Through the last port of a range that begins with Number.
+	// Only administrators' rules have them.
+	First, Last netip.Addr
+	Through     uint16
 }
 
 // Do is what a Statement does.
@@ -143,18 +173,33 @@ const (
 	Clamp Do = "maxseg"
 )
 
+// What only administrators' rules do. Walk does not know it.
+const (
+	// Reject drops the packet and tells its sender, by the sort of ICMP that has the Name.
+	Reject Do = "reject"
+	// MarkConnection marks the connection, MarkPacket the packet as its connection is marked.
+	MarkConnection Do = "ct mark set"
+	MarkPacket     Do = "meta mark set ct mark"
+)
+
+// RejectedBy are the sorts of ICMP by which a sender is told, by the family of the table.
+var RejectedBy = map[string]string{"ip": "icmp", "ip6": "icmpv6", "inet": "icmpx"}
+
 // Statement is one thing that a rule does.
 type Statement struct {
 	Do Do
-	// Name is that of the chain, counter or map.
+	// Name is that of the chain, counter or map. A counter without one is the rule's own.
 	Name string
 	// Field is the address that Rewrite, Lookup and SNAT are about.
-	Field  Field
+	Field Field
+	// Prefix is what Rewrite puts before an address; in SNAT and DNAT it takes the place of Address, and the host bits stay.
 	Prefix netip.Prefix
 	// Address is for SNAT and DNAT; port 0 leaves the port as it is.
 	Address netip.AddrPort
 	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves.
 	Size int
+	// Mark is for MarkConnection.
+	Mark uint32
 }
 
 // The words in which the agents write rules.

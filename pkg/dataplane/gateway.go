@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 )
@@ -22,6 +23,9 @@ const (
 	echoReply, unreachable, echoRequest, timeExceeded, parameterProblem = 0, 3, 8, 11, 12
 )
 
+// errorTypes are those types of ICMP that quote the packet that they are about.
+var errorTypes = []uint16{unreachable, timeExceeded, parameterProblem}
+
 // tunnelLink is the network between the ends of a tunnel: the server has its first address, the client the second.
 var tunnelLink = netip.MustParsePrefix("169.254.18.0/30")
 
@@ -41,6 +45,8 @@ type GatewayInput struct {
 	Peer []Range
 	// Reach is what of ours the peer may reach, and what may reach it: ranges, or single pods.
 	Reach []netip.Prefix
+	// Isolation narrows that down.
+	Isolation Isolation
 	// IPs are all IP resources. What is no pod is reached through the gateway's own node.
 	IPs []IP
 	// Nodes are all nodes of the cluster; Host is the VTEP of the one that the gateway runs on.
@@ -49,8 +55,9 @@ type GatewayInput struct {
 	// Transit are the gateways to other peers that this one may reach through us.
 	Transit []InternalFabric
 
-	// MTU is that of the gateway's pod, TunnelMTU the largest packet that reaches the peer, both in bytes.
-	MTU, TunnelMTU int
+	// MTU is that of the gateway's pod, TunnelMTU that of the tunnel's device, PathMTU the largest packet that reaches the peer if that is less (0:
+	// it is not), all in bytes. The device takes more than the path, so that it can be seen when the path does, too.
+	MTU, TunnelMTU, PathMTU int
 	// Port is the overlay's, of UDP.
 	Port uint16
 }
@@ -68,6 +75,9 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	input.Nodes = usableNodes(input.Nodes, &found)
 	input.Transit = usable(input.Transit, &found)
 
+	if input.PathMTU >= input.TunnelMTU {
+		input.PathMTU = 0
+	}
 	here, there := TunnelEnds(input.Server)
 	state := State{
 		Links: []Link{
@@ -84,7 +94,7 @@ func Gateway(input GatewayInput) (State, []Problem) {
 			{Priority: outsidePriority, In: GatewayDevice, Table: OutsideTable},
 			{Priority: gatewayLocalRule, Table: LocalTable},
 		},
-		Firewall: []Table{gatewayTable(input)},
+		Firewall: []Table{gatewayTable(input), withoutIPv6(TunnelDevice, GatewayDevice)},
 		Devices:  []Setting{{GatewayDevice, forwarding, 1}, {TunnelDevice, forwarding, 1}},
 	}
 	peer := Peer{Device: TunnelDevice, Key: input.PeerKey, Endpoint: input.Endpoint, Allowed: singles(there), Keepalive: keepalive}
@@ -118,7 +128,7 @@ func gatewayRoutes(input GatewayInput) []Route {
 	everything := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	routes := []Route{
 		{Table: InsideTable, Destination: everything, Blackhole: true},
-		{Table: OutsideTable, Destination: everything, Device: TunnelDevice},
+		{Table: OutsideTable, Destination: everything, Device: TunnelDevice, MTU: input.PathMTU},
 	}
 	known := map[netip.Prefix]bool{}
 	inside := func(to netip.Prefix, via netip.Addr) {
@@ -215,6 +225,7 @@ func gatewayTable(input GatewayInput) Table {
 		{Name: setReach, Interval: true, Elements: outermost(reach)},
 		{Name: setNodes, Elements: singles(slices.DeleteFunc(overlay, func(a netip.Addr) bool { return !a.Is4() })...)},
 	}
+	isolate(&table, input)
 	table.Maps = []Map{in, out}
 	table.Chains = append(fromPeer(input), toPeer(input.Peer)...)
 	table.Chains = append(table.Chains,
@@ -240,11 +251,17 @@ func fromPeer(input GatewayInput) []Chain {
 		when(notIn(Source, setPeer)).drop(counterSpoofed),
 		// Before the next: the peer knows an IP resource by its external address alone.
 		when(notIn(Destination, setReach)).drop(counterForeign),
+	}
+	rules = append(append(rules, isolation(input)...),
 		when().do(Statement{Do: Lookup, Field: Destination, Name: mapIn}),
 		// The gateway itself is none of the pods that a peer may reach. What goes to its own address would come back to it by its node; the
 		// kernel knows its own connections when they first pass, and does not forward what belongs to one.
 		when(within(Destination, single(input.Address))).drop(counterForeign),
-		when(Match{Field: Opening}).clamp(input.TunnelMTU - headers4),
+		when(Match{Field: Opening}).clamp(cmp.Or(input.PathMTU, input.TunnelMTU)-headers4),
+	)
+	// An error about what never went to the peer would end, or slow down, what a pod has with others.
+	for _, kind := range errorTypes {
+		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setPeer)).drop(counterSpoofed))
 	}
 	return withErrors(chainFromPeer, chainErrorsFromPeer, rules, translations, errors)
 }
@@ -271,7 +288,7 @@ func withErrors(name, errorsName string, rules, translations, errors []ChainRule
 	if len(errors) == 0 {
 		return []Chain{{Name: name, Rules: append(rules, translations...)}}
 	}
-	for _, kind := range []uint16{unreachable, timeExceeded, parameterProblem} {
+	for _, kind := range errorTypes {
 		rules = append(rules, when(icmp(kind)).do(Statement{Do: Jump, Name: errorsName}))
 	}
 	return []Chain{{Name: errorsName, Rules: errors}, {Name: name, Rules: append(rules, translations...)}}

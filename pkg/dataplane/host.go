@@ -57,17 +57,22 @@ func newHost(place Place, state State) *host {
 		}
 	}
 	slices.SortStableFunc(h.rules, func(a, b Rule) int { return cmp.Compare(a.Priority, b.Priority) })
-	for i := range state.Firewall {
-		for _, chain := range state.Firewall[i].Chains {
-			if chain.Hook != "" {
-				h.hooks[chain.Hook] = append(h.hooks[chain.Hook], base{&state.Firewall[i], chain})
+	h.hook(state.Firewall)
+	return h
+}
+
+// hook finds the chains of each hook. Packets of IPv6 are not walked.
+func (h *host) hook(tables []Table) {
+	for i := range tables {
+		for _, chain := range tables[i].Chains {
+			if chain.Hook != "" && tables[i].Family == "ip" {
+				h.hooks[chain.Hook] = append(h.hooks[chain.Hook], base{&tables[i], chain})
 			}
 		}
 	}
 	for _, chains := range h.hooks {
 		slices.SortStableFunc(chains, func(a, b base) int { return cmp.Compare(a.chain.Priority, b.chain.Priority) })
 	}
-	return h
 }
 
 // lookup finds the way to an address for what came in by a device; local if it is the place's own.

@@ -41,7 +41,8 @@ type IP struct {
 type Range struct{ Own, Seen netip.Prefix }
 
 // TunnelMTU returns the largest packet that a tunnel carries, in bytes: the smallest of the limits (the path's MTU between the gateways, that
-// of the pods, that of the user; 0 is none) without what the tunnel adds on its way to the endpoint.
+// of the pods, that of the user; 0 is none) without what the tunnel adds on its way to the endpoint. It is one that WireGuard does not fill up
+// at an end whose device takes larger ones.
 func TunnelMTU(endpoint netip.Addr, limits ...int) int {
 	overhead, smallest := TunnelOverhead4, 0
 	if !endpoint.Unmap().Is4() {
@@ -52,7 +53,8 @@ func TunnelMTU(endpoint netip.Addr, limits ...int) int {
 			smallest = limit
 		}
 	}
-	return max(smallest-overhead, 0)
+	smallest = max(smallest-overhead, 0)
+	return smallest - smallest%Padding
 }
 
 // problems collects what is left out.

@@ -1,8 +1,10 @@
 package dataplane_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -67,11 +69,18 @@ func (l *lab) in(place dataplane.Place, do func() error) error {
 // run runs a script in a place.
 func (l *lab) run(t *testing.T, file *os.File, script string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "nsenter", "--net="+path(file), "sh", "-eu")
-	command.Stdin = strings.NewReader(script)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, script)
+	var out bytes.Buffer
+	if err := l.output(t, file, script, &out); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), script)
 	}
+}
+
+// output runs a script and takes what it prints.
+func (l *lab) output(t *testing.T, file *os.File, script string, out io.Writer) error {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "nsenter", "--net="+path(file), "sh", "-eu")
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(script), out, out
+	return command.Run()
 }
 
 // build builds a world. What is not the agents' is made by ip and nft from the text of its State, what is theirs by package netlink.

@@ -52,7 +52,7 @@ func Node(input NodeInput) (State, []Problem) {
 			MAC: macOf(input.Self.VTEP), Local: input.Self.VTEP, VNI: VNI, Port: input.Port,
 		}},
 		Rules:    []Rule{{Priority: peersPriority, Table: PeersTable}},
-		Firewall: []Table{nodeTable(input)},
+		Firewall: []Table{nodeTable(input), withoutIPv6(NodeDevice)},
 		Devices:  []Setting{{NodeDevice, forwarding, 1}},
 	}
 	for _, fabric := range input.Fabrics {
@@ -160,8 +160,9 @@ func nodeTable(input NodeInput) Table {
 			}},
 			{Name: "input", Hook: Input, Priority: PriorityFilter, Rules: []ChainRule{
 				injected,
-				when(iif(NodeDevice), icmp(echoRequest)).accept(),
 				when(iif(NodeDevice), state(StateEstablished, StateRelated)).accept(),
+				when(iif(NodeDevice), notIn(Source, setPeers)).drop(counterSpoofed),
+				when(iif(NodeDevice), icmp(echoRequest)).accept(),
 				when(iif(NodeDevice), in(OriginalDestination, setExternal)).accept(),
 				when(iif(NodeDevice)).drop(counterForeign),
 			}},
@@ -172,8 +173,12 @@ func nodeTable(input NodeInput) Table {
 			}},
 			{Name: chainFromPeers, Rules: []ChainRule{
 				when(state(StateEstablished, StateRelated)).accept(),
-				when(in(Destination, setPods)).accept(),
+				// A gateway that was taken over speaks for no one but peers.
+				when(notIn(Source, setPeers)).drop(counterSpoofed),
 				when(in(OriginalDestination, setExternal)).accept(),
+				// A Service that leads to a pod is none: kube-proxy serves NodePorts at the node's address towards peers, too.
+				when(notIn(OriginalDestination, setPods)).drop(counterForeign),
+				when(in(Destination, setPods)).accept(),
 				when().drop(counterForeign),
 			}},
 		},

@@ -44,6 +44,8 @@ const (
 
 // Sizes, in bytes.
 const (
+	// Padding is what WireGuard fills up packets to a multiple of, in bytes, as far as the MTU of its device lets it.
+	Padding = 16
 	// TunnelOverhead4 is what WireGuard adds to a packet over IPv4: IP (20), UDP (8) and its own message (32).
 	TunnelOverhead4 = 60
 	// TunnelOverhead6 is that over IPv6, whose header has 40.
@@ -67,6 +69,8 @@ type State struct {
 	Firewall  []Table
 	Peers     []Peer
 	Devices   []Setting
+	// Kept are parts of administrators that cannot be carried out: what the kernel has of them stays as it is.
+	Kept []string
 }
 
 // LinkKind is the kernel's name for a sort of device.
@@ -142,6 +146,31 @@ type Route struct {
 	Source netip.Addr
 	// MTU of the way in bytes; 0: the device's.
 	MTU int
+
+	// Near and Scope are for administrators' routes, as is a next hop without Device, for which the kernel finds one. Near tells that the next
+	// hop has to be reachable already; Scope is how far away the destination is, if that is another one than usual.
+	Near  bool
+	Scope Scope
+}
+
+// Scope is how far away a destination is, in the words of ip.
+type Scope string
+
+// The scopes.
+const (
+	ScopeGlobal  Scope = "global"
+	ScopeSite    Scope = "site"
+	ScopeLink    Scope = "link"
+	ScopeHost    Scope = "host"
+	ScopeNowhere Scope = "nowhere"
+)
+
+// UsualScope is the one that the route has if nothing else is said.
+func (r Route) UsualScope() Scope {
+	if r.Via.IsValid() || r.Blackhole {
+		return ScopeGlobal
+	}
+	return ScopeLink
 }
 
 // Rule says which packets look for their way in which table.
@@ -151,6 +180,11 @@ type Rule struct {
 	In    string
 	To    netip.Prefix
 	Table int
+	// From, Out and Mark are for administrators' rules: the prefix that packets come from, the device that packets of this host are bound to, and
+	// their mark; 0: any.
+	From netip.Prefix
+	Out  string
+	Mark uint32
 	// Absent rules must not be there. It is meant for the kernel's own rule 0, which would come before ours.
 	Absent bool
 }

@@ -100,8 +100,8 @@ func TestTunnelMTU(t *testing.T) {
 		want     int
 	}{
 		"pods of 1500, nothing else known": {"192.0.2.1", []int{1500, 0}, 1440},
-		"over IPv6":                        {"2001:db8::1", []int{1500}, 1420},
-		"a narrower path":                  {"192.0.2.1", []int{1500, 1400, 1450}, 1340},
+		"over IPv6":                        {"2001:db8::1", []int{1500}, 1408},
+		"a narrower path":                  {"192.0.2.1", []int{1500, 1400, 1450}, 1328},
 		"nothing known":                    {"192.0.2.1", []int{0}, 0},
 	} {
 		if got := TunnelMTU(addr(tc.endpoint), tc.limits...); got != tc.want {

@@ -44,7 +44,7 @@ func (l Link) String() string {
 	text := fmt.Sprintf("ip link add %s mtu %d", l.Name, l.MTU)
 	switch l.Kind {
 	case VXLAN:
-		return text + fmt.Sprintf(" address %s type vxlan id %d dstport %d local %s nolearning", l.MAC, l.VNI, l.Port, l.Local)
+		return text + fmt.Sprintf(" address %s type vxlan id %d dstport %d local %s nolearning noudpcsum", l.MAC, l.VNI, l.Port, l.Local)
 	case WireGuard:
 		return text + fmt.Sprintf(" type wireguard\nwg set %s listen-port %d # public key %s", l.Name, l.Port, l.Key)
 	default:
@@ -72,9 +72,14 @@ func (r Route) String() string {
 	if r.Via.IsValid() {
 		text += " via " + r.Via.String()
 	}
-	text += " dev " + r.Device
-	if r.Via.IsValid() {
+	if r.Device != "" {
+		text += " dev " + r.Device
+	}
+	if r.Via.IsValid() && !r.Near {
 		text += " onlink"
+	}
+	if r.Scope != "" {
+		text += " scope " + string(r.Scope)
 	}
 	if r.Source.IsValid() {
 		text += " src " + r.Source.String()
@@ -90,8 +95,17 @@ func (r Rule) String() string {
 	if r.To.IsValid() {
 		selector += " to " + r.To.String()
 	}
+	if r.From.IsValid() {
+		selector += " from " + r.From.String()
+	}
 	if r.In != "" {
 		selector += " iif " + r.In
+	}
+	if r.Out != "" {
+		selector += " oif " + r.Out
+	}
+	if r.Mark != 0 {
+		selector += fmt.Sprintf(" fwmark %#x", r.Mark)
 	}
 	if r.Absent {
 		return "ip rule del" + selector + fmt.Sprintf(" lookup %d", r.Table)
@@ -117,7 +131,11 @@ func (t Table) write(line func(format string, args ...any)) {
 			if chain.NAT {
 				kind = "nat"
 			}
-			line("\t\ttype %s hook %s priority %d;", kind, chain.Hook, chain.Priority)
+			policy := ""
+			if chain.Drops {
+				policy = " policy drop;"
+			}
+			line("\t\ttype %s hook %s priority %d;%s", kind, chain.Hook, chain.Priority, policy)
 		}
 		for _, rule := range chain.Rules {
 			line("\t\t%s", rule)
@@ -185,9 +203,13 @@ func (m Match) String() string {
 		return text + " @" + m.Set
 	case m.Prefix.IsValid():
 		return text + " " + m.Prefix.String()
+	case m.First.IsValid():
+		return text + fmt.Sprintf(" %s-%s", m.First, m.Last)
+	case m.Through != 0:
+		return text + fmt.Sprintf(" %d-%d", m.Number, m.Through)
 	case len(m.States) > 0:
 		return text + " " + strings.Join(m.States, ",")
-	case m.Field == UDPPort || m.Field == TCPPort || m.Field == ICMPType:
+	case m.Number != 0 || m.Field == UDPPort || m.Field == TCPPort || m.Field == ICMPType:
 		return text + fmt.Sprintf(" %d", m.Number)
 	default:
 		return text
@@ -199,18 +221,26 @@ func (s Statement) String() string {
 	case Goto, Jump:
 		return string(s.Do) + " " + s.Name
 	case Count:
+		if s.Name == "" {
+			return "counter"
+		}
 		return "counter name " + s.Name
+	case Reject:
+		return fmt.Sprintf("reject with %s port-unreachable", s.Name)
+	case MarkConnection:
+		return fmt.Sprintf("%s %#x", s.Do, s.Mark)
 	case Rewrite:
 		return fmt.Sprintf("%s set %s & %s | %s", s.Field, s.Field, graft(netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.PrefixFrom(netip.IPv4Unspecified(), s.Prefix.Bits())), s.Prefix.Addr())
 	case Lookup:
 		return fmt.Sprintf("%s set %s map @%s", s.Field, s.Field, s.Name)
-	case SNAT:
-		if s.Field != "" {
-			return "snat to " + string(s.Field)
+	case SNAT, DNAT:
+		if s.Prefix.IsValid() {
+			return fmt.Sprintf("%s prefix to %s", s.Do, s.Prefix)
 		}
-		return "snat to " + target(s.Address)
-	case DNAT:
-		return "dnat to " + target(s.Address)
+		if s.Field != "" {
+			return fmt.Sprintf("%s to %s", s.Do, s.Field)
+		}
+		return fmt.Sprintf("%s to %s", s.Do, target(s.Address))
 	case Clamp:
 		if s.Size == 0 {
 			return "tcp option maxseg size set rt mtu"

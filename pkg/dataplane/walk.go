@@ -36,7 +36,7 @@ func (s State) With(other State) State {
 	return State{
 		Links: slices.Concat(s.Links, other.Links), Neighbors: slices.Concat(s.Neighbors, other.Neighbors), Routes: slices.Concat(s.Routes, other.Routes),
 		Rules: slices.Concat(s.Rules, other.Rules), Firewall: slices.Concat(s.Firewall, other.Firewall), Peers: slices.Concat(s.Peers, other.Peers),
-		Devices: slices.Concat(s.Devices, other.Devices),
+		Devices: slices.Concat(s.Devices, other.Devices), Kept: slices.Concat(s.Kept, other.Kept),
 	}
 }
 

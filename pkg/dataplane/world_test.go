@@ -59,6 +59,8 @@ type peering struct {
 	address netip.Addr
 	key     Key
 	server  bool
+	// isolation is what of the cluster's own pods the peer reaches.
+	isolation Isolation
 }
 
 // remote are the ranges under which the cluster sees the peer.
@@ -118,7 +120,7 @@ func (c *cluster) gatewayInput(p *peering) GatewayInput {
 	input := GatewayInput{
 		Address: p.address, External: c.gatewayExternal(p), Server: p.server, Key: p.key, PeerKey: back.key,
 		Peer: p.ranges, IPs: c.ips, Nodes: c.internalNodes(), Host: c.nodes[0].VTEP,
-		MTU: wireMTU, TunnelMTU: tunnelMTU, Port: DefaultOverlayPort,
+		MTU: wireMTU, TunnelMTU: tunnelMTU, Port: DefaultOverlayPort, Isolation: p.isolation,
 	}
 	if p.server {
 		input.ListenPort = 51820

@@ -168,12 +168,12 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 	answer, err := t.patch(ctx, c, t.stepsTo(d, live))
 	switch {
 	case err == nil:
-		t.remember(answer)
+		held := t.remember(answer)
 		t.wrote(resultUpdated)
 		if news {
 			t.putBack(d.changes, manager)
 		}
-		if t.decide(answer).action != leave {
+		if !held {
 			t.enqueue(t.name) // The provider's admission undid it in the same request, of which no watch tells.
 		}
 		return nil
@@ -222,12 +222,18 @@ func (t *task) delete(ctx context.Context, c client.WithWatch, live reflection.O
 	return nil
 }
 
-// remember takes note of the peer's answer to a write, until the view shows it.
-func (t *task) remember(answer reflection.Object) {
+// remember takes note of the peer's answer to a write, until the view shows it. An answer that holds what is wanted counts as
+// seen in step: whoever changes it at once does so before the view shows it. held tells whether it does.
+func (t *task) remember(answer reflection.Object) (held bool) {
+	held = t.decide(answer).action == leave
 	if t.kind().WriteOnly() {
 		t.impress(answer)
-		return
+		return held
+	}
+	if held {
+		t.state.settle(t.fingerprint)
 	}
 	answer.SetManagedFields(nil)
 	t.state.remember(answer, t.options().Clock.Now())
+	return held
 }

@@ -30,6 +30,7 @@
 //     told once, a note on the copy remembers it, and nothing is written for them until the object or the provider's version changes.
 //   - While the peer is not connected work is parked without polling, and resumes at once with the connection.
 //   - What is refused is tried again with growing pauses: rules change without anybody telling.
+//   - What a kind remarks on a parent at home, seen from all of its children, is an Event on the parent, once until it is right again.
 //   - Failures are Events on the local object, at most one every five minutes for the same failure, metrics, and Problems.
 //   - All settings change at run time. Run returns only when everything it started has ended.
 package mirror

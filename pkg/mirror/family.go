@@ -3,7 +3,9 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,8 +132,26 @@ func (t *task) findParent(in *reflection.Input) error {
 	in.ParentPolicy = parents.runner.policy()
 	if parent := parents.objects.get(name); parent != nil {
 		t.parent, in.Parent = parent, parent
+		t.remark(*in, parents.state(name))
 	}
 	return nil
+}
+
+// remark tells the user what is wrong with the parent, once until it is right.
+func (t *task) remark(in reflection.Input, told *state) {
+	if t.kind().Remark == nil || !t.objects.ready() {
+		return
+	}
+	reason, message := t.kind().Remark(in, func() []reflection.Object {
+		return slices.DeleteFunc(t.objects.all(), func(o reflection.Object) bool { return t.parentName(o) != t.parent.GetName() })
+	})
+	what := reason
+	if reason != "" {
+		what += " " + string(t.parent.GetUID())
+	}
+	if told.remarks(what) && reason != "" {
+		t.runner.engine.reporter.event(t.parent, corev1.EventTypeWarning, reason, message)
+	}
 }
 
 // confirmParent reads the parent live before something is deleted because of what the cache says of it.

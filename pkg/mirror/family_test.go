@@ -117,6 +117,35 @@ func TestChildrenFollowTheirParent(t *testing.T) {
 	})
 }
 
+func TestWhatIsWrongWithAParentIsToldOnce(t *testing.T) {
+	inBubble(t, func(w *world) {
+		shop := service("shop")
+		shop.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		w.local.put(shop)
+		w.local.put(endpointSlice("a", "shop", "milan"))
+		w.local.put(endpointSlice("b", "other", "worker"))
+		w.start(family)
+		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.rest()
+		told := []string{"shop Warning NoLocalEndpoints"}
+		w.equal("Events", told, w.events.took())
+		w.local.put(endpointSlice("c", "shop", "milan"))
+		w.pass(time.Hour)
+		w.equal("Events of what stays as it is", []string(nil), w.events.took())
+		home := w.local.put(endpointSlice("d", "shop", "worker")).(*discoveryv1.EndpointSlice)
+		w.pass(time.Second)
+		w.equal("Events of a pod at home", []string(nil), w.events.took())
+		edit(w.local, home, func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })
+		w.pass(time.Second)
+		w.equal("Events once it is gone", told, w.events.took())
+		edit(w.local, shop, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+		w.pass(time.Second)
+		edit(w.local, shop, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal })
+		w.pass(time.Second)
+		w.equal("Events of another policy, and this one again", told, w.events.took())
+	})
+}
+
 func TestTurningTheParentsKindOffRemovesNothing(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.local.put(service("shop"))

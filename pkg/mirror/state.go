@@ -52,6 +52,8 @@ type state struct {
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time
+	// remarked is what was last found to be wrong with the local object, empty if nothing was.
+	remarked string
 }
 
 // state returns the memory of a local object.
@@ -204,4 +206,13 @@ func (s *state) mayWarn(what string, now time.Time) bool {
 	}
 	s.warned, s.warnedAt = what, now
 	return true
+}
+
+// remarks takes note of what is wrong with the local object, and tells whether that is news.
+func (s *state) remarks(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.remarked != what
+	s.remarked = what
+	return news
 }

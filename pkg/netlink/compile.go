@@ -91,6 +91,17 @@ func (c *compiler) store(field dataplane.Field) {
 
 func (c *compiler) match(m dataplane.Match) error {
 	switch m.Field {
+	case dataplane.Source6, dataplane.Destination6:
+		c.addressRange(m)
+	case dataplane.TCPSource:
+		c.number(unix.IPPROTO_TCP, 0, 2, m)
+	case dataplane.UDPSource:
+		c.number(unix.IPPROTO_UDP, 0, 2, m)
+	case dataplane.Transport:
+		c.add(
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
+			&expr.Cmp{Op: equal(!m.Not), Register: register, Data: []byte{byte(m.Number)}}, //nolint:gosec // A protocol has 8 bits.
+		)
 	case dataplane.InDevice:
 		c.device(expr.MetaKeyIIFNAME, m)
 	case dataplane.OutDevice:
@@ -115,12 +126,33 @@ func (c *compiler) match(m dataplane.Match) error {
 			&expr.Cmp{Op: equal(!m.Not), Register: register, Data: []byte{syn}},
 		)
 	default:
+		if m.First.IsValid() {
+			c.addressRange(m)
+			return nil
+		}
 		if err := c.load(m.Field); err != nil {
 			return err
 		}
 		c.address(m)
 	}
 	return nil
+}
+
+// addressRange compares an address of a packet of either family with a range. A packet of the other family has no such address.
+func (c *compiler) addressRange(m dataplane.Match) {
+	family, offset, length := byte(unix.NFPROTO_IPV4), uint32(12), uint32(4)
+	if m.First.Is6() {
+		family, offset, length = unix.NFPROTO_IPV6, 8, 16
+	}
+	if m.Field == dataplane.Destination || m.Field == dataplane.Destination6 {
+		offset += length
+	}
+	c.add(
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: register},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: []byte{family}},
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length},
+		&expr.Range{Op: equal(!m.Not), Register: register, FromData: m.First.AsSlice(), ToData: m.Last.AsSlice()},
+	)
 }
 
 func equal(yes bool) expr.CmpOp {
@@ -180,8 +212,13 @@ func (c *compiler) protocol(number byte) {
 // number compares a number of the transport's header.
 func (c *compiler) number(protocol byte, offset, length uint32, m dataplane.Match) {
 	c.protocol(protocol)
+	c.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length})
+	if m.Through != 0 {
+		from, to := binary.BigEndian.AppendUint16(nil, m.Number), binary.BigEndian.AppendUint16(nil, m.Through)
+		c.add(&expr.Range{Op: equal(!m.Not), Register: register, FromData: from, ToData: to})
+		return
+	}
 	c.add(
-		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length},
 		&expr.Cmp{Op: equal(!m.Not), Register: register, Data: binary.BigEndian.AppendUint16(nil, m.Number)[2-length:]},
 	)
 }
@@ -191,13 +228,26 @@ func (c *compiler) statement(s dataplane.Statement) error {
 	case dataplane.Accept, dataplane.Drop, dataplane.Return, dataplane.Goto, dataplane.Jump:
 		c.add(verdict(s.Do, s.Name))
 	case dataplane.Count:
+		if s.Name == "" {
+			c.add(&expr.Counter{})
+			return nil
+		}
 		c.add(&expr.Objref{Type: int(nftables.ObjTypeCounter), Name: s.Name})
 	case dataplane.Notrack:
 		c.add(&expr.Notrack{})
 	case dataplane.Rewrite, dataplane.Lookup:
 		return c.rewrite(s)
-	case dataplane.SNAT:
-		return c.sourceNAT(s)
+	case dataplane.SNAT, dataplane.DNAT:
+		return c.translate(s)
+	case dataplane.MarkConnection:
+		c.add(
+			&expr.Immediate{Register: register, Data: binaryutil.NativeEndian.PutUint32(s.Mark)},
+			&expr.Ct{Register: register, Key: expr.CtKeyMARK, SourceRegister: true},
+		)
+	case dataplane.MarkPacket:
+		c.add(&expr.Ct{Register: register, Key: expr.CtKeyMARK}, &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register})
+	case dataplane.Reject:
+		return c.reject(s.Name)
 	case dataplane.Masquerade:
 		c.add(&expr.Masq{})
 	case dataplane.Clamp:
@@ -234,16 +284,46 @@ func (c *compiler) rewrite(s dataplane.Statement) error {
 	return nil
 }
 
-func (c *compiler) sourceNAT(s dataplane.Statement) error {
-	if s.Address.Port() != 0 {
+// translate gives a connection another source or destination.
+func (c *compiler) translate(s dataplane.Statement) error {
+	nat := &expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register}
+	if s.Do == dataplane.DNAT {
+		nat.Type = expr.NATTypeDestNAT
+	}
+	switch {
+	case s.Address.Port() != 0:
 		return fmt.Errorf("ports are not translated")
-	}
-	if s.Field == "" {
+	case s.Field != "":
+		if err := c.load(s.Field); err != nil {
+			return err
+		}
+	case s.Prefix.IsValid():
+		if s.Prefix.Addr().Is6() {
+			nat.Family = unix.NFPROTO_IPV6
+		}
+		nat.RegAddrMax, nat.Prefix = register+1, true
+		first, last := dataplane.Ends(s.Prefix)
+		c.add(&expr.Immediate{Register: nat.RegAddrMin, Data: first.AsSlice()}, &expr.Immediate{Register: nat.RegAddrMax, Data: last.AsSlice()})
+	default:
+		if s.Address.Addr().Is6() {
+			nat.Family = unix.NFPROTO_IPV6
+		}
 		c.add(&expr.Immediate{Register: register, Data: s.Address.Addr().AsSlice()})
-	} else if err := c.load(s.Field); err != nil {
-		return err
 	}
-	c.add(&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register})
+	c.add(nat)
+	return nil
+}
+
+// reject tells a packet's sender that nobody is at its port.
+func (c *compiler) reject(by string) error {
+	code, ok := map[string]*expr.Reject{
+		"icmp": {Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}, "icmpv6": {Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 4},
+		"icmpx": {Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH},
+	}[by]
+	if !ok {
+		return fmt.Errorf("%q is no sort of ICMP", by)
+	}
+	c.add(code)
 	return nil
 }
 

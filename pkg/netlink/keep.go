@@ -1,7 +1,9 @@
 package netlink
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -16,6 +18,8 @@ const (
 	look = time.Minute
 	// retry is after how long a pass is tried again that failed.
 	retry = time.Second
+	// later is after how long the kernel is asked again for what administrators want and it refused: a device may have come.
+	later = 10 * time.Second
 )
 
 // Report tells of a pass that changed something or failed, and of the first one after which a State is in place.
@@ -26,6 +30,8 @@ type Report struct {
 	Repair bool
 	// Err is what the pass failed for; it is tried again.
 	Err error
+	// Refused are the parts of administrators that the kernel refused, with why. All else is in place, and they are tried again.
+	Refused map[string]error
 }
 
 // Keep puts the States that come on wanted into the kernel, each in place of the one before, and repairs what others change, until ctx ends. It
@@ -39,8 +45,7 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 	}
 	// Who fights with somebody over the same rule should not take a processor for it.
 	pace := rate.NewLimiter(rate.Every(200*time.Millisecond), 5)
-	var state dataplane.State
-	known, placed, told := false, false, false
+	var kept keeping
 	next := time.NewTimer(look)
 	defer next.Stop()
 	for {
@@ -48,33 +53,69 @@ func (k *Kernel) Keep(ctx context.Context, wanted <-chan dataplane.State, report
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-lost:
-			return fmt.Errorf("listen to the kernel: %w", err)
+			// Who ends closes what is listened to, too.
+			return cmp.Or(ctx.Err(), fmt.Errorf("listen to the kernel: %w", err))
 		case newest := <-wanted:
-			// The same State once more is no news: what differs from it then was changed by somebody else.
-			placed = placed && reflect.DeepEqual(newest, state)
-			state, known, told = newest, true, false
+			kept.want(newest)
 		case <-events:
 		case <-next.C:
 		}
-		if !known {
+		if !kept.known {
 			continue
 		}
 		if err := pace.Wait(ctx); err != nil {
 			return err
 		}
-		changes, err := k.Apply(state)
-		if len(changes) > 0 || err != nil || !told {
-			report(Report{Changes: changes, Repair: placed && len(changes) > 0, Err: err})
+		r, complaint, own := k.report(kept.state)
+		if kept.news(&r, complaint, own) {
+			report(r)
 		}
-		placed, told = err == nil, err == nil
-		next.Reset(pause(err))
+		next.Reset(r.pause())
 	}
 }
 
-// pause is how long after a pass the next one is due at the latest.
-func pause(err error) time.Duration {
-	if err != nil {
-		return retry
+// keeping is what Keep remembers from one pass to the next.
+type keeping struct {
+	state dataplane.State
+	// known says that there is a State, placed that it has been in place, told that the last pass succeeded, which was reported.
+	known, placed, told bool
+	// complaint is what the kernel refused of administrators' parts.
+	complaint string
+}
+
+// want takes the next State. The same one once more is no news: what differs from it then was changed by somebody else.
+func (p *keeping) want(newest dataplane.State) {
+	p.placed = p.placed && reflect.DeepEqual(newest, p.state)
+	p.state, p.known, p.told = newest, true, false
+}
+
+// news tells whether a pass is to be reported, and says in it whether it was a repair, which may take several passes; own says that this process
+// had made a change itself.
+func (p *keeping) news(r *Report, complaint string, own bool) bool {
+	is := len(r.Changes) > 0 || r.Err != nil || !p.told || complaint != p.complaint
+	r.Repair = p.placed && len(r.Changes) > 0 && complaint == p.complaint && !own
+	p.placed, p.told, p.complaint = p.placed || r.Err == nil, r.Err == nil, complaint
+	return is
+}
+
+// report makes a pass; complaint is what the kernel refused of administrators' parts, own says that this process has changed something before.
+func (k *Kernel) report(state dataplane.State) (r Report, complaint string, own bool) {
+	r.Changes, own, r.Err = k.apply(state)
+	var refused *Refused
+	if errors.As(r.Err, &refused) {
+		r.Refused, r.Err, complaint = refused.Parts, nil, refused.Error()
 	}
-	return look
+	return r, complaint, own
+}
+
+// pause is how long after a pass the next one is due at the latest.
+func (r Report) pause() time.Duration {
+	switch {
+	case r.Err != nil:
+		return retry
+	case len(r.Refused) > 0:
+		return later
+	default:
+		return look
+	}
 }

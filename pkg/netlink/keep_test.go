@@ -82,6 +82,38 @@ func TestAStateThatIsInPlaceIsTold(t *testing.T) {
 	}
 }
 
+// What is put back is a repair, also if that takes two passes, but for what this process has taken away itself.
+func TestWhatIsARepair(t *testing.T) {
+	changed, failed := Report{Changes: []string{"add rule"}}, Report{Changes: []string{"add rule"}, Err: errors.New("interrupted")}
+	for name, tc := range map[string]struct {
+		passes []Report
+		own    bool
+		want   bool // of the last one
+	}{
+		"the first pass":            {[]Report{changed}, false, false},
+		"the first one that works":  {[]Report{failed, changed}, false, false},
+		"what others changed":       {[]Report{changed, changed}, false, true},
+		"what took two passes":      {[]Report{changed, failed, changed}, false, true},
+		"what was taken away by us": {[]Report{changed, changed}, true, false},
+		"nothing":                   {[]Report{changed, {}}, false, false},
+	} {
+		var p keeping
+		p.want(dataplane.State{})
+		var last Report
+		for i, r := range tc.passes {
+			p.news(&r, "", tc.own && i > 0)
+			last = r
+		}
+		if last.Repair != tc.want {
+			t.Errorf("%s: a repair: %t", name, last.Repair)
+		}
+		p.want(dataplane.State{Kept: []string{"other"}})
+		if r := changed; p.news(&r, "", false) && r.Repair {
+			t.Errorf("%s: another State is a repair", name)
+		}
+	}
+}
+
 // Each thing that others do to what is ours is heard by itself: the pass that it leads to does not wait for the next minute.
 func TestWhatOthersDoIsHeard(t *testing.T) {
 	for name, p := range places(t) {

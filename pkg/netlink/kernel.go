@@ -3,8 +3,11 @@ package netlink
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,6 +37,8 @@ type Kernel struct {
 	// user are the WireGuard devices of this process, by their names; endpoints is where their peers were last said to be.
 	user      map[string]userEnd
 	endpoints map[string]netip.AddrPort
+	// forgot says that Forget has taken away what the next pass will put there again.
+	forgot bool
 	// stop, in tests, ends a pass before a change.
 	stop func(change string) error
 }
@@ -125,21 +130,21 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	read(func() (err error) { state.Neighbors, err = again(k.readNeighbors); return err })
 	read(func() (err error) { state.Peers, err = again(k.peers(wanted).read); return err })
 	read(func() error {
-		routes, err := again(k.routes().read)
+		routes, err := again(k.routes(wanted).read)
 		for _, r := range routes {
 			state.Routes = append(state.Routes, r.Route)
 		}
 		return err
 	})
 	read(func() error {
-		rules, err := again(k.rules(wanted.Rules).read)
+		rules, err := again(k.rules(wanted).read)
 		for _, r := range rules {
 			state.Rules = append(state.Rules, r.Rule)
 		}
 		return err
 	})
 	read(func() error {
-		tables, err := again(k.tables(wanted.Firewall).read)
+		tables, err := again(k.tables(wanted).read)
 		for _, t := range tables {
 			state.Firewall = append(state.Firewall, t.Table)
 		}
@@ -160,53 +165,94 @@ type resource[T any] struct {
 	put func(wanted T, there *T) error
 	// remove takes away what is there. It is no error if it is gone.
 	remove func(T) error
+	// part tells to which part of a State a thing belongs; nil if all are of the agents' own.
+	part func(T) string
+	// leads tells that the things lead packets to others of their part: if one of those was refused, they are not wanted.
+	leads bool
+}
+
+func (r resource[T]) partOf(thing T) string {
+	if r.part == nil {
+		return dataplane.OwnPart
+	}
+	return r.part(thing)
+}
+
+// Refused is the error of a State of which the kernel has all but some parts of administrators.
+type Refused struct {
+	// Parts are what they were refused for.
+	Parts map[string]error
+}
+
+func (r *Refused) Error() string {
+	var all []string
+	for _, part := range slices.Sorted(maps.Keys(r.Parts)) {
+		all = append(all, part+": "+r.Parts[part].Error())
+	}
+	return strings.Join(all, "; ")
 }
 
 // passes is how many comparisons Apply makes at most. Of what the first one changes, the kernel may take other things away, as the routes of an
 // address that is not wanted any more; the second one puts them back, and the third finds nothing to do.
 const passes = 3
 
-// Apply makes what of ours is in the namespace equal to a State, and returns what it changed; the empty State removes all.
+// Apply makes what of ours is in the namespace equal to a State, and returns what it changed; the empty State removes all. If the kernel refuses
+// parts of administrators, all else is there, and the error is a Refused.
 func (k *Kernel) Apply(wanted dataplane.State) (changes []string, err error) {
+	changes, _, err = k.apply(wanted)
+	return changes, err
+}
+
+// apply is Apply, and tells whether Forget was called before.
+func (k *Kernel) apply(wanted dataplane.State) (changes []string, forgot bool, err error) {
 	k.busy.Lock()
 	defer k.busy.Unlock()
+	forgot, k.forgot = k.forgot, false
 	for range passes {
 		p := k.compare(wanted)
 		changes = append(changes, p.changes...)
-		if p.err != nil || len(p.changes) == 0 {
-			return changes, p.err
+		switch {
+		case p.err != nil:
+			return changes, forgot, p.err
+		case len(p.changes) > 0:
+		case len(p.refused) > 0:
+			return changes, forgot, &Refused{p.refused}
+		default:
+			return changes, forgot, nil
 		}
 	}
-	return changes, fmt.Errorf("the kernel does not keep what it is told: %q", changes)
+	return changes, forgot, fmt.Errorf("the kernel does not keep what it is told: %q", changes)
 }
 
 // compare changes what differs from a State.
 func (k *Kernel) compare(wanted dataplane.State) *pass {
-	p := &pass{stop: k.stop}
+	p := &pass{stop: k.stop, refused: map[string]error{}}
 	devices := bring(p, k.devices(wanted.Links), devicesOf(wanted.Links))
 	addresses := bring(p, k.addresses(), addressesOf(wanted.Links))
 	bring(p, k.settings(wanted.Devices), wanted.Devices)
 	neighbors := bring(p, k.neighbors(), neighborsOf(wanted.Neighbors))
 	entries := bring(p, k.forwarding(), entriesOf(wanted.Neighbors))
 	peers := bring(p, k.peers(wanted), k.peersOf(wanted))
-	routes := bring(p, k.routes(), routesOf(wanted.Routes))
-	tables := bring(p, k.tables(wanted.Firewall), tablesOf(wanted.Firewall))
-	rules := bring(p, k.rules(wanted.Rules), rulesOf(wanted.Rules))
+	routes := bring(p, k.routes(wanted), routesOf(wanted.Routes))
+	tables := bring(p, k.tables(wanted), tablesOf(wanted.Firewall))
+	rules := bring(p, k.rules(wanted), rulesOf(wanted.Rules))
 	for _, rest := range []func(){rules, tables, routes, peers, entries, neighbors, addresses, devices} {
 		rest()
 	}
 	return p
 }
 
-// pass is one comparison of what is there with what is wanted. After the first error it does nothing more.
+// pass is one comparison of what is there with what is wanted. After the first error it does nothing more, but for errors of administrators' parts.
 type pass struct {
 	stop    func(change string) error
 	changes []string
 	err     error
+	// refused are the first errors of administrators' parts.
+	refused map[string]error
 }
 
-// do makes one change.
-func (p *pass) do(verb, name string, change func() error) {
+// do makes one change of a part.
+func (p *pass) do(part, verb, name string, change func() error) {
 	if p.err != nil {
 		return
 	}
@@ -216,11 +262,15 @@ func (p *pass) do(verb, name string, change func() error) {
 			return
 		}
 	}
-	if err := change(); err != nil {
+	err := change()
+	switch {
+	case err == nil:
+		p.changes = append(p.changes, text)
+	case part == dataplane.OwnPart:
 		p.err = fmt.Errorf("%s: %w", text, err)
-		return
+	case p.refused[part] == nil:
+		p.refused[part] = fmt.Errorf("%s: %w", text, err)
 	}
-	p.changes = append(p.changes, text)
 }
 
 // bring puts the wanted things of one sort there, and returns what removes those that are not wanted.
@@ -238,24 +288,31 @@ func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
 		surplus[r.name(thing)] = thing
 	}
 	for _, thing := range wanted {
-		name := r.name(thing)
+		name, part := r.name(thing), r.partOf(thing)
 		old, ok := surplus[name]
+		if r.leads && p.refused[part] != nil {
+			continue
+		}
 		delete(surplus, name)
 		switch {
 		case !ok:
-			p.do("add", name, func() error { return r.put(thing, nil) })
+			p.do(part, "add", name, func() error { return r.put(thing, nil) })
 		case r.same != nil && !r.same(old, thing) || r.same == nil && !reflect.DeepEqual(old, thing):
-			p.do("change", name, func() error { return r.put(thing, &old) })
+			p.do(part, "change", name, func() error { return r.put(thing, &old) })
 		}
 	}
 	return func() {
 		for _, thing := range there {
-			if _, ok := surplus[r.name(thing)]; ok {
-				p.do("remove", r.name(thing), func() error { return gone(r.remove(thing)) })
+			if _, ok := surplus[r.name(thing)]; ok && !p.holdsOn(r.leads, r.partOf(thing)) {
+				p.do(r.partOf(thing), "remove", r.name(thing), func() error { return gone(r.remove(thing)) })
 			}
 		}
 	}
 }
+
+// holdsOn tells whether what there is of a part stays although it is not wanted: of a part that was refused, what leads no packets does. A table
+// changes as a whole or not at all, though it may get another name by that.
+func (p *pass) holdsOn(leads bool, part string) bool { return !leads && p.refused[part] != nil }
 
 // again reads until nothing changed meanwhile: on a busy node the kernel may say so of what it lists.
 func again[T any](read func() ([]T, error)) (all []T, err error) {

@@ -51,6 +51,7 @@ func variants(t *testing.T) map[string]dataplane.State {
 			i.Peer = []dataplane.Range{{Own: netip.MustParsePrefix("10.61.0.0/16"), Seen: netip.MustParsePrefix("10.61.0.0/16")}}
 		}),
 		"gateway of a hub":                 gatewayState(t, func(i *dataplane.GatewayInput) { i.Transit, i.Server = fabrics[1:], false }),
+		"gateway of a narrow way":          gatewayState(t, func(i *dataplane.GatewayInput) { i.PathMTU = 1340 }),
 		"gateway with one node and no IPs": gatewayState(t, func(i *dataplane.GatewayInput) { i.Nodes, i.IPs, i.TunnelMTU = i.Nodes[:1], nil, 1300 }),
 	}
 }

@@ -1,6 +1,7 @@
 package netlink
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
@@ -119,8 +121,8 @@ func (k *Kernel) deviceOf(link netlink.Link, wanted []dataplane.Link) (device, e
 		copy(d.MAC[:], base.HardwareAddr)
 		d.Local, _ = netip.AddrFromSlice(vxlan.SrcAddr.To4())
 		d.VNI, d.Port = vxlan.VxlanId, uint16(vxlan.Port) //nolint:gosec // A port.
-		if vxlan.Learning {
-			d.VNI = -1 // Learned entries are not ours: it is not the device that is wanted.
+		if vxlan.Learning || vxlan.UDPCSum {
+			d.VNI = -1 // Neither learned entries nor checksums are ours: it is not the device that is wanted.
 		}
 		return d, nil
 	}
@@ -160,7 +162,31 @@ func (k *Kernel) addDevice(link dataplane.Link) error {
 	if err := k.makeWay(link); err != nil {
 		return err
 	}
-	return k.route.LinkAdd(linkOf(link))
+	return k.addOverlay(link)
+}
+
+// addOverlay makes a VXLAN device that leaves the checksum of what it sends out, as RFC 7348 has it; what is inside has its own. Where a pod
+// network translates the addresses of the packets, a checksum would come out wrong: the kernel takes the one that is still to be computed, of
+// the packet inside, for that of the packet outside. The library cannot switch it off.
+func (k *Kernel) addOverlay(link dataplane.Link) error {
+	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(string(dataplane.VXLAN)))
+	data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
+	data.AddRtAttr(nl.IFLA_VXLAN_ID, nl.Uint32Attr(uint32(link.VNI))) //nolint:gosec // 24 bits.
+	data.AddRtAttr(nl.IFLA_VXLAN_LOCAL, link.Local.AsSlice())
+	data.AddRtAttr(nl.IFLA_VXLAN_PORT, binary.BigEndian.AppendUint16(nil, link.Port))
+	data.AddRtAttr(nl.IFLA_VXLAN_LEARNING, nl.Uint8Attr(0))
+	data.AddRtAttr(nl.IFLA_VXLAN_UDP_CSUM, nl.Uint8Attr(0))
+	req := k.request(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, link.Name, info,
+		nl.NewRtAttr(unix.IFLA_ADDRESS, link.MAC[:]), nl.NewRtAttr(unix.IFLA_MTU, nl.Uint32Attr(uint32(link.MTU)))) //nolint:gosec // Small.
+	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+		return err
+	}
+	made, err := k.route.LinkByName(link.Name)
+	if err != nil {
+		return err
+	}
+	return k.route.LinkSetUp(made)
 }
 
 // makeWay removes an overlay of ours under another name: the kernel has one for each VNI and port.
@@ -195,14 +221,10 @@ func (k *Kernel) setDevice(link netlink.Link, wanted device) error {
 	return k.route.LinkSetUp(link)
 }
 
-func linkOf(link dataplane.Link) netlink.Link {
+func tunnelOf(link dataplane.Link) netlink.Link {
 	base := netlink.NewLinkAttrs()
 	base.Name, base.MTU, base.Flags = link.Name, link.MTU, net.FlagUp
-	if link.Kind == dataplane.WireGuard {
-		return &netlink.Wireguard{LinkAttrs: base}
-	}
-	base.HardwareAddr = link.MAC[:]
-	return &netlink.Vxlan{LinkAttrs: base, VxlanId: link.VNI, SrcAddr: link.Local.AsSlice(), Port: int(link.Port)}
+	return &netlink.Wireguard{LinkAttrs: base}
 }
 
 // address is one of a device.

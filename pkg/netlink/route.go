@@ -14,6 +14,21 @@ import (
 // ourTables are the routing tables of the agents.
 var ourTables = []int{dataplane.PeersTable, dataplane.InsideTable, dataplane.OutsideTable}
 
+// scopes are the kernel's numbers of scopes.
+var scopes = map[dataplane.Scope]netlink.Scope{
+	dataplane.ScopeGlobal: unix.RT_SCOPE_UNIVERSE, dataplane.ScopeSite: unix.RT_SCOPE_SITE, dataplane.ScopeLink: unix.RT_SCOPE_LINK,
+	dataplane.ScopeHost: unix.RT_SCOPE_HOST, dataplane.ScopeNowhere: unix.RT_SCOPE_NOWHERE,
+}
+
+func scopeOf(number netlink.Scope) dataplane.Scope {
+	for scope, other := range scopes {
+		if other == number {
+			return scope
+		}
+	}
+	return dataplane.Scope(fmt.Sprint(int(number)))
+}
+
 // route is a route, with what it has besides that ours do not have.
 type route struct {
 	dataplane.Route
@@ -29,11 +44,17 @@ func routesOf(wanted []dataplane.Route) []route {
 	return all
 }
 
-func (k *Kernel) routes() resource[route] {
+func (k *Kernel) routes(wanted dataplane.State) resource[route] {
 	return resource[route]{
 		name: func(r route) string { return fmt.Sprintf("route to %s in table %d%s", r.Destination, r.Table, r.Odd) },
 		same: func(a, b route) bool { return a.Route == b.Route },
-		read: k.readRoutes,
+		read: func() ([]route, error) {
+			all, err := k.readRoutes()
+			for i := range all {
+				all[i].asWanted(wanted.Routes)
+			}
+			return unkept(wanted, all), err
+		},
 		put: func(r route, _ *route) error {
 			raw, err := k.routeOf(r.Route)
 			if err != nil {
@@ -42,7 +63,25 @@ func (k *Kernel) routes() resource[route] {
 			return k.route.RouteReplace(raw)
 		},
 		remove: func(r route) error { return k.route.RouteDel(r.raw) },
+		part:   route.Part,
 	}
+}
+
+// asWanted leaves out the device of a route that is wanted by whatever device leads to its next hop.
+func (r *route) asWanted(wanted []dataplane.Route) {
+	if r.Part() == dataplane.OwnPart {
+		return
+	}
+	for _, other := range wanted {
+		if other.Table == r.Table && other.Destination == r.Destination && other.Device == "" {
+			r.Device = ""
+		}
+	}
+}
+
+// unkept are the things that are not of parts that stay as they are.
+func unkept[T interface{ Part() string }](wanted dataplane.State, all []T) []T {
+	return slices.DeleteFunc(all, func(thing T) bool { return wanted.Keeps(thing.Part()) })
 }
 
 func (k *Kernel) readRoutes() ([]route, error) {
@@ -61,7 +100,7 @@ func (k *Kernel) readRoutes() ([]route, error) {
 	}
 	var all []route
 	for _, r := range raw {
-		if slices.Contains(ourTables, r.Table) {
+		if slices.Contains(ourTables, r.Table) || (dataplane.Route{Table: r.Table}).Part() != dataplane.OwnPart {
 			all = append(all, readRoute(r, names[r.LinkIndex]))
 		}
 	}
@@ -77,8 +116,13 @@ func readRoute(raw netlink.Route, device string) route {
 	if raw.Src != nil {
 		r.Source = ipOf(raw.Src)
 	}
-	// A next hop that is not "onlink" would have to be reachable otherwise; priority and type of service make another route of it.
-	if r.Via.IsValid() != (raw.Flags&int(netlink.FLAG_ONLINK) != 0) || len(raw.MultiPath) > 0 || !r.Blackhole && raw.Type != unix.RTN_UNICAST {
+	onlink := raw.Flags&int(netlink.FLAG_ONLINK) != 0
+	r.Near = r.Via.IsValid() && !onlink
+	if scope := scopeOf(raw.Scope); scope != r.UsualScope() {
+		r.Scope = scope
+	}
+	// Priority and type of service make another route of it.
+	if onlink && !r.Via.IsValid() || len(raw.MultiPath) > 0 || !r.Blackhole && raw.Type != unix.RTN_UNICAST {
 		r.MTU = -1
 	}
 	if raw.Priority != 0 || raw.Tos != 0 {
@@ -93,14 +137,21 @@ func (k *Kernel) routeOf(r dataplane.Route) (*netlink.Route, error) {
 		raw.Type, raw.Scope = unix.RTN_BLACKHOLE, unix.RT_SCOPE_UNIVERSE
 		return raw, nil
 	}
-	index, err := k.index(r.Device)
-	if err != nil {
-		return nil, err
+	if r.Device != "" {
+		index, err := k.index(r.Device)
+		if err != nil {
+			return nil, err
+		}
+		raw.LinkIndex = index
 	}
-	raw.LinkIndex = index
 	if r.Via.IsValid() {
 		raw.Gw, raw.Scope = net.IP(r.Via.AsSlice()), unix.RT_SCOPE_UNIVERSE
-		raw.SetFlag(netlink.FLAG_ONLINK)
+		if !r.Near {
+			raw.SetFlag(netlink.FLAG_ONLINK)
+		}
+	}
+	if r.Scope != "" {
+		raw.Scope = scopes[r.Scope]
 	}
 	if r.Source.IsValid() {
 		raw.Src = r.Source.AsSlice()

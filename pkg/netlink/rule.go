@@ -35,7 +35,8 @@ func rulesOf(wanted []dataplane.Rule) []rule {
 	return all
 }
 
-func (k *Kernel) rules(wanted []dataplane.Rule) resource[rule] {
+func (k *Kernel) rules(state dataplane.State) resource[rule] {
+	wanted := state.Rules
 	return resource[rule]{
 		name: func(r rule) string { return fmt.Sprintf("rule %q%s", r.Rule, r.Odd) },
 		same: func(a, b rule) bool { return a.Rule == b.Rule },
@@ -44,7 +45,7 @@ func (k *Kernel) rules(wanted []dataplane.Rule) resource[rule] {
 			if err != nil {
 				return nil, fmt.Errorf("list rules: %w", err)
 			}
-			return readRules(all, wanted), nil
+			return unkept(state, readRules(all, wanted)), nil
 		},
 		put: func(r rule, _ *rule) error {
 			raw := ruleOf(r.Rule)
@@ -55,6 +56,8 @@ func (k *Kernel) rules(wanted []dataplane.Rule) resource[rule] {
 			return k.route.RuleAdd(raw)
 		},
 		remove: func(r rule) error { return k.removeRule(r, wanted) },
+		part:   rule.Part,
+		leads:  true,
 	}
 }
 
@@ -70,7 +73,10 @@ func readRules(raw []netlink.Rule, wanted []dataplane.Rule) []rule {
 		if r.Protocol != dataplane.Protocol {
 			continue
 		}
-		read := rule{Rule: dataplane.Rule{Priority: r.Priority, In: r.IifName, Table: r.Table}, raw: &r}
+		read := rule{Rule: dataplane.Rule{Priority: r.Priority, In: r.IifName, Out: r.OifName, Mark: r.Mark, Table: r.Table}, raw: &r}
+		if r.Src != nil {
+			read.From = prefixOf(r.Src)
+		}
 		if r.Dst != nil {
 			read.To = prefixOf(r.Dst)
 		}
@@ -84,7 +90,7 @@ func readRules(raw []netlink.Rule, wanted []dataplane.Rule) []rule {
 
 // normal is a rule without what only says how it was told.
 func normal(r netlink.Rule) netlink.Rule {
-	r.Dst, r.Family = nil, 0
+	r.Src, r.Dst, r.Family = nil, nil, 0
 	return r
 }
 
@@ -93,6 +99,14 @@ func ruleOf(r dataplane.Rule) *netlink.Rule {
 	raw.Priority, raw.Table, raw.IifName, raw.Family, raw.Protocol = r.Priority, r.Table, r.In, unix.AF_INET, dataplane.Protocol
 	if r.To.IsValid() {
 		raw.Dst = ipNet(r.To)
+	}
+	if r.From.IsValid() {
+		raw.Src = ipNet(r.From)
+	}
+	raw.OifName, raw.Mark = r.Out, r.Mark
+	if r.Mark != 0 {
+		all := ^uint32(0)
+		raw.Mask = &all
 	}
 	return raw
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // families are those that tables of ours have, by their names.
-var families = map[string]nftables.TableFamily{"ip": nftables.TableFamilyIPv4, "ip6": nftables.TableFamilyIPv6}
+var families = map[string]nftables.TableFamily{"ip": nftables.TableFamilyIPv4, "ip6": nftables.TableFamilyIPv6, "inet": nftables.TableFamilyINet}
 
 // table is a table of the firewall.
 type table struct {
@@ -28,6 +28,8 @@ type table struct {
 	// strange is set if sets are not of the sort that their names stand for, or hold what ours never do: then all is made anew.
 	strange bool
 }
+
+func (t table) fullName() string { return "table " + t.Family + " " + t.Name }
 
 // head is what a chain is besides its rules.
 type head struct {
@@ -45,7 +47,7 @@ func headOf(chain dataplane.Chain) head {
 	if chain.NAT {
 		kind = nftables.ChainTypeNAT
 	}
-	return head{hook: chain.Hook, priority: chain.Priority, kind: kind}
+	return head{hook: chain.Hook, priority: chain.Priority, kind: kind, drops: chain.Drops}
 }
 
 // hooks are the kernel's numbers of hooks.
@@ -66,12 +68,15 @@ func tablesOf(wanted []dataplane.Table) []table {
 	return all
 }
 
-func (k *Kernel) tables(wanted []dataplane.Table) resource[table] {
+func (k *Kernel) tables(wanted dataplane.State) resource[table] {
 	return resource[table]{
-		name: func(t table) string { return "table " + t.Family + " " + t.Name },
+		name: table.fullName,
 		same: func(a, b table) bool { return !a.strange && !b.strange && reflect.DeepEqual(a, b) },
-		read: func() ([]table, error) { return k.readTables(wanted) },
-		put:  k.putTable,
+		read: func() ([]table, error) {
+			all, err := k.readTables(wanted.Firewall)
+			return unkept(wanted, all), err
+		},
+		put: k.putTable,
 		remove: func(t table) error {
 			conn, err := k.firewall()
 			if err != nil {
@@ -80,6 +85,7 @@ func (k *Kernel) tables(wanted []dataplane.Table) resource[table] {
 			conn.DelTable(&nftables.Table{Family: families[t.Family], Name: t.Name})
 			return conn.Flush()
 		},
+		part: table.Part,
 	}
 }
 
@@ -96,7 +102,7 @@ func (k *Kernel) readTables(wanted []dataplane.Table) ([]table, error) {
 			return nil, fmt.Errorf("list tables: %w", err)
 		}
 		for _, t := range tables {
-			if t.Name != dataplane.FirewallTable {
+			if !ourTable(family, t.Name) {
 				continue
 			}
 			i := slices.IndexFunc(wanted, func(w dataplane.Table) bool { return w.Family == name && w.Name == t.Name })
@@ -111,7 +117,13 @@ func (k *Kernel) readTables(wanted []dataplane.Table) ([]table, error) {
 			all = append(all, read)
 		}
 	}
+	inOrder(all, tablesOf(wanted), table.fullName)
 	return all, nil
+}
+
+// ourTable tells whether a table is ours by its name: the agents' own are of one family each.
+func ourTable(family nftables.TableFamily, name string) bool {
+	return name == dataplane.FirewallTable && family != nftables.TableFamilyINet || (dataplane.Table{Name: name}).Part() != dataplane.OwnPart
 }
 
 // reader reads one table, in the order in which it is wanted.
@@ -244,12 +256,7 @@ func between(first netip.Addr, next []byte) (netip.Prefix, bool) {
 
 // after is the address after the last one of a prefix; nil if there is none.
 func after(prefix netip.Prefix) []byte {
-	raw := prefix.Masked().Addr().AsSlice()
-	for i := range raw {
-		bits := max(0, min(8, prefix.Bits()-8*i))
-		raw[i] |= byte(0xff >> bits)
-	}
-	last, _ := netip.AddrFromSlice(raw)
+	_, last := dataplane.Ends(prefix)
 	return last.Next().AsSlice()
 }
 
@@ -275,9 +282,8 @@ func (r *reader) readChains(t *table) error {
 				}
 			}
 			chain.Priority, chain.NAT = int(*raw.Priority), raw.Type == nftables.ChainTypeNAT
-			t.heads[raw.Name] = head{
-				hook: chain.Hook, priority: chain.Priority, kind: raw.Type, drops: raw.Policy != nil && *raw.Policy == nftables.ChainPolicyDrop,
-			}
+			chain.Drops = raw.Policy != nil && *raw.Policy == nftables.ChainPolicyDrop
+			t.heads[raw.Name] = head{hook: chain.Hook, priority: chain.Priority, kind: raw.Type, drops: chain.Drops}
 		}
 		t.Chains = append(t.Chains, chain)
 	}

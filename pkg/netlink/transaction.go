@@ -171,6 +171,10 @@ func (t *transaction) putChains(wanted, there table) {
 		raw := &nftables.Chain{Name: chain.Name, Table: t.table}
 		if h := wanted.heads[chain.Name]; h.hook != "" {
 			raw.Type, raw.Hooknum, raw.Priority = h.kind, hooks[h.hook], nftables.ChainPriorityRef(nftables.ChainPriority(h.priority)) //nolint:gosec // Small.
+			if h.drops {
+				policy := nftables.ChainPolicyDrop
+				raw.Policy = &policy
+			}
 		}
 		t.conn.AddChain(raw)
 	}

@@ -28,7 +28,8 @@ func (k *Kernel) startUser(link dataplane.Link) error {
 	if err != nil {
 		return fmt.Errorf("%w, and no TUN device either: %w", ErrNoWireGuard, err)
 	}
-	k.user[link.Name] = userEnd{wireguard.NewDevice(made, conn.NewDefaultBind(), wireguard.NewLogger(wireguard.LogLevelSilent, ""))}
+	device, sockets := bounded(made, conn.NewDefaultBind())
+	k.user[link.Name] = userEnd{wireguard.NewDevice(device, sockets, wireguard.NewLogger(wireguard.LogLevelSilent, ""))}
 	return nil
 }
 
@@ -106,6 +107,15 @@ func readLine(read *wgtypes.Device, what, value string) (err error) {
 		var seconds int
 		seconds, err = strconv.Atoi(value)
 		p.PersistentKeepaliveInterval = time.Duration(seconds) * time.Second
+	case "rx_bytes":
+		p.ReceiveBytes, err = strconv.ParseInt(value, 10, 64)
+	case "tx_bytes":
+		p.TransmitBytes, err = strconv.ParseInt(value, 10, 64)
+	case "last_handshake_time_sec":
+		var seconds int64
+		if seconds, err = strconv.ParseInt(value, 10, 64); seconds > 0 {
+			p.LastHandshakeTime = time.Unix(seconds, 0)
+		}
 	case "allowed_ip":
 		var prefix netip.Prefix
 		prefix, err = netip.ParsePrefix(value)

@@ -96,9 +96,10 @@ func (k *Kernel) knows(index []byte) bool {
 	return known == nil || len(index) == 4 && (*known)[int(nl.NativeEndian().Uint32(index))]
 }
 
-// concernsFirewall tells whether an event of nftables is about our table. What else there is, kube-proxy's above all, is much.
+// concernsFirewall tells whether an event of nftables is about our tables. What else there is, kube-proxy's above all, is much.
 func concernsFirewall(_ uint16, data []byte) bool {
-	return attribute(data, 4, nftTable) == dataplane.FirewallTable+"\x00"
+	name := strings.TrimSuffix(attribute(data, 4, nftTable), "\x00")
+	return name == dataplane.FirewallTable || (dataplane.Table{Name: name}).Part() != dataplane.OwnPart
 }
 
 // attribute is the value of one of the attributes that follow the header of a message; empty if there is none.

@@ -73,7 +73,7 @@ func (k *Kernel) tunnel(name string, do func(tunnelEnd) error) error {
 
 // addTunnel makes a WireGuard device: in the kernel if it can, else in this process if it has the key.
 func (k *Kernel) addTunnel(link dataplane.Link) error {
-	err := k.route.LinkAdd(linkOf(link))
+	err := k.route.LinkAdd(tunnelOf(link))
 	private, ours := k.keys[link.Key]
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) && !ours:
@@ -241,6 +241,7 @@ func (k *Kernel) Forget(device string) error {
 				delete(k.endpoints, peer)
 			}
 		}
+		k.forgot = true
 		return end.ConfigureDevice(device, wgtypes.Config{ReplacePeers: true})
 	})
 }

@@ -73,6 +73,11 @@ func runEnd(end string) error {
 			fmt.Printf("%q, %v, in user space: %t\n", diff(state, read), err, k.InUserSpace())
 		case "forget":
 			fmt.Println(k.Forget(dataplane.TunnelDevice))
+		case "count":
+			carried, err := k.Traffic(dataplane.TunnelDevice)
+			counted, failed := k.Counted()
+			recent := time.Since(carried.Handshake) < time.Minute
+			fmt.Printf("received %t, sent %t, greeted %t, %v, %d counters, %v\n", carried.Received > 1440, carried.Sent > 1440, recent, err, len(counted), failed)
 		case "without peer":
 			state.Peers = nil
 			fmt.Println("done")
@@ -181,6 +186,9 @@ func TestATunnelOfWireGuard(t *testing.T) {
 	client.do(t, "apply")
 	if text := ask(t, outside); text != "1440 bytes" {
 		t.Errorf("through the tunnel of the next process: %s", text)
+	}
+	if text := client.do(t, "count"); text != "received true, sent true, greeted true, <nil>, 2 counters, <nil>" {
+		t.Errorf("counted: %s", text)
 	}
 	// Whoever forgot the session begins another one.
 	if text := client.do(t, "forget"); text != "<nil>" {

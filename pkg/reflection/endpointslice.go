@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -44,6 +45,7 @@ func endpointSliceKind() Kind {
 		},
 		Parent:     "service",
 		ParentName: func(slice Object) string { return slice.GetLabels()[discoveryv1.LabelServiceName] },
+		Remark:     whyNothingComesFromOutside,
 		Calm:       endpointsCalm,
 	}
 }
@@ -53,7 +55,7 @@ func translateEndpointSlice(in Input) Result {
 	if skip := whyEndpointSliceStays(in, local); skip != nil {
 		return Result{Skip: skip}
 	}
-	endpoints, lost := remoteEndpoints(in, local)
+	endpoints, direct, lost := remoteEndpoints(in, local)
 	if len(endpoints) == 0 {
 		message := fmt.Sprintf("stays at home: cluster %q knows all of its endpoints by itself", in.Remote)
 		if lost > 0 {
@@ -62,7 +64,7 @@ func translateEndpointSlice(in Input) Result {
 		return Result{Skip: &Skip{Reason: offloadingv1beta1.ReasonNoRemoteEndpoints, Message: message, Routine: lost == 0}}
 	}
 	wanted := &offloadingv1beta1.ShadowEndpointSlice{
-		ObjectMeta: endpointSliceMeta(in, local),
+		ObjectMeta: endpointSliceMeta(in, local, direct),
 		Spec: offloadingv1beta1.ShadowEndpointSliceSpec{Template: offloadingv1beta1.EndpointSliceTemplate{
 			Endpoints: endpoints, Ports: local.Ports, AddressType: local.AddressType,
 		}},
@@ -73,8 +75,8 @@ func translateEndpointSlice(in Input) Result {
 	return Result{Apply: wanted}
 }
 
-// endpointSliceMeta is the metadata of the remote object.
-func endpointSliceMeta(in Input, local *discoveryv1.EndpointSlice) metav1.ObjectMeta {
+// endpointSliceMeta is the metadata of the remote object, with the addresses that the first endpoints have in their own clusters.
+func endpointSliceMeta(in Input, local *discoveryv1.EndpointSlice, direct map[string][]string) metav1.ObjectMeta {
 	// The time of the last change would make a write of changes among endpoints that do not cross.
 	in.NotReflected.Annotations = append(slices.Clip(in.NotReflected.Annotations), corev1.EndpointsLastChangeTriggerTime)
 	meta := remoteMeta(in, local.Name)
@@ -82,13 +84,24 @@ func endpointSliceMeta(in Input, local *discoveryv1.EndpointSlice) metav1.Object
 	meta.Labels[discoveryv1.LabelServiceName] = local.Labels[discoveryv1.LabelServiceName]
 	meta.Labels[discoveryv1.LabelManagedBy] = offloadingv1beta1.EndpointSliceManager
 	delete(meta.Annotations, offloadingv1beta1.ReflectedKeysAnnotation)
+	// A user's own word would be taken for it.
+	delete(meta.Annotations, offloadingv1beta1.DirectConnectionsDataAnnotation)
+	if len(direct) > 0 {
+		data, _ := json.Marshal(direct) // Texts alone.
+		meta.Annotations[offloadingv1beta1.DirectConnectionsDataAnnotation] = string(data)
+	}
 	recordKeys(&meta)
 	return meta
 }
 
 // remoteEndpoints are the endpoints that the provider does not know by itself, in order; lost is how many of the others have
-// no address that can be reached from there.
-func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []discoveryv1.Endpoint, lost int) {
+// no address that can be reached from there. direct are the addresses, by cluster, that the first ones have at other providers.
+func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []discoveryv1.Endpoint, direct map[string][]string, lost int) {
+	type placed struct {
+		endpoint     discoveryv1.Endpoint
+		cluster, own string
+	}
+	var all []placed
 	for i := range local.Endpoints {
 		endpoint := &local.Endpoints[i]
 		if endpoint.NodeName != nil && in.Provider.Nodes[*endpoint.NodeName] {
@@ -99,13 +112,42 @@ func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []di
 			lost++
 			continue
 		}
-		endpoints = append(endpoints, remoteEndpoint(in, endpoint, addresses))
+		cluster, own := elsewhere(in, endpoint.Addresses)
+		all = append(all, placed{remoteEndpoint(in, endpoint, addresses), cluster, own})
 	}
-	// The order means nothing; a fixed one keeps a mere reshuffle from being written.
-	slices.SortStableFunc(endpoints, func(a, b discoveryv1.Endpoint) int {
-		return cmp.Or(slices.Compare(a.Addresses, b.Addresses), cmp.Compare(targetName(a), targetName(b)))
+	// The order among those of a cluster means nothing; a fixed one keeps a mere reshuffle from being written.
+	slices.SortStableFunc(all, func(a, b placed) int {
+		if (a.cluster == "") != (b.cluster == "") {
+			return cmp.Compare(b.cluster, a.cluster)
+		}
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), slices.Compare(a.endpoint.Addresses, b.endpoint.Addresses),
+			cmp.Compare(targetName(a.endpoint), targetName(b.endpoint)))
 	})
-	return endpoints, lost
+	for _, one := range all {
+		endpoints = append(endpoints, one.endpoint)
+		if one.cluster != "" {
+			if direct == nil {
+				direct = map[string][]string{}
+			}
+			direct[one.cluster] = append(direct[one.cluster], one.own)
+		}
+	}
+	return endpoints, direct, lost
+}
+
+// elsewhere is the other provider that has the pod of an endpoint, and its address there, if the Service wants that to be told.
+func elsewhere(in Input, addresses []string) (cluster, own string) {
+	if in.Provider.Elsewhere == nil || len(addresses) != 1 || in.Parent.GetAnnotations()[offloadingv1beta1.UseDirectConnectionsAnnotation] != "true" {
+		return "", ""
+	}
+	address, err := netip.ParseAddr(addresses[0])
+	if err != nil {
+		return "", ""
+	}
+	if cluster, there, found := in.Provider.Elsewhere(address); found && cluster != in.Remote {
+		return cluster, there.String()
+	}
+	return "", ""
 }
 
 func targetName(endpoint discoveryv1.Endpoint) string {
@@ -202,6 +244,32 @@ func whyPolicyKeepsEndpointSlice(in Input, service string) *Skip {
 		return &Skip{Reason: offloadingv1beta1.ReasonServiceNotReflected, Message: fmt.Sprintf("Service %q %s", service, skip.Message)}
 	}
 	return nil
+}
+
+// whyNothingComesFromOutside finds Services of which no node passes on what comes from outside: with policy Local a node passes it on to the
+// endpoints on it alone, and those at a provider are on none. What another provider has counts as being here.
+func whyNothingComesFromOutside(in Input, siblings func() []Object) (reason, message string) {
+	service, ok := in.Parent.(*corev1.Service)
+	if !ok || service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		return "", ""
+	}
+	there := false
+	for _, sibling := range siblings() {
+		for _, endpoint := range sibling.(*discoveryv1.EndpointSlice).Endpoints {
+			switch {
+			case endpoint.NodeName == nil:
+			case !in.Provider.Nodes[*endpoint.NodeName]:
+				return "", ""
+			default:
+				there = true
+			}
+		}
+	}
+	if !there {
+		return "", ""
+	}
+	return offloadingv1beta1.ReasonNoLocalEndpoints, fmt.Sprintf("Nothing that comes from outside is passed on: with externalTrafficPolicy Local "+
+		"a node serves the pods on it alone, and all pods are at cluster %q. Set it to Cluster, or keep a pod at home", in.Remote)
 }
 
 func endpointSliceChanges(liveObject, wantedObject Object) []Change {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +137,38 @@ func TestWhichEndpointSlicesCross(t *testing.T) {
 	}
 }
 
+// TestServicesWithoutLocalEndpoints: a node serves what comes from outside with the pods on it, if the Service wants it so.
+func TestServicesWithoutLocalEndpoints(t *testing.T) {
+	local, there := corev1.ServiceExternalTrafficPolicyLocal, endpoint("milan", "10.0.0.1")
+	for name, tc := range map[string]struct {
+		policy    corev1.ServiceExternalTrafficPolicy
+		endpoints []discoveryv1.Endpoint
+		told      bool
+	}{
+		"all at the provider":                 {local, []discoveryv1.Endpoint{there, endpoint("milan-big", "10.0.0.2")}, true},
+		"all at the provider, or on nobody":   {local, []discoveryv1.Endpoint{there, endpoint("", "10.0.0.2")}, true},
+		"one at home":                         {local, []discoveryv1.Endpoint{there, endpoint("worker", "10.0.0.2")}, false},
+		"none":                                {local, nil, false},
+		"on nobody":                           {local, []discoveryv1.Endpoint{endpoint("", "10.0.0.2")}, false},
+		"all at the provider, policy Cluster": {corev1.ServiceExternalTrafficPolicyCluster, []discoveryv1.Endpoint{there}, false},
+		"all at the provider, no policy":      {"", []discoveryv1.Endpoint{there}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: corev1.ServiceSpec{ExternalTrafficPolicy: tc.policy}}
+			siblings := func() (all []Object) {
+				for _, e := range tc.endpoints {
+					all = append(all, slice("a", e))
+				}
+				return append(all, slice("empty"))
+			}
+			reason, message := whyNothingComesFromOutside(Input{Parent: service, Remote: "milan", Provider: milan}, siblings)
+			if told := reason == offloadingv1beta1.ReasonNoLocalEndpoints && strings.Contains(message, `cluster "milan"`); told != tc.told || !told && reason+message != "" {
+				t.Errorf("got %q %q, want it told: %v", reason, message, tc.told)
+			}
+		})
+	}
+}
+
 // TestThreeClusters: what runs at one provider is told to the other, as the consumer sees it.
 func TestThreeClusters(t *testing.T) {
 	local := slice("a", endpoint("milan", "10.20.0.1"), endpoint("turin", "10.30.0.1"))
@@ -148,6 +181,47 @@ func TestThreeClusters(t *testing.T) {
 		if len(got) != 1 || !slices.Equal(got[0].Addresses, []string{want}) || *got[0].NodeName != "rome" {
 			t.Errorf("cluster %s is told of %+v", remote, got)
 		}
+	}
+}
+
+// A provider is told the addresses that pods at others have there, of Services that want it, in the order of the endpoints.
+func TestDirectConnections(t *testing.T) {
+	local := slice("a", endpoint("worker", "10.0.0.1"), endpoint("turin", "10.30.0.2"), endpoint("naples", "10.40.0.1"), endpoint("turin", "10.30.0.1"),
+		endpoint("milan", "10.20.0.1"), endpoint("", "10.20.0.9"))
+	local.Annotations = map[string]string{offloadingv1beta1.DirectConnectionsDataAnnotation: `{"lie":["10.1.1.1"]}`}
+	homes := map[string]string{"10.30": "turin", "10.40": "naples", "10.20": "milan"}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		addresses   []string
+		data        string
+	}{
+		"wanted": {map[string]string{offloadingv1beta1.UseDirectConnectionsAnnotation: "true"},
+			[]string{"10.40.0.1", "10.30.0.1", "10.30.0.2", "10.0.0.1", "10.20.0.9"}, `{"naples":["10.99.0.1"],"turin":["10.99.0.1","10.99.0.2"]}`},
+		"not wanted": {map[string]string{offloadingv1beta1.UseDirectConnectionsAnnotation: "false"},
+			[]string{"10.0.0.1", "10.20.0.9", "10.30.0.1", "10.30.0.2", "10.40.0.1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(local, func(in *Input) {
+				in.Remote, in.Parent = "milan", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+				in.Provider.Nodes = map[string]bool{"milan": true}
+				in.Provider.Elsewhere = func(a netip.Addr) (string, netip.Addr, bool) {
+					four := a.As4()
+					cluster, found := homes[a.String()[:5]]
+					return cluster, netip.AddrFrom4([4]byte{10, 99, four[2], four[3]}), found
+				}
+			})
+			got := translateEndpointSlice(in).Apply.(*offloadingv1beta1.ShadowEndpointSlice)
+			var addresses []string
+			for _, e := range got.Spec.Template.Endpoints {
+				addresses = append(addresses, e.Addresses...)
+			}
+			if diff := cmp.Diff(tc.addresses, addresses); diff != "" {
+				t.Error(diff)
+			}
+			if data := got.Annotations[offloadingv1beta1.DirectConnectionsDataAnnotation]; data != tc.data {
+				t.Errorf("the provider is told %s, want %s", data, tc.data)
+			}
+		})
 	}
 }
 

@@ -88,6 +88,9 @@ type Kind struct {
 	// does. Objects of the kind are looked at again whenever their parent changes. Nil means that no parent decides about any
 	// object: it only has to be there, and only if its kind is reflected.
 	ParentName func(Object) string
+	// Remark tells, for people, what is wrong with the parent of an object at home, now that these are all of its objects; an empty reason
+	// says that nothing is. It keeps nothing from crossing. Nil means that nothing ever is.
+	Remark func(in Input, siblings func() []Object) (reason, message string)
 	// Calm is how long an object that was just written is left alone while it changes at home, so that a burst of changes
 	// becomes few writes; the first one is made at once. Zero writes each change at once.
 	Calm time.Duration
@@ -196,7 +199,10 @@ type Provider struct {
 	Nodes map[string]bool
 	// Addresses says how an address of this cluster is reached from the provider; nil means as it is.
 	Addresses func(netip.Addr) (netip.Addr, bool)
-	// AddressPlan identifies Addresses: it differs whenever Addresses may answer differently.
+	// Elsewhere tells which other provider has the pod of an address of this cluster, and the address that the pod has there; nil if that is
+	// not known.
+	Elsewhere func(netip.Addr) (cluster string, own netip.Addr, found bool)
+	// AddressPlan identifies Addresses and Elsewhere: it differs whenever they may answer differently.
 	AddressPlan string
 }
 

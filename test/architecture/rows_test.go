@@ -11,7 +11,7 @@ import (
 var (
 	tableRow = regexp.MustCompile(`(?m)^\| ([A-HNVW]\d+) \|.*$`)
 	// inWords are rows that a sentence below the tables answers: faults and threats of what is not there yet.
-	inWords = regexp.MustCompile(`^(F([1-9]|1[0-3])|N[134678])$`)
+	inWords = regexp.MustCompile(`^N[67]$`)
 	named   = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 )
 

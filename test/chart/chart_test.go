@@ -31,10 +31,10 @@ var update = flag.Bool("update", false, "write the golden files")
 var valueSets = map[string]string{
 	"default":             `discovery: {config: {clusterID: rome}}`,
 	"hardened":            "profile: hardened\ndiscovery: {config: {clusterID: rome}}\nmetrics: {enabled: true, prometheusOperator: {enabled: true}}",
-	"replicas":            "discovery: {config: {clusterID: rome}}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
-	"accounts":            "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}\noffloading: {reflection: {ingress: {statusBack: true}}}",
+	"replicas":            "discovery: {config: {clusterID: rome}}\nnetworking: {enabled: false}\ncontrollerManager: {replicas: 3}\ntag: v9\nimagePullSecrets: [{name: pull}]\ncommon: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, extraArgs: [--v=4]}",
+	"accounts":            "discovery: {config: {clusterID: rome}}\nnetworking: {enabled: false}\nvirtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}\noffloading: {reflection: {ingress: {statusBack: true}}}",
 	"network":             "discovery: {config: {clusterID: rome}}\nnetworking: {enabled: true}\nipam: {podCIDRs: [10.244.0.0/16], serviceCIDR: 10.96.0.0/12}\nmetrics: {enabled: true}",
-	"authentication-only": "discovery: {config: {clusterID: rome}}\noffloading: {enabled: false}\nfullnameOverride: other",
+	"authentication-only": "discovery: {config: {clusterID: rome}}\nnetworking: {enabled: false}\noffloading: {enabled: false}\nfullnameOverride: other",
 }
 
 func load(t testing.TB) *chart.Chart {
@@ -71,6 +71,9 @@ func renderFor(t testing.TB, kubernetes chartutil.KubeVersion, values string) (m
 	}
 	if given["discovery"] == nil {
 		given["discovery"] = map[string]any{"config": map[string]any{"clusterID": "rome"}}
+	}
+	if given["ipam"] == nil {
+		given["ipam"] = map[string]any{"podCIDRs": []any{"10.244.0.0/16"}, "serviceCIDR": "10.96.0.0/12"}
 	}
 	return renderGiven(t, kubernetes, given)
 }
@@ -278,9 +281,32 @@ func TestLint(t *testing.T) {
 
 // What identifies the cluster is never made up: each rendering would do it anew.
 func TestTheClusterIDIsGiven(t *testing.T) {
-	_, err := renderGiven(t, chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}, chartutil.Values{})
+	_, err := renderGiven(t, chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}, chartutil.Values{"networking": map[string]any{"enabled": false}})
 	if err == nil || !strings.Contains(err.Error(), "give discovery.config.clusterID") {
 		t.Errorf("a chart without cluster and cluster ID renders: %v", err)
+	}
+}
+
+// Ranges are not made up either. Whoever routes pod networks otherwise needs none.
+func TestTheNetworkModuleNeedsRanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values  string
+		refused bool
+	}{
+		"none":                   {"ipam: {}", true},
+		"those of pods alone":    {"ipam: {podCIDRs: [10.244.0.0/16]}", true},
+		"those of Services":      {"ipam: {serviceCIDR: 10.96.0.0/12}", true},
+		"both":                   {"ipam: {podCIDRs: [10.244.0.0/16], serviceCIDR: 10.96.0.0/12}", false},
+		"both, as v1 has them":   {"ipam: {podCIDR: 10.244.0.0/16, serviceCIDR: 10.96.0.0/12}", false},
+		"none, and no networks":  {"ipam: {}\nnetworking: {enabled: false}", false},
+		"without authentication": {"ipam: {}\nauthentication: {enabled: false}\noffloading: {enabled: false}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(t, tc.values)
+			if refused := err != nil && strings.Contains(err.Error(), "give ipam.podCIDRs and ipam.serviceCIDR"); refused != tc.refused || err != nil && !refused {
+				t.Errorf("refused: %v, %v", refused, err)
+			}
+		})
 	}
 }
 

@@ -53,8 +53,8 @@ func TestAgentsOfNodesRunWhereValuesSay(t *testing.T) {
 	}
 }
 
-func TestTheNetworkModuleIsOffUnlessItIsWanted(t *testing.T) {
-	for name := range documents(t, "v1.36.0", "") {
+func TestWithoutTheNetworkModuleNothingOfItIsThere(t *testing.T) {
+	for name := range documents(t, "v1.36.0", "networking: {enabled: false}") {
 		if strings.HasSuffix(name, " liqo-fabric") || strings.HasSuffix(name, " liqo-gateway") {
 			t.Errorf("%s is there without the network module", name)
 		}

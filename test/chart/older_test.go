@@ -45,7 +45,7 @@ func TestRenderForOlderKubernetes(t *testing.T) {
 
 // With the network module on, the golden file is what differs from an installation without.
 func TestRenderWithTheNetwork(t *testing.T) {
-	without, with := documents(t, "v1.36.0", valueSets["default"]), documents(t, "v1.36.0", valueSets["network"])
+	without, with := documents(t, "v1.36.0", valueSets["default"]+"\nnetworking: {enabled: false}"), documents(t, "v1.36.0", valueSets["network"])
 	compare(t, "network", differing(without, with))
 }
 

@@ -132,6 +132,7 @@ func (w *world) peer(ctx context.Context) error {
 		}
 		if err := w.run(ctx, "install", "--kubeconfig", w.lab.Kubeconfig(c.Name), "--cluster-id", c.Name, "--timeout", patience,
 			"--pod-cidr", c.PodCIDR.String(), "--service-cidr", c.ServiceCIDR.String(), "--set", "tag="+w.tag,
+			"--set", "networking.enabled=false", // the networks of this lab are routed to each other
 			"--set", "offloading.twinNamespaces.maxPerTenant=1000",
 			"--set", "offloading.consumers.limits.resources.cpu=64,offloading.consumers.limits.resources.memory=128Gi",
 			"--set", "offloading.consumers.limits.resources.pods=1000,offloading.consumers.limits.resources.ephemeral-storage=1Ti",

@@ -13,21 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// secondProvider is only used by an application that is spread over two providers.
-	secondProvider = "naples"
-	// spread is enough for a part of it to start: they wait for one another.
-	spread = 3 * time.Minute
-)
+// spread is enough for a part of an application to start: they wait for one another.
+const spread = 3 * time.Minute
 
 // An application of six parts works when it is spread over two providers and the consumer, with both profiles: each part is found by its
 // Service's name from each cluster, and the front end through Ingresses at home and at a provider. With the stricter profile, which the
 // clusters are peered with, all other examples are tried, too.
 func TestApplication(t *testing.T) {
-	naples, err := newSide(the.lab, secondProvider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	naples := the.naples
 	the.recordFailure(t, naples)
 	t.Cleanup(func() {
 		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
@@ -39,13 +32,12 @@ func TestApplication(t *testing.T) {
 	})
 	the.runs(t, hardened, naples)
 	the.peered(t)
-	both := []string{"--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", naples.kubeconfig}
-	the.liqoctl(t, 3*time.Minute, append([]string{"peer", "--timeout", "2m"}, both...)...).succeeds(t)
+	the.liqoctl(t, 3*time.Minute, the.romeAnd(naples, the.peerArgs()...)...).succeeds(t)
 	t.Cleanup(func() {
 		if err := the.settle(context.WithoutCancel(t.Context()), the.leaving); err != nil {
 			t.Error(err)
 		}
-		the.liqoctl(t, 3*time.Minute, append([]string{"unpeer", "--skip-confirm"}, both...)...).succeeds(t)
+		the.liqoctl(t, 3*time.Minute, the.romeAnd(naples, "unpeer", "--skip-confirm")...).succeeds(t)
 	})
 	t.Run(hardened, func(t *testing.T) {
 		the.recordFailure(t, naples)

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 )
 
 // TestRecreatedPod shows that a pod of the same name with a new UID is a new pod, whatever ran under that name before (C2).
@@ -151,13 +153,23 @@ func (s *suite) nodeWithoutManager(t *testing.T) string {
 	}
 	ours := map[string]bool{}
 	for i := range managers.Items {
-		ours[managers.Items[i].Spec.NodeName] = true
+		// The agent of a node goes with it.
+		if pod := &managers.Items[i]; !pod.Spec.HostNetwork {
+			ours[pod.Spec.NodeName] = true
+		}
 	}
 	declared, _ := s.lab.Spec().Cluster(provider)
 	var free string
 	for _, node := range declared.Nodes {
 		if !ours[node.Name] {
 			free = node.Name
+		}
+	}
+	if s.world.connects() && free != "" {
+		s.movesGateway(t, free)
+	}
+	for _, node := range declared.Nodes {
+		if !ours[node.Name] {
 			continue
 		}
 		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
@@ -168,6 +180,23 @@ func (s *suite) nodeWithoutManager(t *testing.T) string {
 		t.Fatalf("no node of milan is without Liqo's pods: %s", describe(managers.Items))
 	}
 	return free
+}
+
+// movesGateway has the gateway of milan run on another node than one that is to be lost: nothing takes over from it.
+func (s *suite) movesGateway(t *testing.T, from string) {
+	t.Helper()
+	pod := gatewayPod(t, s.milan)
+	if pod.Spec.NodeName != from {
+		return
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: from}}
+	s.milan.changes(t, node, func() { node.Spec.Unschedulable = true })
+	s.milan.deletes(t, &pod)
+	eventually(t, patience, "the gateway to run on another node than "+from, func(ctx context.Context) (bool, string) {
+		pods, err := s.milan.pods(ctx, pod.Namespace, client.MatchingLabels{networkingv1beta1.GatewayNameLabel: s.rome.name})
+		return err == nil && len(pods) == 1 && isReady(&pods[0]) && pods[0].Spec.NodeName != from, fmt.Sprintf("%s %v", describe(pods), err)
+	})
+	s.milan.changes(t, node, func() { node.Spec.Unschedulable = false })
 }
 
 // loseNode takes the power from a node of milan and removes it from the cluster; it is back when the test ends.

@@ -29,7 +29,7 @@ var made = []string{
 	"pods.metrics.k8s.io ", "endpointslices.discovery.k8s.io kube-system/", "endpoints. kube-system/",
 }
 
-// snapshot is what there was before Liqo, in both clusters. A kept lab remembers it.
+// snapshot is what there was before Liqo, in each cluster that gets it. A kept lab remembers it.
 func (s *suite) snapshot(ctx context.Context) (map[string]inventory, error) {
 	path := filepath.Join(s.lab.Dir(), "before-liqo.json")
 	found := map[string]inventory{}
@@ -40,14 +40,18 @@ func (s *suite) snapshot(ctx context.Context) (map[string]inventory, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	var rome, milan inventory
+	sides := s.sides()
+	at := make([]inventory, len(sides))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { rome, err = s.rome.inventoryAtRest(groupCtx); return err })
-	group.Go(func() (err error) { milan, err = s.milan.inventoryAtRest(groupCtx); return err })
+	for i, c := range sides {
+		group.Go(func() (err error) { at[i], err = c.inventoryAtRest(groupCtx); return err })
+	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	found[consumer], found[provider] = rome, milan
+	for i, c := range sides {
+		found[c.name] = at[i]
+	}
 	if data, err = json.Marshal(found); err != nil {
 		return nil, err
 	}

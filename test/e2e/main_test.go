@@ -43,13 +43,11 @@ func run(m *testing.M) (code int, err error) {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	steps := step.NewLines(os.Stderr, clock.RealClock{})
 	flag.Parse()
-	routed := strings.HasPrefix(strings.TrimPrefix(flag.Lookup("test.run").Value.String(), "^"), networkTests)
-	if !routed {
-		if err := flag.Set("test.skip", strings.TrimPrefix(flag.Lookup("test.skip").Value.String()+"|^"+networkTests, "|")); err != nil {
-			return 1, err
-		}
+	world, err := chosen()
+	if err != nil {
+		return 1, err
 	}
-	the, err = start(ctx, routed, steps)
+	the, err = start(ctx, world, steps)
 	if the != nil {
 		defer func() { err = the.stop(context.WithoutCancel(ctx), steps, err) }()
 	}
@@ -59,4 +57,22 @@ func run(m *testing.M) (code int, err error) {
 	go the.interrupt(ctx)
 	code = m.Run()
 	return code, the.settle(ctx, the.leaving)
+}
+
+// chosen is the world that the tests are to run in. Those of another world are skipped.
+func chosen() (world, error) {
+	if strings.HasPrefix(strings.TrimPrefix(flag.Lookup("test.run").Value.String(), "^"), networkTests) {
+		return networks, nil
+	}
+	if err := flag.Set("test.skip", strings.TrimPrefix(flag.Lookup("test.skip").Value.String()+"|^"+networkTests, "|")); err != nil {
+		return flat, fmt.Errorf("leaving %s out: %w", networkTests, err)
+	}
+	switch name := os.Getenv("LIQO_E2E_WORLD"); name {
+	case "", "flat":
+		return flat, nil
+	case "routed":
+		return routed, nil
+	default:
+		return flat, fmt.Errorf("LIQO_E2E_WORLD=%s: flat or routed wanted", name)
+	}
 }

@@ -12,63 +12,77 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/networking/inputs"
 	"liqo.io/liqo/test/lab/network"
 	"liqo.io/liqo/test/lab/spec"
 )
 
-// The tests of this file run in another world: rome and milan have two nodes each and the same ranges, and what is between them knows
-// addresses of nodes only. They are run by -run TestNetwork, and only then.
+// The tests of this file and of its neighbours run in another world: rome and milan have two nodes each and the same ranges, naples has one
+// node and ranges that nobody else has, and what is between them knows addresses of nodes only. The pod network of rome is routed and its
+// kube-proxy works with nftables, that of milan is flannel and its kube-proxy works with iptables. They are run by -run TestNetwork, and only then.
 const (
 	networkTests = "TestNetwork"
-	proberName   = "prober"
-	proberImage  = "lab.liqo.io/prober:1"
-	proberPort   = 8080
+	// ownExternal is the external range of naples; the others have the default one.
+	ownExternal = "10.32.0.0/16"
+	proberName  = "prober"
+	proberImage = "lab.liqo.io/prober:1"
+	proberPort  = 8080
 	// around is how long it may take until packets find their way again.
 	around = time.Minute
 )
 
 func routedLab() spec.Lab {
-	one := func(name string) spec.Cluster {
+	one := func(name, pods, services string, nodes int) spec.Cluster {
 		return spec.Cluster{
-			Name: name, PodCIDR: netip.MustParsePrefix("10.10.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.11.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}},
+			Name: name, PodCIDR: netip.MustParsePrefix(pods), ServiceCIDR: netip.MustParsePrefix(services),
+			Nodes: []spec.Node{{Kind: spec.Real, Count: nodes}},
 		}
 	}
-	return spec.Lab{Name: "e2e-net", Routed: true, Clusters: []spec.Cluster{one(consumer), one(provider)}}
+	milan := one(provider, "10.10.0.0/16", "10.11.0.0/16", 2)
+	milan.CNI, milan.ProxyMode = spec.Flannel, spec.IPTables
+	naples := one(secondProvider, "10.30.0.0/16", "10.31.0.0/16", 1)
+	naples.WithoutNodeCIDRs = true
+	return spec.Lab{Name: labName("e2e-net"), Routed: true, Clusters: []spec.Cluster{one(consumer, "10.10.0.0/16", "10.11.0.0/16", 2), milan, naples}}
 }
 
 // TestNetwork shows that pods of clusters with equal ranges reach each other, each way that pods are reached, until the peering ends.
 func TestNetwork(t *testing.T) {
 	the.peered(t)
 	const namespace = "probes"
-	for _, c := range []*side{the.rome, the.milan} {
-		c.creates(t, namespaceOf(namespace))
-		c.sees(t, &corev1.ServiceAccount{ObjectMeta: named(namespace, "default")}, "the account of pods")
-		t.Cleanup(func() { c.deletes(t, namespaceOf(namespace)) })
-		for _, node := range c.ownNodes() {
-			c.creates(t, probe(namespace, node, false), probe(namespace, "host-"+node, true))
-		}
-	}
+	probes(t, namespace, the.rome, the.milan)
 	for _, step := range []struct {
 		name string
 		test func(*testing.T)
 	}{
-		{"pods on every pair of nodes reach each other", func(t *testing.T) { everyPair(t, namespace) }},
+		{"pods on every pair of nodes reach each other", func(t *testing.T) { everyPair(t, namespace, the.rome, the.milan) }},
 		{"the host network of every node reaches pods", func(t *testing.T) { fromHosts(t, namespace) }},
 		{"Services have pods of both clusters", services},
 		{"gateways and agents start anew", func(t *testing.T) { startAnew(t, namespace) }},
 		{"a link that was cut works again", func(t *testing.T) { cutLink(t, namespace) }},
 		{"unpeering leaves nothing", leavesNoNetwork},
-		{"clusters that are peered again reach each other", func(t *testing.T) { the.peered(t); everyPair(t, namespace) }},
-		{"uninstalling leaves nothing", func(t *testing.T) { leavesNoNetwork(t); uninstallNetwork(t, namespace) }},
+		{"clusters that are peered again reach each other", func(t *testing.T) { the.peered(t); everyPair(t, namespace, the.rome, the.milan) }},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { the.recordFailure(t); step.test(t) }) {
 			return
+		}
+	}
+}
+
+// probes makes a namespace of probers in some clusters: one on each node, one in the host network of each.
+func probes(t *testing.T, namespace string, clusters ...*side) {
+	t.Helper()
+	for _, c := range clusters {
+		c.creates(t, namespaceOf(namespace))
+		c.sees(t, &corev1.ServiceAccount{ObjectMeta: named(namespace, "default")}, "the account of pods")
+		t.Cleanup(func() { c.deletes(t, namespaceOf(namespace)) })
+		for _, node := range c.ownNodes() {
+			c.creates(t, probe(namespace, node, false), probe(namespace, "host-"+node, true))
 		}
 	}
 }
@@ -113,39 +127,49 @@ func (c *side) probe(t *testing.T, namespace, name string) corev1.Pod {
 	return c.ready(t, namespace, name, 1)[0]
 }
 
-// configuration is how a cluster and its peer see each other, as far as it knows.
-func (c *side) configuration(t *testing.T) *networkingv1beta1.Configuration {
+// configuration is how a cluster and a peer see each other, as far as it knows.
+func (c *side) configuration(t *testing.T, peer *side) *networkingv1beta1.Configuration {
 	t.Helper()
-	peer := other(c).name
-	found := &networkingv1beta1.Configuration{ObjectMeta: named("liqo-tenant-"+peer, peer)}
+	found := &networkingv1beta1.Configuration{ObjectMeta: ofPeer(peer)}
 	c.reads(t, found)
 	return found
 }
 
-// seenAt is the address under which a cluster sees an address of its peer.
-func seenAt(t *testing.T, c *side, address string) string {
+// ofPeer is how the objects of the peering with a cluster are named.
+func ofPeer(peer *side) metav1.ObjectMeta { return named("liqo-tenant-"+peer.name, peer.name) }
+
+// seenAt is the address under which a cluster sees an address of a peer.
+func seenAt(t *testing.T, c, peer *side, address string) string {
 	t.Helper()
-	mapping, err := inputs.Mapping(c.configuration(t))
+	mapping, err := inputs.Mapping(c.configuration(t, peer))
 	if err != nil {
-		t.Fatalf("how %s sees its peer: %v", c.name, err)
+		t.Fatalf("how %s sees %s: %v", c.name, peer.name, err)
 	}
 	seen, ok := mapping.Translate(netip.MustParseAddr(address))
 	if !ok {
-		t.Fatalf("%s does not see %s of its peer: %v", c.name, address, mapping)
+		t.Fatalf("%s does not see %s of %s: %v", c.name, address, peer.name, mapping)
 	}
 	return seen.String()
 }
 
-// mtu is the size of the largest packet between the clusters, as a cluster says.
-func (c *side) mtu(t *testing.T) int {
+// podMTU is the size of the largest packet from a pod, the gateway's among them, to another node of each cluster: flannel takes 50 bytes.
+var podMTU = map[spec.CNI]int{spec.PTP: 1500, spec.Flannel: 1450}
+
+// mtu is the size of the largest packet to a peer, as a cluster says once it was measured.
+func (c *side) mtu(t *testing.T, peer *side) int {
 	t.Helper()
-	peer := other(c).name
-	connection := &networkingv1beta1.Connection{ObjectMeta: named("liqo-tenant-"+peer, peer)}
-	c.reads(t, connection)
-	if connection.Status.MTU < 1400 {
-		t.Errorf("packets to %s may have %d bytes, want at least 1400 of 1500", peer, connection.Status.MTU)
+	want := 1500
+	for _, name := range []string{c.name, peer.name} {
+		cluster, _ := the.lab.Spec().Cluster(name)
+		want = min(want, podMTU[cluster.CNI]-dataplane.TunnelOverhead4)
 	}
-	return int(connection.Status.MTU)
+	want -= want % dataplane.Padding
+	eventually(t, around, fmt.Sprintf("%s to say that packets to %s may have %d bytes", c.name, peer.name, want), func(ctx context.Context) (bool, string) {
+		connection := &networkingv1beta1.Connection{ObjectMeta: ofPeer(peer)}
+		err := c.Get(ctx, client.ObjectKeyFromObject(connection), connection)
+		return err == nil && int(connection.Status.MTU) == want, fmt.Sprintf("%+v %v", connection.Status, err)
+	})
+	return want
 }
 
 // asks has a pod ask an address, until each of the answers is as wanted: a map from protocols to answers.
@@ -169,17 +193,19 @@ func containsAll(text string, want map[string]string) bool {
 
 func addressOf(ip string) string { return net.JoinHostPort(ip, fmt.Sprint(proberPort)) }
 
-// everyPair has each pod ask each of the other cluster by TCP, by UDP, and with packets as large as they may be. That the answers name the
-// pods, which have equal addresses, shows that they are the right ones. Some of them are on their gateway's node.
-func everyPair(t *testing.T, namespace string) {
-	for _, c := range []*side{the.rome, the.milan} {
-		size := c.mtu(t)
+// everyPair has each pod of two clusters ask each of the other one by TCP, by UDP, and with packets as large as they may be. That the answers
+// name the pods, which may have equal addresses, shows that they are the right ones. Some of them are on their gateway's node.
+func everyPair(t *testing.T, namespace string, a, b *side) {
+	t.Helper()
+	for _, ends := range [][2]*side{{a, b}, {b, a}} {
+		c, peer := ends[0], ends[1]
+		size := c.mtu(t, peer)
 		for _, node := range c.ownNodes() {
 			from := c.probe(t, namespace, node)
-			for _, peer := range other(c).ownNodes() {
-				to := other(c).probe(t, namespace, peer)
-				answer := peer + " " + seenAt(t, other(c), from.Status.PodIP)
-				c.asks(t, around, namespace, node, addressOf(seenAt(t, c, to.Status.PodIP)), size,
+			for _, name := range peer.ownNodes() {
+				to := peer.probe(t, namespace, name)
+				answer := name + " " + seenAt(t, peer, c, from.Status.PodIP)
+				c.asks(t, around, namespace, node, addressOf(seenAt(t, c, peer, to.Status.PodIP)), size,
 					map[string]string{"tcp": answer, "udp": answer, "full": answer, "larger": "refused"})
 			}
 		}
@@ -189,21 +215,27 @@ func everyPair(t *testing.T, namespace string) {
 // fromHosts has the host network of each node ask each pod of the other cluster, which sees it under its node's address towards peers.
 func fromHosts(t *testing.T, namespace string) {
 	for _, c := range []*side{the.rome, the.milan} {
-		size := c.mtu(t)
+		size := c.mtu(t, other(c))
 		for _, node := range c.ownNodes() {
 			c.probe(t, namespace, "host-"+node)
-			internal := &networkingv1beta1.InternalNode{}
-			internal.Name = node
-			c.reads(t, internal)
-			seen := seenAt(t, other(c), string(internal.Spec.Interface.Node.IP))
+			seen := c.seenNode(t, node)
 			for _, peer := range other(c).ownNodes() {
 				to := other(c).probe(t, namespace, peer)
 				answer := peer + " " + seen
-				c.asks(t, around, namespace, "host-"+node, addressOf(seenAt(t, c, to.Status.PodIP)), size,
+				c.asks(t, around, namespace, "host-"+node, addressOf(seenAt(t, c, other(c), to.Status.PodIP)), size,
 					map[string]string{"tcp": answer, "udp": answer, "full": answer})
 			}
 		}
 	}
+}
+
+// seenNode is the address under which the other cluster sees what comes from a node and is no pod's.
+func (c *side) seenNode(t *testing.T, node string) string {
+	t.Helper()
+	internal := &networkingv1beta1.InternalNode{}
+	internal.Name = node
+	c.reads(t, internal)
+	return seenAt(t, other(c), c, string(internal.Spec.Interface.Node.IP))
 }
 
 // services has an application with a pod at home and one at the provider, which ask each other by Services; by a node port, somebody
@@ -217,7 +249,7 @@ func services(t *testing.T) {
 		serviceOf(namespace, "away", corev1.ServiceTypeNodePort), serviceOf(namespace, "home", corev1.ServiceTypeClusterIP))
 	there, here := the.rome.probe(t, namespace, "away"), the.rome.probe(t, namespace, "home")
 	remote := the.milan.ready(t, twin, "away", 1)[0]
-	if want := seenAt(t, the.rome, remote.Status.PodIP); there.Status.PodIP != want {
+	if want := seenAt(t, the.rome, the.milan, remote.Status.PodIP); there.Status.PodIP != want {
 		t.Errorf("pod %s has the address %s at home, want %s", there.Name, there.Status.PodIP, want)
 	}
 	answers := func(name string) map[string]string { return map[string]string{"tcp": name, "udp": name} }
@@ -230,7 +262,9 @@ func services(t *testing.T) {
 		entrance := net.JoinHostPort(the.lab.Plan().Node(consumer, node).Address.String(), fmt.Sprint(service.Spec.Ports[0].NodePort))
 		eventually(t, around, "an answer by node port "+entrance, func(ctx context.Context) (bool, string) { return dials(ctx, entrance, there.Name) })
 	}
-	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "at-home")})
+	// It takes full packets to bring it.
+	large := map[string]string{"filler": strings.Repeat("x", 100<<10)}
+	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "at-home"), Data: large})
 	the.rome.applies(t, namespace, "serviceaccounts/lister.yaml")
 	eventually(t, patience, "the pod to see its own ConfigMaps by the API server at home", func(context.Context) (bool, string) {
 		o := the.kubectl(t, the.rome, soon, "logs", "-n", namespace, listerName, "--tail=1")
@@ -279,29 +313,21 @@ func startAnew(t *testing.T, namespace string) {
 			}
 		}
 	}
-	everyPair(t, namespace)
+	everyPair(t, namespace, the.rome, the.milan)
 }
 
 // cutLink cuts the link between the clusters, which has to be told of, and mends it.
 func cutLink(t *testing.T, namespace string) {
-	for name, fault := range map[string]network.Fault{
-		"all": {A: consumer, B: provider, Cut: true}, "UDP": {A: consumer, B: provider, NoUDP: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := the.lab.BreakLink(t.Context(), fault); err != nil {
-				t.Fatalf("breaking the link: %v", err)
-			}
-			t.Cleanup(func() { the.mend(t) })
-			for _, c := range []*side{the.rome, the.milan} {
-				eventually(t, around, c.name+" to tell of it", c.connected(other(c).name, networkingv1beta1.ConnectionError))
-			}
-			the.mend(t)
-			for _, c := range []*side{the.rome, the.milan} {
-				eventually(t, around, c.name+" to be connected", c.connected(other(c).name, networkingv1beta1.Connected))
-			}
-			everyPair(t, namespace)
-		})
+	undo := brokenLink(network.Fault{Cut: true})(t)
+	t.Cleanup(undo)
+	for _, c := range []*side{the.rome, the.milan} {
+		eventually(t, around, c.name+" to tell of it", c.connected(other(c).name, networkingv1beta1.ConnectionError))
 	}
+	undo()
+	for _, c := range []*side{the.rome, the.milan} {
+		eventually(t, around, c.name+" to be connected", c.connected(other(c).name, networkingv1beta1.Connected))
+	}
+	everyPair(t, namespace, the.rome, the.milan)
 }
 
 // connected checks what a cluster says of its connection.
@@ -342,19 +368,5 @@ func (c *side) kernelWithout(t *testing.T, node string, words ...string) check {
 			}
 		}
 		return len(left) == 0, strings.Join(left, "\n")
-	}
-}
-
-// uninstallNetwork shows that nothing is left of Liqo, in the kernel neither.
-func uninstallNetwork(t *testing.T, namespace string) {
-	for _, c := range []*side{the.rome, the.milan} {
-		c.deletes(t, namespaceOf(namespace))
-		c.misses(t, namespaceOf(namespace), "the namespace of the probes")
-	}
-	uninstall(t)
-	for _, c := range []*side{the.rome, the.milan} {
-		for _, node := range c.ownNodes() {
-			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "table ip liqo", "table ip6 liqo", "5163"))
-		}
 	}
 }

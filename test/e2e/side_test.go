@@ -17,6 +17,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/lab/cluster"
@@ -44,6 +45,7 @@ func newSide(lab *cluster.Lab, name string) (*side, error) {
 	utilruntime.Must(authv1beta1.AddToScheme(scheme))
 	utilruntime.Must(offloadingv1beta1.AddToScheme(scheme))
 	utilruntime.Must(networkingv1beta1.AddToScheme(scheme))
+	utilruntime.Must(ipamv1alpha1.AddToScheme(scheme))
 	c := &side{name: name, kubeconfig: lab.Kubeconfig(name), config: config}
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", name, err)

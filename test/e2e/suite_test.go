@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 const (
 	consumer = "rome"
 	provider = "milan"
+	// secondProvider is only used where one provider is not enough.
+	secondProvider = "naples"
 	// virtualNode is the Node of the consumer that stands for the provider.
 	virtualNode = provider
 	// The class of Ingresses that rome serves, and that of milan's, which it offers to rome.
@@ -35,7 +38,7 @@ const (
 
 // suite is what the tests share: the lab, the programs, and what is in place.
 type suite struct {
-	routed           bool // the world of network_test.go
+	world            world
 	lab              *cluster.Lab
 	folder           string // of the programs and images of this run
 	liqoctlPath      string
@@ -44,6 +47,7 @@ type suite struct {
 	images           []string // archives of Liqo's images
 	programs         []string // archives of the images of programs that the tests run in pods
 	rome, milan      *side
+	naples           *side                // a second provider, which only some tests install and peer
 	before           map[string]inventory // by cluster: what there was before Liqo
 	installed, peers bool
 	profile          string          // that the clusters have or get
@@ -51,33 +55,55 @@ type suite struct {
 	recorded         map[string]bool // by test: whether the state of the clusters was written down
 }
 
+// world is where the tests run.
+type world int
+
+const (
+	// flat is where the networks of pods are routed to each other, and Liqo's network module is off.
+	flat world = iota
+	// routed has the same clusters with equal ranges, and between them addresses of nodes are routed only: Liqo connects their networks.
+	routed
+	// networks is the world of network_test.go.
+	networks
+)
+
+// connects is whether Liqo connects the clusters' networks.
+func (w world) connects() bool { return w != flat }
+
+// labName is a name by which runs side by side tell their labs apart: LIQO_E2E_LAB, else the name of the world.
+func labName(world string) string {
+	return cmp.Or(os.Getenv("LIQO_E2E_LAB"), world)
+}
+
 func (s *suite) declaration() spec.Lab {
-	if s.routed {
+	if s.world == networks {
 		return routedLab()
 	}
-	return spec.Lab{Name: "e2e", Flat: true, Clusters: []spec.Cluster{
-		{
-			Name: consumer, PodCIDR: netip.MustParsePrefix("10.110.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.111.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}}, IngressClass: homeClass,
-		},
-		{
-			Name: provider, PodCIDR: netip.MustParsePrefix("10.120.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.121.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 2}}, IngressClass: offeredClass,
-		},
-		{
-			Name: secondProvider, PodCIDR: netip.MustParsePrefix("10.130.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.131.0.0/16"),
-			Nodes: []spec.Node{{Kind: spec.Real, Count: 1}},
-		},
+	cluster := func(name string, second byte, nodes int, class string) spec.Cluster {
+		if s.world == routed {
+			second = 110
+		}
+		return spec.Cluster{
+			Name: name, PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16), ServiceCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second + 1}), 16),
+			Nodes: []spec.Node{{Kind: spec.Real, Count: nodes}}, IngressClass: class,
+		}
+	}
+	lab := spec.Lab{Name: labName("e2e"), Flat: true, Clusters: []spec.Cluster{
+		cluster(consumer, 110, 1, homeClass), cluster(provider, 120, 2, offeredClass), cluster(secondProvider, 130, 1, ""),
 	}}
+	if s.world == routed {
+		lab.Name, lab.Flat, lab.Routed = labName("e2e-routed"), false, true
+	}
+	return lab
 }
 
 // start starts the lab and makes everything that the tests need. The suite is returned with an error too, to be stopped.
-func start(ctx context.Context, routed bool, steps step.Observer) (*suite, error) {
+func start(ctx context.Context, world world, steps step.Observer) (*suite, error) {
 	folder, err := os.MkdirTemp("", "liqo-e2e-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
-	s := &suite{routed: routed, profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s := &suite{world: world, profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
 	building, stopBuilding := context.WithCancel(ctx)
 	defer stopBuilding()
 	built := make(chan error, 1)
@@ -109,7 +135,7 @@ func (s *suite) up(ctx context.Context, steps step.Observer) (err error) {
 	for _, c := range []struct {
 		side **side
 		name string
-	}{{&s.rome, consumer}, {&s.milan, provider}} {
+	}{{&s.rome, consumer}, {&s.milan, provider}, {&s.naples, secondProvider}} {
 		if *c.side, err = newSide(s.lab, c.name); err != nil {
 			return err
 		}
@@ -144,7 +170,7 @@ func (s *suite) build(ctx context.Context) (err error) {
 		return err
 	}
 	s.programs = append(s.programs, lister)
-	if s.routed {
+	if s.world == networks {
 		prober, err := s.buildProgram(ctx, proberName, proberImage)
 		s.programs = append(s.programs, prober)
 		return err
@@ -154,7 +180,7 @@ func (s *suite) build(ctx context.Context) (err error) {
 
 // loadPrograms brings the programs of the tests to where they run.
 func (s *suite) loadPrograms(ctx context.Context) error {
-	if s.routed {
+	if s.world == networks {
 		return s.lab.Load(ctx, s.programs)
 	}
 	return s.lab.Load(ctx, s.programs, provider)
@@ -197,11 +223,19 @@ func (s *suite) interrupt(ctx context.Context) {
 	os.Exit(130)
 }
 
-// install brings Liqo of this run to both clusters, and to others, side by side.
+// sides are the clusters that have Liqo as long as it is installed.
+func (s *suite) sides() []*side {
+	if s.world == networks {
+		return []*side{s.rome, s.milan, s.naples}
+	}
+	return []*side{s.rome, s.milan}
+}
+
+// install brings Liqo of this run to all these clusters, and to others, side by side.
 func (s *suite) install(t *testing.T, others ...*side) {
 	t.Helper()
 	if !s.installed {
-		others = append(others, s.rome, s.milan)
+		others = append(others, s.sides()...)
 	}
 	s.sideBySide(t, 4*time.Minute, others, func(c *side) []string { return s.installArgs(t, c) })
 	s.installed = true
@@ -215,10 +249,15 @@ func (s *suite) installArgs(t *testing.T, c *side) []string {
 		"--service-cidr", declared.ServiceCIDR.String(), "--set", "tag=" + s.tag, "--timeout", "3m",
 	}
 	args = append(args, s.profileArgs()...)
-	if s.routed {
-		return append(args, "--set", "networking.enabled=true")
+	if !s.world.connects() {
+		args = append(args, "--set", "networking.enabled=false", "--set", c.reachableAPI(t))
 	}
-	args = append(args, "--set", c.reachableAPI(t))
+	if s.world == networks {
+		if c.name == secondProvider {
+			args = append(args, "--set", "ipam.externalCIDR="+ownExternal)
+		}
+		return args
+	}
 	switch c.name {
 	case consumer:
 		return append(args, "--set", "offloading.reflection.ingress.statusBack=true")
@@ -243,15 +282,21 @@ func (s *suite) peered(t *testing.T) {
 
 func (s *suite) peerArgs() []string {
 	args := []string{"peer", "--timeout", "2m"}
-	if s.routed {
+	if s.world.connects() {
 		args = append(args, "--gw-server-service-type", "NodePort") // the lab has no load balancers
+	}
+	if s.world == routed {
+		args = append(args, "--transit") // applications are spread over two providers
 	}
 	return args
 }
 
 // pair are the arguments of a command about both clusters.
-func (s *suite) pair(args ...string) []string {
-	return append(args, "--kubeconfig", s.rome.kubeconfig, "--remote-kubeconfig", s.milan.kubeconfig)
+func (s *suite) pair(args ...string) []string { return s.romeAnd(s.milan, args...) }
+
+// romeAnd are the arguments of a command about rome and a provider.
+func (s *suite) romeAnd(peer *side, args ...string) []string {
+	return append(args, "--kubeconfig", s.rome.kubeconfig, "--remote-kubeconfig", peer.kubeconfig)
 }
 
 // offloaded creates a namespace that is offloaded to milan, and removes it when the test ends. It returns its twin's name.

@@ -142,17 +142,17 @@ func forceUnpeer(alive *side, peer string) []string {
 func uninstall(t *testing.T) {
 	// A namespace is offloaded until it is gone.
 	the.settled(t)
-	both := []*side{the.rome, the.milan}
+	all := the.sides()
 	purge := func(c *side) []string {
 		return []string{"uninstall", "--purge", "--kubeconfig", c.kubeconfig, "--skip-confirm"}
 	}
-	the.sideBySide(t, unhurried, both, purge)
+	the.sideBySide(t, unhurried, all, purge)
 	the.installed = false
-	for _, c := range both {
+	for _, c := range all {
 		eventually(t, patience, c.name+" to be as it was before Liqo", the.asBefore(c))
 	}
 	// Once more changes nothing, and is no failure.
-	the.sideBySide(t, unhurried, both, purge)
+	the.sideBySide(t, unhurried, all, purge)
 }
 
 func nodeOf(name string) *corev1.Node {

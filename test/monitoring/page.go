@@ -17,6 +17,7 @@ const (
 	Both              = "Both processes"
 	ControllerManager = "Controller manager"
 	VirtualKubelets   = "Virtual kubelets"
+	NetworkAgents     = "Network agents"
 	Libraries         = "Libraries"
 )
 
@@ -58,7 +59,7 @@ func Page(t testing.TB, root string) map[string][]Metric {
 			sections[title] = append(sections[title], m)
 		}
 	}
-	for _, title := range []string{Both, ControllerManager, VirtualKubelets, Libraries} {
+	for _, title := range []string{Both, ControllerManager, VirtualKubelets, NetworkAgents, Libraries} {
 		if len(sections[title]) == 0 {
 			t.Fatalf("docs/metrics.md has no table in section %q", title)
 		}

@@ -92,10 +92,15 @@ spec:
                 - "{{ "--name={{ .Name }}" }}"
                 - "{{ "--namespace={{ .Namespace }}" }}"
                 - "{{ "--remote-cluster-id={{ .ClusterID }}" }}"
+                - --liqo-namespace={{ $root.Release.Namespace }}
                 - --mode={{ $mode }}
                 - --overlay-port={{ $root.Values.networking.genevePort }}
+                - --isolation={{ default (eq $root.Values.profile "hardened" | ternary "offloaded" "open") $root.Values.networking.isolation }}
                 - --listen-port=51840
                 - --keys=/etc/liqo/keys
+                {{- if $root.Values.metrics.enabled }}
+                - --metrics-port=8082
+                {{- end }}
               env:
                 {{- range $variable, $field := dict "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" "NODE_NAME" "spec.nodeName" }}
                 - name: {{ $variable }}
@@ -114,6 +119,10 @@ spec:
                 - name: wireguard
                   containerPort: 51840
                   protocol: UDP
+                {{- if $root.Values.metrics.enabled }}
+                - name: metrics
+                  containerPort: 8082
+                {{- end }}
               # Ready once what the gateway needs is in the kernel.
               readinessProbe:
                 exec:

@@ -23,7 +23,8 @@ const (
 // a later try may not meet.
 type Check func(ctx context.Context) (done bool, missing string, err error)
 
-// Until calls check until it is done; what is missing is told to the task. what names the state in errors.
+// Until calls check until it is done; what is missing is told to the task. what names the state in errors. The pauses grow slowly: what is there
+// after some seconds is noticed within a fourth of that time.
 func Until(ctx context.Context, task progress.Task, what string, check Check) error {
 	missing := "no answer yet"
 	pause := firstPause
@@ -51,7 +52,7 @@ func Until(ctx context.Context, task progress.Task, what string, check Check) er
 			return ended(ctx, what, missing)
 		case <-timer.C:
 		}
-		pause = min(pause*2, longPause)
+		pause = min(pause*5/4, longPause)
 	}
 }
 

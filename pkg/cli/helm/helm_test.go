@@ -17,7 +17,13 @@ func TestTheBuiltInChartRendersAndIsChecked(t *testing.T) {
 	if _, app := chart.Version(); app != "v9.9.9" {
 		t.Errorf("version %s", app)
 	}
-	values := map[string]any{"discovery": map[string]any{"config": map[string]any{"clusterID": "rome"}}}
+	given := func() map[string]any {
+		return map[string]any{
+			"discovery": map[string]any{"config": map[string]any{"clusterID": "rome"}},
+			"ipam":      map[string]any{"podCIDRs": []any{"10.10.0.0/16"}, "serviceCIDR": "10.11.0.0/16"},
+		}
+	}
+	values := given()
 	if err := chart.Validate(values); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +34,7 @@ func TestTheBuiltInChartRendersAndIsChecked(t *testing.T) {
 	if rendered["liqo/templates/deployment.yaml"] == "" || rendered["liqo/charts/liqo-crds/templates/crds.yaml"] == "" {
 		t.Error("the Deployment or the definitions are missing")
 	}
-	if diff := cmp.Diff(map[string]any{"discovery": map[string]any{"config": map[string]any{"clusterID": "rome"}}}, values); diff != "" {
+	if diff := cmp.Diff(given(), values); diff != "" {
 		t.Errorf("the values were changed: %s", diff)
 	}
 	if chart.Defaults()["pullPolicy"] != "IfNotPresent" {

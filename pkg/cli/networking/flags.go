@@ -26,6 +26,7 @@ const (
 	addressFlag  = "gw-client-address"
 	clientFlag   = "gw-client-port"
 	mtuFlag      = "mtu"
+	transitFlag  = "transit"
 
 	// provider and consumer are where the gateway server can be.
 	provider = "Provider"
@@ -43,6 +44,7 @@ type Flags struct {
 	serviceType, balancer, address, location string
 	port, nodePort, clientPort               int32
 	mtu                                      int
+	transit                                  bool
 	// Those that only 'liqoctl network connect' has.
 	serverKind, clientKind         string
 	serverTemplate, clientTemplate types.NamespacedName
@@ -59,6 +61,7 @@ func (f *Flags) AddTo(s *session.Session, command *cobra.Command) {
 	set.StringVar(&f.address, addressFlag, "", "Address at which the client finds the server, if not the one that the server knows of, such as behind NAT")
 	set.Int32Var(&f.clientPort, clientFlag, 0, "Port at which the client finds the server; 0 is the one that the server knows of")
 	set.IntVar(&f.mtu, mtuFlag, 0, "Largest packet of the tunnel, in bytes; 0 is as large as the way lets it be")
+	set.BoolVar(&f.transit, transitFlag, false, "Let each of the two clusters reach other peers of the other one that take part in transit, too; left out, it stays as it is")
 	s.Complete(command, typeFlag, complete.Words(serviceTypes...))
 }
 
@@ -99,6 +102,9 @@ func (f *Flags) Settings(set *pflag.FlagSet) (network.Settings, error) {
 	}
 	if set.Changed(portFlag) {
 		settings.Port = f.port
+	}
+	if set.Changed(transitFlag) {
+		settings.Transit = &f.transit
 	}
 	if set.Changed("gw-server-template-name") || f.serverTemplate.Namespace != "" {
 		settings.ServerTemplate = f.serverTemplate

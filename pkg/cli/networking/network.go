@@ -19,15 +19,14 @@ func Commands(s *session.Session) []*cobra.Command {
 		Use: "network", Short: "Connect the networks of two clusters",
 		Long: `Connect the networks of two clusters, so that their pods reach each other, and take the connection back.
 
-'{{ .Executable }} peer' does it by itself. In both clusters the network module has to be on:
-{{ .Executable }} install --set networking.enabled=true`,
+'{{ .Executable }} peer' does it by itself. In both clusters the network module has to be on, as it is by default.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return failure.Misuse("liqoctl network connect|disconnect|init|reset|status", "say what to do with the network")
+			return failure.Misuse("liqoctl network connect|diff|disconnect|init|reset|status|test|trace", "say what to do with the network")
 		},
 	}
-	parent.AddCommand(newInit(s), newConnect(s), newDisconnect(s), newReset(s), newStatus(s), newTrace(s))
-	return []*cobra.Command{parent}
+	parent.AddCommand(newInit(s), newConnect(s), newDisconnect(s), newReset(s), newStatus(s), newTrace(s), newTest(s, "test"), newDiff(s))
+	return []*cobra.Command{parent, newTestFamily(s)}
 }
 
 // pairFlags are what the commands on two networks have in common.

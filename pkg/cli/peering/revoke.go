@@ -21,7 +21,10 @@ whoever copied an earlier certificate has none.
 If the peer is a provider, this cluster does not talk to it any more. Its virtual nodes go
 with their pods, and with the pods the tokens that it was given; pods that something
 controls are made again elsewhere. What runs or is stored there is given up, and what was
-reflected there, such as Secrets, is there: change what is secret.`
+reflected there, such as Secrets, is there: change what is secret.
+
+In both cases the tunnel between the networks of the two clusters is cut. The ranges that
+this cluster knows of the peer stay, for the next '{{ .Executable }} peer'.`
 
 const revokeExample = `  # A certificate of consumer rome was stolen
   {{ .Executable }} revoke --remote-cluster-id rome

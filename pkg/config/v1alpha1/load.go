@@ -60,7 +60,16 @@ func (p *Providers) complete(hardened bool) {
 	}
 }
 
-func (n *Networking) complete() {
+func (n *Networking) complete(hardened bool) {
+	if n.Isolation == "" {
+		n.Isolation = IsolationOpen
+		if hardened {
+			n.Isolation = IsolationOffloaded
+		}
+	}
+	if n.DenyDirectConnections == nil {
+		n.DenyDirectConnections = &hardened
+	}
 	if n.ReflectIPs == nil {
 		n.ReflectIPs = ptr.To(true)
 	}
@@ -88,7 +97,7 @@ func (c *ControllerManager) complete() {
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode
 	}
-	c.Networking.complete()
+	c.Networking.complete(hardened)
 	if len(c.IPAM.Pools) == 0 {
 		c.IPAM.Pools = []string{"10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12"}
 	}
@@ -125,6 +134,9 @@ func (c *ControllerManager) Validate() field.ErrorList {
 	errs = append(errs, c.IPAM.validate(field.NewPath("ipam"), c.Networking.Enabled)...)
 	if port := c.Networking.GenevePort; port < 1 || port > 65535 {
 		errs = append(errs, field.Invalid(field.NewPath("networking", "genevePort"), port, "must be a port, from 1 to 65535"))
+	}
+	if kinds := []Isolation{IsolationOpen, IsolationOffloaded}; !slices.Contains(kinds, c.Networking.Isolation) {
+		errs = append(errs, field.NotSupported(field.NewPath("networking", "isolation"), c.Networking.Isolation, kinds))
 	}
 	errs = append(errs, c.Offloading.validate(field.NewPath("offloading"))...)
 	errs = append(errs, c.VirtualKubelet.validate(field.NewPath("virtualKubelet"))...)

@@ -120,6 +120,24 @@ func TestTheNetworkHasItsDefaults(t *testing.T) {
 	}
 }
 
+func TestWhomThePeersReachGoesByTheProfile(t *testing.T) {
+	for text, want := range map[string]Isolation{
+		good: IsolationOpen, strings.Replace(good, "compatible", "hardened", 1): IsolationOffloaded,
+		strings.Replace(good, "compatible", "hardened", 1) + "networking: {isolation: open}\n": IsolationOpen,
+	} {
+		c, err := Parse([]byte(text))
+		if err != nil || c.Networking.Isolation != want {
+			t.Fatalf("%s\nisolation %q, not %q (%v)", text, c.Networking.Isolation, want, err)
+		}
+		if hardened := c.Profile == ProfileHardened; *c.Networking.DenyDirectConnections != hardened {
+			t.Errorf("%s\ndirect connections are denied: %t", text, !hardened)
+		}
+	}
+	if _, err := Parse([]byte(good + "networking: {isolation: shut}\n")); err == nil || !strings.Contains(err.Error(), "networking.isolation") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestPrefixes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ipam IPAM

@@ -63,14 +63,30 @@ type Networking struct {
 	Enabled bool `json:"enabled"`
 	// ReflectIPs says whether the addresses of endpoints and pods cross; nil means that they do.
 	ReflectIPs *bool `json:"reflectIPs"`
+	// DenyDirectConnections says whether what consumers tell of pods at their other providers is ignored, although this cluster has a network
+	// of its own with these; nil means what the profile says.
+	DenyDirectConnections *bool `json:"denyDirectConnections"`
 	// APIServerAccessThroughEndpointSlices says whether peers reach the endpoints of this cluster's API server in place of its ClusterIP.
 	APIServerAccessThroughEndpointSlices bool `json:"apiServerAccessThroughEndpointSlices"`
 	// GenevePort is the UDP port of the overlay between nodes and gateways; zero means DefaultOverlayPort. It has the name of v1, where
 	// the overlay was Geneve.
 	GenevePort int32 `json:"genevePort"`
+	// Isolation says which pods of this cluster a peer reaches; empty means what the profile says.
+	Isolation Isolation `json:"isolation"`
 	// GatewayTemplates are what gateways are rendered from that name no template of their own.
 	GatewayTemplates GatewayTemplates `json:"gatewayTemplates"`
 }
+
+// Isolation says which pods of this cluster a peer reaches.
+type Isolation string
+
+// The kinds of isolation.
+const (
+	// IsolationOpen lets a peer reach all pods.
+	IsolationOpen Isolation = "open"
+	// IsolationOffloaded lets a peer reach pods of namespaces that are offloaded to it, or that are twins of its own.
+	IsolationOffloaded Isolation = "offloaded"
+)
 
 // GatewayTemplates are the contents of spec.template of the default templates; one that is empty is not made.
 type GatewayTemplates struct {

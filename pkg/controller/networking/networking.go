@@ -1,6 +1,7 @@
 package networking
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,7 +14,9 @@ import (
 	"liqo.io/liqo/pkg/controller/networking/fabric"
 	"liqo.io/liqo/pkg/controller/networking/gateway"
 	"liqo.io/liqo/pkg/controller/networking/ip"
+	"liqo.io/liqo/pkg/controller/networking/isolation"
 	"liqo.io/liqo/pkg/controller/networking/network"
+	"liqo.io/liqo/pkg/controller/networking/podaddress"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -31,6 +34,8 @@ type Options struct {
 	Reserved, Pools []netip.Prefix
 	// OverlayPort is the UDP port of the way between nodes and gateways.
 	OverlayPort int32
+	// Isolated has peers reach no pods but those of namespaces that are shared with them.
+	Isolated bool
 	// APIServerEndpoints has peers reach the endpoints of this cluster's API server in place of its ClusterIP.
 	APIServerEndpoints bool
 }
@@ -47,8 +52,12 @@ func (o Options) validate() error {
 }
 
 // Register adds all controllers of the network module to the manager.
-func Register(mgr ctrl.Manager, o Options) error {
+func Register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
+		return fmt.Errorf("registering the network controllers: %w", err)
+	}
+	pods, err := podaddress.NewCache(ctx, mgr)
+	if err != nil {
 		return fmt.Errorf("registering the network controllers: %w", err)
 	}
 	ledger := external.New(mgr.GetAPIReader(), o.Namespace)
@@ -59,7 +68,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 		}),
 		configuration.Register(mgr, configuration.Options{ClusterID: o.ClusterID, Namespace: o.Namespace, Pods: o.Pods}),
 		ip.Register(mgr, ip.Options{Namespace: o.Namespace, Ledger: ledger}),
-		fabric.Register(mgr, fabric.Options{Ledger: ledger}),
+		fabric.Register(mgr, fabric.Options{Ledger: ledger, Pods: pods, Cluster: o.Pods}),
+		isolation.Register(mgr, isolation.Options{Isolated: o.Isolated, Pods: pods}),
 		gateway.Register(mgr, gateway.Options{Namespace: o.Namespace}),
 		apiserver.Register(mgr, apiserver.Options{Namespace: o.Namespace, Endpoints: o.APIServerEndpoints}),
 	} {

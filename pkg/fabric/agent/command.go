@@ -72,5 +72,6 @@ func Questions(port *int) []*cobra.Command {
 		command("health", healthPath, "Tell whether the agent in this pod does what it can", nil),
 		command("state", statePath, "Print what the agent in this pod wants to have in the kernel", nil),
 		command("diff", diffPath, "Print how the kernel differs from that; then the exit code is 3", ErrDiffers),
+		command("repair", repairPath, "Have the agent in this pod put into the kernel what differs, at once", nil),
 	}
 }

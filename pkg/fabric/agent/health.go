@@ -26,6 +26,7 @@ const (
 	healthPath = "/healthz"
 	statePath  = "/state"
 	diffPath   = "/diff"
+	repairPath = "/repair"
 )
 
 // Reader reads what of ours is in the kernel.
@@ -35,6 +36,9 @@ type Reader interface {
 
 // Health is how an agent is, and what it wants. The zero value is that of one that begins.
 type Health struct {
+	// Repair is raised when somebody asks the agent to compare the kernel with what it wants, and to put right what differs; nil if nobody can.
+	Repair Signal
+
 	mu     sync.Mutex
 	said   bool
 	why    error
@@ -78,6 +82,7 @@ func (h *Health) Serve(ctx context.Context, port int, kernel Reader) error {
 			there, err := kernel.Read(wanted)
 			return Differences(wanted, there), err
 		},
+		repairPath: func(dataplane.State, error) (string, error) { h.Repair.Raise(); return "", nil },
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			text, err := answer(h.get())

@@ -61,6 +61,8 @@ type Placement struct {
 	// Placed tells whether it is in the kernel; Err is what was refused if not.
 	Placed bool
 	Err    error
+	// Refused are the administrators' parts that were refused, with why; all else is in the kernel.
+	Refused map[string]error
 	// Repaired is when somebody else's changes were last put back.
 	Repaired time.Time
 }
@@ -73,12 +75,14 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 	case r.Err != nil && (p.Err == nil || p.Err.Error() != r.Err.Error()):
 		logger.Error(r.Err, "The kernel refuses what is wanted; it is tried again", "changes", changes)
 	case r.Err != nil:
+	case len(r.Refused) > 0:
+		logger.Info("The kernel refuses what administrators ask for; it is tried again", "changes", changes, "refused", (&netlink.Refused{Parts: r.Refused}).Error())
 	case r.Repair && len(r.Changes) > 0:
 		logger.Info("Somebody else changed what is ours; it was put back", "changes", changes)
 	default:
 		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
 	}
-	p.Placed, p.Err = r.Err == nil, r.Err
+	p.Placed, p.Err, p.Refused = r.Err == nil, r.Err, r.Refused
 	if r.Repair && len(r.Changes) > 0 {
 		p.Repaired = now
 	}

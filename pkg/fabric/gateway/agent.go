@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"time"
 
@@ -27,10 +28,15 @@ type Options struct {
 	Health *agent.Health
 	// Namespace and Name are those of the gateway's object, Peer is the cluster at the other end.
 	Namespace, Name, Peer string
+	// Liqo is the namespace of Liqo, where administrators ask all gateways for something; "" if nobody does.
+	Liqo string
 	// Pod is what the gateway knows of itself from the start: neither MTU, nor Wish, nor Endpoint.
 	Pod inputs.GatewayPod
 	// Interval is how often the other end is asked; 0 is as often as usual.
 	Interval time.Duration
+	// Work and Tunnel are told what there is to count; nil for nobody.
+	Work   *agent.Metrics
+	Tunnel *Metrics
 }
 
 // Agent is the agent of a gateway.
@@ -40,10 +46,12 @@ type Agent struct {
 	side          side
 	configuration *agent.Objects[networkingv1beta1.Configuration]
 	key           *agent.Objects[networkingv1beta1.PublicKey]
-	fabric        *agent.Objects[networkingv1beta1.InternalFabric]
+	fabrics       *agent.Objects[networkingv1beta1.InternalFabric]
 	connection    *agent.Objects[networkingv1beta1.Connection]
 	nodes         *agent.Objects[networkingv1beta1.InternalNode]
 	ips           *agent.Objects[ipamv1alpha1.IP]
+	// administrators ask for more than the gateway needs.
+	administrators *agent.Administrators
 }
 
 // New makes an agent.
@@ -53,22 +61,31 @@ func New(o Options) *Agent {
 	a.side = follow(o, changed)
 	a.configuration = agent.Follow[networkingv1beta1.Configuration](o.Cluster, version.WithResource("configurations"), o.Namespace, o.Peer, changed)
 	a.key = agent.Follow[networkingv1beta1.PublicKey](o.Cluster, version.WithResource("publickeies"), o.Namespace, o.Peer, changed)
-	a.fabric = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, version.WithResource("internalfabrics"), o.Namespace, o.Name, changed)
+	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, version.WithResource("internalfabrics"), "", "", changed)
 	a.connection = agent.Follow[networkingv1beta1.Connection](o.Cluster, version.WithResource("connections"), o.Namespace, o.Name, changed)
 	a.nodes = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, version.WithResource("internalnodes"), "", "", changed)
 	a.ips = agent.Follow[ipamv1alpha1.IP](o.Cluster, ipamv1alpha1.GroupVersion.WithResource("ips"), "", "", changed)
+	a.administrators = agent.NewAdministrators(o.Cluster, inputs.Host{
+		Category: networkingv1beta1.CategoryGateway, Unique: o.Peer, Namespace: o.Liqo, Own: o.Namespace,
+	}, o.Namespace+":"+networkingv1beta1.GatewayPrefix+o.Name, a.changed)
 	return a
 }
 
 func (a *Agent) followers() []agent.Follower {
-	return []agent.Follower{a.side, a.configuration, a.key, a.fabric, a.connection, a.nodes, a.ips}
+	return []agent.Follower{a.side, a.configuration, a.key, a.fabrics, a.connection, a.nodes, a.ips}
 }
 
 // wanted says what is wanted of a pod. It fails if something is missing for that.
 func (a *Agent) wanted(pod inputs.GatewayPod) (dataplane.State, []dataplane.Problem, error) {
-	input, problems, err := inputs.Gateway(inputs.GatewayObjects{
-		Configuration: a.configuration.One(), PublicKey: a.key.One(), Fabric: a.fabric.One(), Nodes: a.nodes.All(), IPs: a.ips.All(), Pod: pod,
-	})
+	objects := inputs.GatewayObjects{
+		Configuration: a.configuration.One(), PublicKey: a.key.One(), Fabrics: a.fabrics.All(), Nodes: a.nodes.All(), IPs: a.ips.All(), Pod: pod,
+	}
+	for i := range objects.Fabrics {
+		if fabric := &objects.Fabrics[i]; fabric.Namespace == a.Namespace && fabric.Name == a.Name {
+			objects.Fabric = fabric
+		}
+	}
+	input, problems, err := inputs.Gateway(objects)
 	if err != nil {
 		return dataplane.State{}, problems, err
 	}
@@ -101,6 +118,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := agent.Sync(ctx, group, a.followers()...); err != nil {
 		return err
 	}
+	a.administrators.Run(ctx, group)
 	here, there := dataplane.TunnelEnds(a.Pod.Server)
 	l := &loop{
 		Agent: a, keeper: agent.NewKeeper(), echo: newEcho(here, there), resolver: newResolver(), connections: newConnections(a.Cluster),
@@ -121,25 +139,34 @@ type loop struct {
 	resolver    *resolver
 	connections *connections
 
-	live      *liveness
+	live *liveness
+	// lived tells whether the other end answered when it was last asked.
+	lived     bool
+	sizes     sizes
 	endpoints endpoints
 	// target is what the endpoints are resolved from; resolved tells that this has been tried.
 	target    target
 	resolved  bool
 	placement agent.Placement
-	// pod, problems and missing are what was known when something was last made of it.
+	// pod, problems, requests and missing are what was known when something was last made of it.
 	pod      inputs.GatewayPod
 	problems []dataplane.Problem
+	requests []inputs.Request
 	missing  error
+	// announced is what the other end is told of the clusters that it reaches through this one, transit what it tells of those behind it.
+	announced []netip.Prefix
+	transit   transit
 	// kept is what the kernel was told to have; nil if nothing yet, or if it is to be told again.
 	kept *dataplane.State
 }
 
 func (l *loop) run(ctx context.Context) error {
 	settled := agent.Settled(ctx, l.changed)
-	ticker := time.NewTicker(cmp.Or(l.Interval, interval))
-	defer ticker.Stop()
+	usual, asked := cmp.Or(l.Interval, interval), time.Now()
+	next := time.NewTimer(usual)
+	defer next.Stop()
 	for {
+		next.Reset(time.Until(asked.Add(l.live.pause(usual))))
 		if l.kept == nil || l.missing != nil {
 			l.program()
 		}
@@ -149,18 +176,34 @@ func (l *loop) run(ctx context.Context) error {
 			return nil
 		case <-settled:
 			l.program()
-		case <-ticker.C:
+		case <-next.C:
+			asked = time.Now()
 			l.ask(ctx)
 		case a := <-l.echo.answers:
-			l.live.answer(a.number, a.at)
+			if !l.sizes.answer(a.number, a.length) {
+				l.live.answer(a.number, a.at)
+			}
+		case ranges := <-l.echo.announced:
+			l.transit.hear(ranges, time.Now())
 		case found := <-l.resolver.found:
-			l.endpoints.take(found)
-			l.resolved = true
-			l.program()
+			l.found(ctx, found)
 		case r := <-l.keeper.Reports:
 			l.placement.See(ctx, r, time.Now())
+			l.Work.See(r, time.Now())
+		case <-l.Health.Repair:
+			l.kept = nil
 		}
 	}
+}
+
+// found takes over where the other end is.
+func (l *loop) found(ctx context.Context, all []netip.AddrPort) {
+	l.endpoints.take(all)
+	l.resolved = true
+	if l.kept != nil && !l.pod.Endpoint.IsValid() && l.endpoints.current().IsValid() {
+		l.anew(ctx)
+	}
+	l.program()
 }
 
 // ask asks the other end, once there is a tunnel. A client that has no answers tries something else.
@@ -169,9 +212,10 @@ func (l *loop) ask(ctx context.Context) {
 		return
 	}
 	now := time.Now()
-	if err := l.echo.ask(ctx, l.live.ask(now), now); err != nil {
+	if err := l.echo.ask(ctx, l.live.ask(now), now, l.announced); err != nil {
 		klog.FromContext(ctx).V(2).Info("The other end cannot be asked", "err", err)
 	}
+	l.measure(ctx, now)
 	session, next := l.live.retry()
 	if !session || l.Pod.Server {
 		return
@@ -180,10 +224,37 @@ func (l *loop) ask(ctx context.Context) {
 	if next {
 		l.endpoints.next()
 	}
+	l.anew(ctx)
+}
+
+// anew has the tunnel's end greet the other one at once, when the kernel is next told what is wanted. WireGuard that has tried, though it did not
+// know where, waits for five seconds otherwise.
+func (l *loop) anew(ctx context.Context) {
 	if err := l.Kernel.Forget(dataplane.TunnelDevice); err != nil {
 		klog.FromContext(ctx).Error(err, "Beginning another session")
 	}
 	l.kept = nil
+}
+
+// measure asks the other end in packets of several sizes, as long as it answers at all. What gets through is what is wanted from then on.
+func (l *loop) measure(ctx context.Context, now time.Time) {
+	lives, _ := l.live.lives()
+	if lives && !l.lived {
+		l.sizes.measure()
+	}
+	l.lived = lives
+	if !lives || l.live.missed > 0 {
+		l.sizes.lost()
+		return
+	}
+	for _, size := range l.sizes.next() {
+		// One that does not even fit the device gets no answer either.
+		_ = l.echo.probe(ctx, l.sizes.number(size), now, size)
+	}
+	if l.sizes.used != l.pod.PathMTU {
+		klog.FromContext(ctx).Info("Packets may have another size", "before", l.pod.PathMTU, "mtu", l.sizes.used, "most", l.sizes.most)
+		l.program()
+	}
 }
 
 // program has the kernel get what is wanted.
@@ -196,16 +267,35 @@ func (l *loop) program() {
 		l.target = o.target
 		l.resolver.ask(o.target)
 	}
+	if !l.Pod.Server && !l.resolved {
+		return // Without the address, WireGuard would only try in vain.
+	}
 	if l.pod, l.missing = l.describe(o, l.endpoints); l.missing != nil {
 		return
 	}
+	l.sizes.bound(l.pod.TunnelMTU(), l.told())
+	l.pod.PathMTU = l.sizes.used
 	var state dataplane.State
 	state, l.problems, l.missing = l.wanted(l.pod)
+	asked, requests := l.administrators.Wanted()
+	state, l.requests = state.With(asked), requests
+	if c := l.configuration.One(); c != nil && l.missing == nil {
+		l.announced, l.transit.unwanted = announcementOf(c), !c.Spec.Transit
+	}
 	if l.missing == nil && (l.kept == nil || !reflect.DeepEqual(*l.kept, state)) {
 		l.kept, l.placement.Placed = &state, false
 		l.Health.Want(state)
+		l.Work.Want(time.Now())
 		l.keeper.Want(state)
 	}
+}
+
+// told is the MTU that was told last; 0 if none was.
+func (l *loop) told() int {
+	if c := l.connection.One(); c != nil {
+		return int(c.Status.MTU)
+	}
+	return 0
 }
 
 // tell tells how the tunnel is.
@@ -222,12 +312,17 @@ func (l *loop) tell() {
 		return
 	}
 	now := time.Now()
+	if l.kept != nil && l.missing == nil {
+		l.administrators.Tell(l.requests, l.placement, now)
+	}
 	lives, known := l.live.lives()
 	seen := observation{
 		keyless: l.key.One() == nil, missing: l.missing, problems: l.problems, placement: l.placement, server: l.pod.Server,
 		unresolved: l.resolved && !l.pod.Endpoint.IsValid(), endpoint: l.pod.Endpoint, userSpace: l.Kernel.InUserSpace(),
-		lives: lives, known: known, latency: l.live.latency, mtu: l.pod.TunnelMTU(),
+		lives: lives, known: known, latency: l.live.latency, mtu: l.pod.PathMTU, most: l.sizes.most, wished: o.mtu > 0, blocked: l.sizes.blocked,
+		transit: l.transit,
 	}
+	l.Tunnel.tell(tunnelState{lives, l.live.latency, l.pod.PathMTU})
 	wanted, there := connectionOf(o, l.Name, l.Peer), l.connection.One()
 	generation := int64(1)
 	if there != nil {

@@ -106,6 +106,9 @@ func (c *connections) write(ctx context.Context, wanted networkingv1beta1.Connec
 	if wanted.Status.Latency.Value != "" {
 		status["latency"] = wanted.Status.Latency
 	}
+	if wanted.Status.Transit != nil {
+		status["transit"] = wanted.Status.Transit
+	}
 	object.Part = "status"
 	return c.cluster.Apply(ctx, owner, object, nil, map[string]any{"status": status})
 }

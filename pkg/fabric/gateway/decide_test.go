@@ -25,14 +25,18 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 func TestLiveness(t *testing.T) {
 	for events, want := range map[string]string{
 		"":            "lives false, known false, session false, next false",
-		"qqqqq":       "lives false, known false, session false, next false",
-		"qqqqqq":      "lives false, known true, session false, next false",
-		"qqqq":        "lives false, known false, session true, next false",
-		"qqqqqqqqq":   "lives false, known true, session true, next true",
+		"qq":          "lives false, known false, session false, next false",
+		"qqq":         "lives false, known false, session true, next false",
+		"qqqq":        "lives false, known false, session false, next false",
+		"qqqqq":       "lives false, known false, session true, next true",
+		"qqqqqqq":     "lives false, known false, session true, next true",
+		"qqqqqqqq":    "lives false, known true, session false, next false",
+		"qqqqqqqqa":   "lives true, known true, session false, next false",
 		"qa":          "lives true, known true, session false, next false",
 		"qaqqqqq":     "lives true, known true, session false, next false",
 		"qaqqqqqq":    "lives false, known true, session false, next false",
 		"qaqqqq":      "lives true, known true, session true, next false",
+		"qaqqqqqqqqq": "lives false, known true, session true, next true",
 		"qaqqqqqqqqa": "lives true, known true, session false, next false",
 		"qx":          "lives false, known false, session false, next false",
 		"qaqqqqaa":    "lives true, known true, session false, next false",
@@ -58,6 +62,42 @@ func TestLiveness(t *testing.T) {
 		}
 		if len(l.asked) > remembered {
 			t.Errorf("%q: %d questions are remembered", events, len(l.asked))
+		}
+	}
+}
+
+// Who does not answer, or did not yet, is asked again sooner, until it was asked in another session, and not before an answer can be there.
+func TestWhoDoesNotAnswerIsAskedSooner(t *testing.T) {
+	const soon = interval / hurried
+	for _, tc := range []struct {
+		events  string
+		latency time.Duration
+		want    time.Duration
+	}{
+		{"", 0, soon},
+		{"qq", 0, soon},
+		{"qqq", 0, soon},
+		{"qqqq", 0, interval},
+		{"qa", 0, interval},
+		{"qaq", 0, soon},
+		{"qaqqq", 0, soon},
+		{"qaqqqq", 0, soon},
+		{"qaqqqqq", 0, interval},
+		{"qaqa", 0, interval},
+		{"qaq", 300 * time.Millisecond, 1200 * time.Millisecond},
+		{"qaq", time.Second, interval},
+	} {
+		l := newLiveness(noon)
+		for _, event := range tc.events {
+			if event == 'q' {
+				l.ask(noon)
+			} else {
+				l.answer(l.next-1, noon)
+			}
+		}
+		l.latency = tc.latency
+		if got := l.pause(interval); got != tc.want {
+			t.Errorf("%q with a latency of %s: %s, want %s", tc.events, tc.latency, got, tc.want)
 		}
 	}
 }
@@ -107,8 +147,11 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	good := message{question, 7, 9}.bytes()
+	if m, ok := parse(append(good[:len(good):len(good)], 0)); !ok || m.number != 7 {
+		t.Errorf("a longer one is read as %v, %t", m, ok)
+	}
 	for name, raw := range map[string][]byte{
-		"nothing": nil, "less": good[:len(good)-1], "more": append(good[:len(good):len(good)], 0), "another version": append([]byte("lqe\x02"), good[4:]...),
+		"nothing": nil, "less": good[:len(good)-1], "another version": append([]byte("lqe\x02"), good[4:]...),
 		"another kind": append([]byte("lqe\x01\x03"), good[5:]...),
 	} {
 		if m, ok := parse(raw); ok {
@@ -177,7 +220,7 @@ func TestResolve(t *testing.T) {
 
 // What a Connection says, after what it said before.
 func TestStatusOf(t *testing.T) {
-	working := observation{placement: agent.Placement{Placed: true}, endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), lives: true, known: true, latency: 12 * time.Millisecond, mtu: 1440}
+	working := observation{placement: agent.Placement{Placed: true}, endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), lives: true, known: true, latency: 12 * time.Millisecond, mtu: 1440, most: 1440}
 	with := func(change func(*observation)) observation {
 		o := working
 		change(&o)
@@ -207,7 +250,15 @@ func TestStatusOf(t *testing.T) {
 		"an agent that starts again": {seen: observation{endpoint: working.endpoint, mtu: 1440}, before: connected, want: "Connected 12ms 1440 True Connected: The other end answers."},
 		"one that starts again after an error": {seen: observation{endpoint: working.endpoint, mtu: 1440}, before: statusOf(with(silent), connected, 1, noon),
 			want: "Error 12ms 1440 False NoHandshake: The other end does not answer at UDP 192.0.2.1:51840: it has to be reached there, and know this end's key."},
-		"an answer again":    {seen: working, before: statusOf(with(silent), connected, 1, noon), want: "Connected 12ms 1440 True Connected: The other end answers."},
+		"an answer again": {seen: working, before: statusOf(with(silent), connected, 1, noon), want: "Connected 12ms 1440 True Connected: The other end answers."},
+		"shorter packets": {seen: with(func(o *observation) { o.mtu = 1340 }),
+			want: "Connected 12ms 1340 True Connected: The other end answers. Packets have at most 1340 bytes, not 1440: the way to the other end carries no larger ones."},
+		"shorter packets than wished, WireGuard in process": {seen: with(func(o *observation) { o.mtu, o.wished, o.userSpace = 1340, true, true }),
+			want: "Connected 12ms 1340 True MTUTooSmall: The other end answers. The kernel of this gateway's node has no WireGuard: the gateway runs it in user space, which costs more. " +
+				"Packets have at most 1340 bytes, not 1440 as the gateway's spec.mtu asks for: the way to the other end carries no larger ones."},
+		"short packets only": {seen: with(func(o *observation) { o.mtu, o.blocked = 1280, true }),
+			want: "Connected 12ms 1280 False MTUTooSmall: The other end answers short packets, but none of 1280 bytes: something on the way between the gateways drops long ones. " +
+				"Let UDP packets of 1340 bytes pass there, and the ICMP errors that tell of sizes."},
 		"the kernel refuses": {seen: with(func(o *observation) { o.placement.Err = syscall.EPERM }), want: "Connected 12ms 1440 False NotProgrammed: The kernel refuses: operation not permitted"},
 		"no WireGuard at all": {seen: observation{known: true, placement: agent.Placement{Err: fmt.Errorf("add: %w", netlink.ErrNoWireGuard)}},
 			want: "Connecting  0 False WireGuardUnavailable: There is no tunnel: add: the kernel has no WireGuard"},

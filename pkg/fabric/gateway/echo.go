@@ -2,11 +2,15 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 )
 
@@ -14,9 +18,16 @@ import (
 // something that it has begun itself.
 const echoPort = 12345
 
-// answer is what came back.
+const (
+	// headers are those of IPv4 and UDP around a message, maxMessage is the longest that they leave room for.
+	headers    = 28
+	maxMessage = 65535 - headers
+)
+
+// answer is what came back: a packet of a length.
 type answer struct {
 	number uint64
+	length int
 	at     time.Time
 }
 
@@ -24,6 +35,8 @@ type answer struct {
 type echo struct {
 	here, there netip.AddrPort
 	answers     chan answer
+	// announced is what the other end says of clusters that are reached through it. It repeats it, so what nobody takes is lost.
+	announced chan []netip.Prefix
 	// pace bounds how often the other end is answered.
 	pace *rate.Limiter
 
@@ -34,17 +47,29 @@ type echo struct {
 func newEcho(here, there netip.Addr) *echo {
 	return &echo{
 		here: netip.AddrPortFrom(here, echoPort), there: netip.AddrPortFrom(there, echoPort),
-		answers: make(chan answer, 16), pace: rate.NewLimiter(20, 20),
+		answers: make(chan answer, 64), announced: make(chan []netip.Prefix, 1), pace: rate.NewLimiter(100, 100),
 	}
 }
 
-// ask sends a question. It fails as long as there is no tunnel.
-func (e *echo) ask(ctx context.Context, number uint64, now time.Time) error {
+// ask sends a question, and says what is announced. It fails as long as there is no tunnel.
+func (e *echo) ask(ctx context.Context, number uint64, now time.Time, announced []netip.Prefix) error {
 	conn, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = conn.WriteToUDPAddrPort(message{question, number, now.UnixNano()}.bytes(), e.there)
+	_, asked := conn.WriteToUDPAddrPort(message{question, number, now.UnixNano()}.bytes(), e.there)
+	_, told := conn.WriteToUDPAddrPort(announce(announced), e.there)
+	return errors.Join(asked, told)
+}
+
+// probe sends a question in a packet of a size.
+func (e *echo) probe(ctx context.Context, number uint64, now time.Time, size int) error {
+	conn, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	raw := message{question, number, now.UnixNano()}.bytes()
+	_, err = conn.WriteToUDPAddrPort(append(raw, make([]byte, max(size-headers-len(raw), 0))...), e.there)
 	return err
 }
 
@@ -55,9 +80,14 @@ func (e *echo) open(ctx context.Context) (*net.UDPConn, error) {
 	if e.conn != nil {
 		return e.conn, nil
 	}
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(e.here))
+	listen := net.ListenConfig{Control: whole}
+	listened, err := listen.ListenPacket(ctx, "udp4", e.here.String())
 	if err != nil {
 		return nil, err
+	}
+	conn, ok := listened.(*net.UDPConn)
+	if !ok {
+		return nil, fmt.Errorf("the socket is a %T", listened)
 	}
 	e.conn = conn
 	closed := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -72,28 +102,47 @@ func (e *echo) open(ctx context.Context) (*net.UDPConn, error) {
 	return conn, nil
 }
 
+// whole has the packets of a socket be sent as they are, or not at all: a size counts only if it fits.
+func whole(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+	})
+	return errors.Join(err, failed)
+}
+
 // listen takes what comes until the socket is closed.
 func (e *echo) listen(ctx context.Context, conn *net.UDPConn) {
-	buffer := make([]byte, 2*messageSize)
+	buffer := make([]byte, maxMessage)
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(buffer)
 		if err != nil {
 			return
 		}
+		if from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port()); from != e.there {
+			continue
+		}
+		if ranges, ok := announcement(buffer[:n]); ok {
+			select {
+			case e.announced <- ranges:
+			default:
+			}
+			continue
+		}
 		got, ok := parse(buffer[:n])
-		if from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port()); !ok || from != e.there {
+		if !ok {
 			continue
 		}
 		if got.kind == question {
 			if e.pace.Allow() {
-				got.kind = reply
-				// What cannot be sent is a lost answer.
-				_, _ = conn.WriteToUDPAddrPort(got.bytes(), e.there)
+				buffer[kindAt] = reply
+				// An answer is as long as its question. What cannot be sent is a lost answer.
+				_, _ = conn.WriteToUDPAddrPort(buffer[:n], e.there)
 			}
 			continue
 		}
 		select {
-		case e.answers <- answer{got.number, time.Now()}:
+		case e.answers <- answer{got.number, n + headers, time.Now()}:
 		case <-ctx.Done():
 			return
 		default: // The other end says more than it was asked.

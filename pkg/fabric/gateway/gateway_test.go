@@ -63,6 +63,7 @@ func runEnd(server bool) error {
 	}
 	a := New(Options{
 		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: "liqo-tenant-milan", Name: "milan", Peer: "milan", Pod: pod, Interval: 100 * time.Millisecond,
+		Liqo: "liqo",
 	})
 	return a.Run(context.Background())
 }
@@ -245,6 +246,7 @@ func TestTwoGateways(t *testing.T) {
 		}
 		e.latency(t)
 	}
+	server.administrators(t)
 	before := client.api.Applied(here + "connections/milan")
 	within(t, server.space, "ip link set eth0 down")
 	for _, e := range []*end{server, client} {

@@ -42,7 +42,12 @@ type observation struct {
 	// lives tells whether the other end answers, if that is known; latency is how long that takes.
 	lives, known bool
 	latency      time.Duration
-	mtu          int
+	// mtu is the size of the largest packet that gets through, most that of the largest that the devices at this end let pass, which is less than
+	// they could if that was wished; blocked tells that not even mtu gets through.
+	mtu, most int
+	wished    bool
+	blocked   bool
+	transit   transit
 }
 
 // statusOf is what is to stand in a Connection's status after what stood there before.
@@ -50,6 +55,7 @@ func statusOf(o observation, before networkingv1beta1.ConnectionStatus, generati
 	after := *before.DeepCopy()
 	after.Value = value(o, before.Value)
 	after.MTU = networkingv1beta1.MTU(o.mtu) //nolint:gosec // That of a device.
+	after.Transit = o.transit.status(before.Transit)
 	if o.lives {
 		after.Latency = latency(o.latency, before.Latency, now)
 	}
@@ -105,6 +111,9 @@ func readiness(o observation) metav1.Condition {
 		return no(networkingv1beta1.ReasonWireGuardUnavailable, "There is no tunnel: %v", err)
 	case err != nil:
 		return no(networkingv1beta1.ReasonNotProgrammed, "The kernel refuses: %v", err)
+	case o.lives && o.blocked:
+		return no(networkingv1beta1.ReasonMTUTooSmall, "The other end answers short packets, but none of %d bytes: something on the way between the gateways drops long ones. "+
+			"Let UDP packets of %d bytes pass there, and the ICMP errors that tell of sizes.", o.mtu, o.mtu+dataplane.TunnelOverhead4)
 	case o.lives:
 		return ready(o)
 	case !o.server && o.unresolved:
@@ -122,6 +131,13 @@ func ready(o observation) metav1.Condition {
 	if o.userSpace {
 		c.Reason = networkingv1beta1.ReasonWireGuardUnavailable
 		c.Message = "The other end answers. The kernel of this gateway's node has no WireGuard: the gateway runs it in user space, which costs more."
+	}
+	switch {
+	case o.mtu < o.most && o.wished:
+		c.Reason = networkingv1beta1.ReasonMTUTooSmall
+		c.Message += fmt.Sprintf(" Packets have at most %d bytes, not %d as the gateway's spec.mtu asks for: the way to the other end carries no larger ones.", o.mtu, o.most)
+	case o.mtu < o.most:
+		c.Message += fmt.Sprintf(" Packets have at most %d bytes, not %d: the way to the other end carries no larger ones.", o.mtu, o.most)
 	}
 	var left []string
 	for _, p := range o.problems {

@@ -27,10 +27,14 @@ type Options struct {
 	Kernel *netlink.Kernel
 	// Name is the node's.
 	Name string
+	// Namespace is that of Liqo, where administrators ask nodes for something; "" if nobody does.
+	Namespace string
 	// Port is the overlay's, of UDP.
 	Port uint16
 	// Health is told how the agent is.
 	Health *agent.Health
+	// Work is told what there is to count; nil for nobody.
+	Work *agent.Metrics
 }
 
 // Agent is the agent of a node.
@@ -40,6 +44,8 @@ type Agent struct {
 	self    *agent.Objects[networkingv1beta1.InternalNode]
 	fabrics *agent.Objects[networkingv1beta1.InternalFabric]
 	ips     *agent.Objects[ipamv1alpha1.IP]
+	// administrators ask for more than the node needs.
+	administrators *agent.Administrators
 }
 
 // New makes an agent.
@@ -49,6 +55,9 @@ func New(o Options) *Agent {
 	a.self = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, networking.WithResource("internalnodes"), "", o.Name, a.changed.Raise)
 	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, networking.WithResource("internalfabrics"), "", "", a.changed.Raise)
 	a.ips = agent.Follow[ipamv1alpha1.IP](o.Cluster, ipamv1alpha1.GroupVersion.WithResource("ips"), "", "", a.changed.Raise)
+	a.administrators = agent.NewAdministrators(o.Cluster, inputs.Host{
+		Category: networkingv1beta1.CategoryFabric, Unique: o.Name, Namespace: o.Namespace, Own: o.Namespace,
+	}, o.Name, a.changed)
 	return a
 }
 
@@ -59,6 +68,8 @@ type wish struct {
 	State dataplane.State
 	// Problems are what was left out.
 	Problems []dataplane.Problem
+	// Requests are what administrators ask for.
+	Requests []inputs.Request
 	// Addresses are those that the node sends from.
 	Addresses []networkingv1beta1.IP
 }
@@ -70,16 +81,18 @@ func (a *Agent) wanted() (wish, error) {
 		return wish{}, err
 	}
 	objects := inputs.NodeObjects{Self: a.self.One(), Fabrics: a.fabrics.All(), IPs: a.ips.All(), Port: a.Port}
-	own := addressOf(objects.Self)
-	objects.MTU = networkMTU(host, own)
-	w := wish{Addresses: sources(host, own)}
+	address := addressOf(objects.Self)
+	objects.MTU = networkMTU(host, address)
+	w := wish{Addresses: sources(host, address)}
 	input, problems, err := inputs.Node(objects)
 	w.Problems = problems
 	if err != nil {
 		return w, err
 	}
-	w.State, problems = dataplane.Node(input)
+	own, problems := dataplane.Node(input)
 	w.Problems = append(w.Problems, problems...)
+	asked, requests := a.administrators.Wanted()
+	w.State, w.Requests = own.With(asked), requests
 	return w, nil
 }
 
@@ -89,6 +102,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := agent.Sync(ctx, group, a.followers()...); err != nil {
 		return err
 	}
+	a.administrators.Run(ctx, group)
 	keeper := agent.NewKeeper()
 	group.Go(func() error { return keeper.Run(ctx, a.Kernel) })
 	group.Go(func() error { return a.loop(ctx, keeper) })
@@ -110,6 +124,11 @@ func (a *Agent) loop(ctx context.Context, keeper *agent.Keeper) error {
 		case <-ticker.C:
 		case r := <-keeper.Reports:
 			p.placement.See(ctx, r, time.Now())
+			a.Work.See(r, time.Now())
+		case <-a.Health.Repair:
+			if p.kept != nil {
+				keeper.Want(*p.kept)
+			}
 		}
 	}
 }
@@ -131,6 +150,7 @@ func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
 	if err == nil && (p.kept == nil || !reflect.DeepEqual(*p.kept, w.State)) {
 		p.kept, p.placement.Placed = &w.State, false
 		a.Health.Want(w.State)
+		a.Work.Want(time.Now())
 		keeper.Want(w.State)
 	}
 	if w.Addresses != nil {
@@ -142,6 +162,9 @@ func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
 	case err != nil || p.placement.Placed:
 		// Whoever waits for others is as well as can be.
 		a.Health.Set(nil)
+	}
+	if err == nil {
+		a.administrators.Tell(w.Requests, p.placement, time.Now())
 	}
 	self := a.self.One()
 	if self == nil || p.known == nil {

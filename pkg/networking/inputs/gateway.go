@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"net/netip"
+	"slices"
 
 	"liqo.io/liqo/pkg/addressing"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -15,6 +16,8 @@ type GatewayObjects struct {
 	Configuration *networkingv1beta1.Configuration
 	PublicKey     *networkingv1beta1.PublicKey
 	Fabric        *networkingv1beta1.InternalFabric
+	// Fabrics are all InternalFabrics of the cluster, the own one among them.
+	Fabrics []networkingv1beta1.InternalFabric
 	// Nodes are all InternalNodes, IPs all IP resources of the cluster.
 	Nodes []networkingv1beta1.InternalNode
 	IPs   []ipamv1alpha1.IP
@@ -27,6 +30,8 @@ type GatewayPod struct {
 	Address netip.Addr
 	Node    string
 	Host    netip.Addr
+	// Isolated tells that the peer reaches no pods but shared ones.
+	Isolated bool
 	// Server tells which end of the tunnel this is; Key is its public key.
 	Server bool
 	Key    dataplane.Key
@@ -36,9 +41,11 @@ type GatewayPod struct {
 	// MTU is that of the pod, Wish the one that the user gave the tunnel (0: none); Port is the overlay's, of UDP.
 	MTU, Wish int
 	Port      uint16
+	// PathMTU is the size of the largest packet that was found to get through the tunnel; 0 as long as that was not measured.
+	PathMTU int
 }
 
-// TunnelMTU is the size of the largest packet that the gateway's tunnel carries, as far as it is known without measuring.
+// TunnelMTU is the size of the largest packet that the gateway's tunnel takes, as far as it is known without measuring.
 func (p GatewayPod) TunnelMTU() int {
 	endpoint := p.Endpoint.Addr()
 	if !endpoint.IsValid() {
@@ -54,7 +61,7 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 	pod := objects.Pod
 	input := dataplane.GatewayInput{
 		Address: pod.Address, Server: pod.Server, Key: pod.Key, Endpoint: pod.Endpoint, ListenPort: pod.ListenPort,
-		MTU: pod.MTU, TunnelMTU: pod.TunnelMTU(), Port: pod.Port, Host: pod.Host,
+		MTU: pod.MTU, TunnelMTU: pod.TunnelMTU(), PathMTU: pod.PathMTU, Port: pod.Port, Host: pod.Host,
 	}
 	switch {
 	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil || !configured(objects.Configuration):
@@ -74,6 +81,8 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 	if err != nil {
 		found.add("Configuration %s: of this cluster: %v", objects.Configuration.Name, err)
 	}
+	input.Isolation.On = pod.Isolated
+	input.Isolation.Pods = found.sharedPods(objects.Configuration)
 	for i := range objects.Nodes {
 		node, ok := found.node(&objects.Nodes[i])
 		if !ok {
@@ -85,7 +94,44 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 		}
 	}
 	input.IPs = found.ips(objects.IPs)
+	input.Transit = found.transit(objects, input.Reach)
 	return input, found, nil
+}
+
+// transit are the gateways to other peers that this one may reach through this cluster: those whose ranges are announced to it, of them just
+// these ranges.
+func (p *problems) transit(objects GatewayObjects, announced []netip.Prefix) (all []dataplane.InternalFabric) {
+	if !objects.Configuration.Spec.Transit {
+		return nil
+	}
+	for i := range objects.Fabrics {
+		other := &objects.Fabrics[i]
+		if other.Namespace == objects.Fabric.Namespace && other.Name == objects.Fabric.Name {
+			continue
+		}
+		fabric, ok := p.fabric(other, addressing.Protected{})
+		if !ok {
+			continue
+		}
+		fabric.Remote = slices.DeleteFunc(fabric.Remote, func(seen netip.Prefix) bool { return !slices.Contains(announced, seen) })
+		if len(fabric.Remote) > 0 {
+			all = append(all, fabric)
+		}
+	}
+	return all
+}
+
+// sharedPods are those that a peer reaches where it is isolated. Pods of IPv6 are none that it could.
+func (p *problems) sharedPods(configuration *networkingv1beta1.Configuration) (all []netip.Addr) {
+	for _, text := range configuration.Status.SharedPods {
+		address, err := netip.ParseAddr(string(text))
+		if err != nil {
+			p.add("Configuration %s: shared pod %.50q is no address", configuration.Name, string(text))
+			continue
+		}
+		all = append(all, address)
+	}
+	return all
 }
 
 // peer are the ranges of a peer, each with how this cluster sees it. What it announces is hostile, whatever has judged it before.

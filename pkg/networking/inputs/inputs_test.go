@@ -51,7 +51,7 @@ func (w *world) node() NodeObjects {
 
 func (w *world) gateway() GatewayObjects {
 	return GatewayObjects{
-		Configuration: &w.Configuration, PublicKey: &w.PublicKey, Fabric: &w.own, Nodes: w.Nodes, IPs: w.IPs,
+		Configuration: &w.Configuration, PublicKey: &w.PublicKey, Fabric: &w.own, Fabrics: w.Fabrics, Nodes: w.Nodes, IPs: w.IPs,
 		Pod: GatewayPod{
 			Address: netip.MustParseAddr("10.244.1.200"), Node: "node-1", Host: netip.MustParseAddr("172.31.1.99"), Key: dataplane.Key{1},
 			Endpoint: netip.MustParseAddrPort("192.0.2.7:51840"), MTU: 1500, Port: 6091,
@@ -99,6 +99,22 @@ func TestStatesOfObjects(t *testing.T) {
 		t.Errorf("the gateway's problems: %v, %v, %v", err, problems, more)
 	}
 	golden(t, "gateway.txt", gateway.String())
+}
+
+// Which pods a peer reaches where it is isolated stands in its Configuration; what cannot be read there is left out.
+func TestSharedPods(t *testing.T) {
+	w := objects(t)
+	w.Configuration.Status.SharedPods = []networkingv1beta1.PodIP{"10.244.2.2", "everywhere"}
+	objects := w.gateway()
+	objects.Pod.Isolated = true
+	input, problems, err := Gateway(objects)
+	if err != nil || messages(problems) != `Invalid: Configuration milan: shared pod "everywhere" is no address` {
+		t.Errorf("problems %v, %v", messages(problems), err)
+	}
+	want := dataplane.Isolation{On: true, Pods: []netip.Addr{netip.MustParseAddr("10.244.2.2")}}
+	if diff := cmp.Diff(want, input.Isolation, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // What is wrong is left out and told; the rest is as it would be without it.
@@ -279,9 +295,9 @@ func TestTunnelMTU(t *testing.T) {
 		want int
 	}{
 		"over IPv4":                         {GatewayPod{Endpoint: netip.MustParseAddrPort("192.0.2.1:1"), MTU: 1500}, 1440},
-		"over IPv6":                         {GatewayPod{Endpoint: netip.MustParseAddrPort("[2001:db8::1]:1"), MTU: 1500}, 1420},
-		"of a server":                       {GatewayPod{Address: netip.MustParseAddr("10.244.1.2"), MTU: 1450}, 1390},
-		"as wished":                         {GatewayPod{Address: netip.MustParseAddr("10.244.1.2"), MTU: 1500, Wish: 1400}, 1340},
+		"over IPv6":                         {GatewayPod{Endpoint: netip.MustParseAddrPort("[2001:db8::1]:1"), MTU: 1500}, 1408},
+		"of a server":                       {GatewayPod{Address: netip.MustParseAddr("10.244.1.2"), MTU: 1450}, 1376},
+		"as wished":                         {GatewayPod{Address: netip.MustParseAddr("10.244.1.2"), MTU: 1500, Wish: 1400}, 1328},
 		"a wish that is larger than can be": {GatewayPod{Address: netip.MustParseAddr("10.244.1.2"), MTU: 1500, Wish: 9000}, 1440},
 	} {
 		if got := tc.pod.TunnelMTU(); got != tc.want {
@@ -316,6 +332,38 @@ func TestMapping(t *testing.T) {
 		tc.change(changed)
 		if _, err := Mapping(changed); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A hub's gateway has the ways to the other gateways, for just the ranges that its own peer is told of.
+func TestTheGatewayOfAHub(t *testing.T) {
+	hub := func() *world {
+		w := objects(t)
+		w.Configuration.Spec.Transit = true
+		w.Configuration.Spec.Local.CIDR.External = append(w.Configuration.Spec.Local.CIDR.External, "10.63.0.0/16")
+		w.Fabrics[1].Spec.RemoteCIDRs = append(w.Fabrics[1].Spec.RemoteCIDRs, "10.73.0.0/16")
+		return w
+	}
+	input, problems, err := Gateway(hub().gateway())
+	state, more := dataplane.Gateway(input)
+	if err != nil || messages(problems)+messages(more) != "" {
+		t.Errorf("the gateway's problems: %v, %v, %v", err, problems, more)
+	}
+	golden(t, "hub.txt", state.String())
+	for name, change := range map[string]func(*world){
+		"without transit": func(w *world) { w.Configuration.Spec.Transit = false },
+		"the peer is not told of it": func(w *world) {
+			w.Configuration.Spec.Local.CIDR.External = w.Configuration.Spec.Local.CIDR.External[:1]
+		},
+		"the other gateway is gone":   func(w *world) { w.Fabrics = w.Fabrics[:1] },
+		"it is seen under another":    func(w *world) { w.Fabrics[1].Spec.RemoteCIDRs = []networkingv1beta1.CIDR{"10.64.0.0/16"} },
+		"its tunnel is not known yet": func(w *world) { w.Fabrics[1].Spec.MTU = 0 },
+	} {
+		w := hub()
+		change(w)
+		if input, _, err := Gateway(w.gateway()); err != nil || input.Transit != nil {
+			t.Errorf("%s: %v, %v", name, input.Transit, err)
 		}
 	}
 }

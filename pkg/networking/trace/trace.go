@@ -195,11 +195,17 @@ func (c *Cluster) gateway(p *Peering) (netip.Addr, dataplane.State, error) {
 		return address, dataplane.State{}, err
 	}
 	there := keyOf(p.Peer, c.ID)
+	fabrics := make([]networkingv1beta1.InternalFabric, 0, len(c.Peerings))
+	for i := range c.Peerings {
+		fabrics = append(fabrics, c.Peerings[i].Fabric)
+	}
 	input, _, err := inputs.Gateway(inputs.GatewayObjects{
-		Configuration: &p.Configuration, Fabric: &p.Fabric, Nodes: c.Nodes, IPs: c.IPs,
+		Configuration: &p.Configuration, Fabric: &p.Fabric, Fabrics: fabrics, Nodes: c.Nodes, IPs: c.IPs,
 		PublicKey: &networkingv1beta1.PublicKey{Spec: networkingv1beta1.PublicKeySpec{PublicKey: there[:]}},
 		Pod: inputs.GatewayPod{Address: address, Node: p.Node, Server: p.Server, Key: keyOf(c.ID, p.Peer), MTU: wire, Port: dataplane.DefaultOverlayPort,
-			Wish: int(p.Fabric.Spec.MTU) + dataplane.TunnelOverhead4},
+			Wish: int(p.Fabric.Spec.MTU) + dataplane.TunnelOverhead4,
+			// Whether it is isolated is said to the gateway alone; that pods are told for it is as good as that.
+			Isolated: len(p.Configuration.Status.SharedPods) > 0},
 	})
 	if err != nil {
 		return address, dataplane.State{}, err

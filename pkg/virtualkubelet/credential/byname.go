@@ -15,8 +15,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lookEvery is how often the answer to a request is looked for.
-const lookEvery = time.Second
+// lookSoon is how often the answer to a request is looked for at first: approving and signing takes a fraction of a second where programs do it.
+// lookEvery is how often after as many looks as manySoon.
+const (
+	lookSoon  = 200 * time.Millisecond
+	manySoon  = 25
+	lookEvery = time.Second
+)
 
 // byName is a client of the cluster that waits for the answer to a request by reading that one request. client-go's certificate manager
 // lists and watches requests, which RBAC can grant for all of the cluster only, because their names are not known before.
@@ -87,9 +92,14 @@ func (r requests) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 	watcher := watch.NewProxyWatcher(events)
 	go func() {
 		defer close(events)
-		ticker := r.clock.NewTicker(lookEvery)
-		defer ticker.Stop()
-		for last := o.ResourceVersion; ; {
+		ticker := r.clock.NewTicker(lookSoon)
+		defer func() { ticker.Stop() }()
+		last := o.ResourceVersion
+		for looks := 0; ; looks++ {
+			if looks == manySoon {
+				ticker.Stop()
+				ticker = r.clock.NewTicker(lookEvery)
+			}
 			select {
 			case <-ctx.Done():
 				return

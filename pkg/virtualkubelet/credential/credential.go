@@ -34,6 +34,8 @@ const (
 	clientPair  = "node-client"
 	servingPair = "node-serving"
 	checkEvery  = time.Second
+	// waitEvery is how often somebody who waits looks whether the file of a certificate came.
+	waitEvery   = 100 * time.Millisecond
 	dialTimeout = 30 * time.Second
 )
 
@@ -142,7 +144,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // Wait returns when there is a client certificate, or with the context's error.
 func (s *Store) Wait(ctx context.Context) error {
-	ticker := s.options.Clock.NewTicker(checkEvery)
+	ticker := s.options.Clock.NewTicker(waitEvery)
 	defer ticker.Stop()
 	for s.client.Current() == nil {
 		select {

@@ -39,7 +39,7 @@ type Options struct {
 func Register(mgr ctrl.Manager, o Options) error {
 	server, scheme := mgr.GetWebhookServer(), mgr.GetScheme()
 	server.Register(MutatePath, admission.WithDefaulter(scheme, defaulter{}))
-	server.Register(ValidatePath, admission.WithValidator(scheme, validator{reader: mgr.GetClient(), options: o}))
+	server.Register(ValidatePath, admission.WithValidator(scheme, validator{reader: mgr.GetClient(), live: mgr.GetAPIReader(), options: o}))
 	return nil
 }
 
@@ -52,7 +52,9 @@ func (defaulter) Default(_ context.Context, tenant *authv1beta1.Tenant) error {
 }
 
 type validator struct {
-	reader  client.Reader
+	reader client.Reader
+	// live reads the Namespace, which may have been created a moment before its Tenant.
+	live    client.Reader
 	options Options
 }
 
@@ -77,7 +79,7 @@ func (validator) ValidateDelete(context.Context, *authv1beta1.Tenant) (admission
 
 func (v validator) validate(ctx context.Context, tenant *authv1beta1.Tenant, requireSuffix bool) error {
 	namespace := &corev1.Namespace{}
-	if err := v.reader.Get(ctx, types.NamespacedName{Name: tenant.Namespace}, namespace); err != nil {
+	if err := v.live.Get(ctx, types.NamespacedName{Name: tenant.Namespace}, namespace); err != nil {
 		return fmt.Errorf("reading Namespace %s: %w", tenant.Namespace, err)
 	}
 	list := &authv1beta1.TenantList{}

@@ -67,7 +67,8 @@ func TestWebhook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := validator{reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace("liqo-tenant-rome", "rome")).Build()}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace("liqo-tenant-rome", "rome")).Build()
+	v := validator{reader: reader, live: reader}
 	object := tenant("liqo-tenant-rome", "rome", "rome")
 	if err := (defaulter{}).Default(t.Context(), object); err != nil || object.Labels[corev1beta1.RemoteClusterIDLabel] != "rome" {
 		t.Errorf("the default label is %v, %v", object.Labels, err)

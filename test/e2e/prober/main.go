@@ -1,5 +1,6 @@
-// Command prober is a pod of the end-to-end tests. It answers by TCP and UDP with its name and with whom it sees asking; as "ask" it asks
-// another one, and prints a line per protocol.
+// Command prober is a pod of the end-to-end tests, or a process elsewhere. It answers by TCP and UDP with its name and with whom it sees asking, at
+// one address or at all; as "ask" it asks another one, and prints a line per protocol. As "flow" it does so and keeps asking others besides; as
+// "knock" it opens a connection to each address that it reads.
 package main
 
 import (
@@ -17,7 +18,8 @@ import (
 )
 
 const (
-	address = ":8080"
+	// answering is where it answers with its name.
+	answering = ":8080"
 	// bulk follows a TCP answer, so that segments of full size cross.
 	bulk     = 256 << 10
 	timeout  = 3 * time.Second
@@ -29,11 +31,19 @@ func main() {
 	var err error
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "serve":
-		err = serve()
+		err = serve("")
+	case len(os.Args) == 3 && os.Args[1] == "serve":
+		err = serve(os.Args[2])
+	case len(os.Args) > 2 && os.Args[1] == "flow":
+		if err = flow(os.Args[2:]); err == nil {
+			err = serve("")
+		}
+	case len(os.Args) == 2 && os.Args[1] == "knock":
+		err = knock(os.Stdin)
 	case len(os.Args) == 4 && os.Args[1] == "ask":
 		err = ask(os.Args[2], os.Args[3])
 	default:
-		err = errors.New("usage: prober serve | prober ask ADDRESS:PORT SIZE")
+		err = errors.New("usage: prober serve [IP] | prober flow NAME=ADDRESS... | prober ask ADDRESS:PORT SIZE | prober knock <ADDRESSES")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prober:", err)
@@ -41,16 +51,16 @@ func main() {
 	}
 }
 
-// serve answers until the pod ends.
-func serve() error {
-	packets, err := net.ListenPacket("udp4", address)
+// serve answers at an address, or at all of them, until the pod ends.
+func serve(address string) error {
+	packets, err := net.ListenPacket("udp4", address+answering)
 	if err != nil {
 		return fmt.Errorf("listening by UDP: %w", err)
 	}
 	if err := neverFragment(packets.(*net.UDPConn)); err != nil {
 		return err
 	}
-	connections, err := net.Listen("tcp4", address)
+	connections, err := net.Listen("tcp4", address+answering)
 	if err != nil {
 		return fmt.Errorf("listening by TCP: %w", err)
 	}
@@ -59,6 +69,11 @@ func serve() error {
 		return fmt.Errorf("reading the pod's name: %w", err)
 	}
 	go answerPackets(packets, name)
+	go func() {
+		if err := echo(address); err != nil {
+			fmt.Fprintln(os.Stderr, "prober:", err)
+		}
+	}()
 	for {
 		connection, err := connections.Accept()
 		if err != nil {
@@ -114,7 +129,10 @@ func ask(server, size string) error {
 }
 
 func tell(what, line string, err error) {
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		line = "closed"
+	case err != nil:
 		line = "failed: " + err.Error()
 	}
 	fmt.Println(what, line)

@@ -45,11 +45,22 @@ func TestWhatAgentsWriteIsTaken(t *testing.T) {
 	}
 	fixture.Must(t, "creating a GatewayServer", env.Milan.Client.Create(t.Context(), server))
 
+	// A table that no host can carry out: nothing gets into the kernel. Another host has said so already.
+	bridges := &networkingv1beta1.FirewallConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name, Labels: map[string]string{
+			networkingv1beta1.FirewallCategoryLabel: networkingv1beta1.CategoryFabric, networkingv1beta1.FirewallSubcategoryLabel: networkingv1beta1.SubcategoryAllNodes,
+		}},
+		Spec: networkingv1beta1.FirewallConfigurationSpec{Table: networkingv1beta1.Table{Name: "bridges", Family: "BRIDGE"}},
+	}
+	fixture.Must(t, "creating a FirewallConfiguration", env.Milan.Client.Create(t.Context(), bridges))
+	bridges.Status.Conditions = []networkingv1beta1.HostCondition{{Host: "other", Type: networkingv1beta1.HostError, Status: metav1.ConditionTrue}}
+	fixture.Must(t, "writing its status", env.Milan.Client.Status().Update(t.Context(), bridges))
+
 	cluster, err := agent.Connect(env.Milan.Config)
 	fixture.Must(t, "connecting", err)
 	kernel, err := netlink.Open("")
 	fixture.Must(t, "opening the kernel", err)
-	ofNode := node.New(node.Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: name, Port: 6091})
+	ofNode := node.New(node.Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: name, Namespace: name, Port: 6091})
 	ofGateway := gateway.New(gateway.Options{
 		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: name, Name: name, Peer: name,
 		Pod: inputs.GatewayPod{Address: netip.MustParseAddr(string(address)), Host: netip.MustParseAddr(string(address)), Server: true, Port: 6091},
@@ -77,6 +88,19 @@ func TestWhatAgentsWriteIsTaken(t *testing.T) {
 	if len(internal.Status.Conditions) != 2 || len(internal.Status.PodRanges) != 1 || len(internal.Status.Addresses) == 0 {
 		t.Errorf("the status is %+v", internal.Status)
 	}
+	fixture.Await(t, fixture.Patience, "the word of the node about the table", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(bridges), bridges)
+		all := bridges.Status.Conditions
+		return err == nil && len(all) == 2 && all[0].Host == "other" && all[1].Host == name && all[1].Reason == networkingv1beta1.ReasonNotSupported,
+			fmt.Sprintf("%+v, %v", all, err)
+	})
+	bridges.Labels = nil
+	fixture.Must(t, "asking nobody any more", env.Milan.Client.Update(t.Context(), bridges))
+	fixture.Await(t, fixture.Patience, "the node to take its word back", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(bridges), bridges)
+		all := bridges.Status.Conditions
+		return err == nil && len(all) == 1 && all[0].Host == "other", fmt.Sprintf("%+v, %v", all, err)
+	})
 	connection := &networkingv1beta1.Connection{}
 	fixture.Await(t, fixture.Patience, "the Connection", func(ctx context.Context) (bool, string) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: name}, connection)

@@ -138,6 +138,7 @@ func TestHostileExposure(t *testing.T) {
 const strictValues = `
 profile: hardened
 discovery: {config: {clusterID: milan}}
+networking: {enabled: false}
 offloading:
   reflection: {ingress: {ingressClasses: [{name: offered, default: true}]}}
   consumers:

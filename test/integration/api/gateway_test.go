@@ -84,6 +84,9 @@ func (p *passage) prepare() {
 		if o.GetKind() == "ClusterRole" && o.GetName() == "liqo-controller-manager-tenant" {
 			fixture.Must(p, "reading the chart's role", runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role))
 		}
+		if o.GetKind() == "ClusterRole" && o.GetName() == "liqo-gateway" {
+			fixture.Must(p, "creating the chart's role of gateways", client.IgnoreAlreadyExists(env.Milan.Client.Create(p.Context(), o)))
+		}
 		if text, found, _ := unstructured.NestedString(o.Object, "data", "config.yaml"); found {
 			p.templates(text)
 		}

@@ -48,7 +48,10 @@ func TestNetworksAreConnectedAndTakenBack(t *testing.T) {
 	settings := connecting.Settings{ServiceType: corev1.ServiceTypeNodePort, MTU: 1400}
 	for _, changed := range []bool{true, false} {
 		recorder := &progress.Recorder{}
-		report, err := connecting.Join(ctx, n.pair, settings, false, recorder)
+		joining, report, err := connecting.Join(ctx, n.pair, settings, false, recorder)
+		if err == nil {
+			err = joining.Connected(ctx)
+		}
 		if err != nil || !report.Connected || report.Changed != changed || report.Server != n.pair.ProviderID {
 			t.Fatalf("%v, %+v, told %q", err, report, recorder.Lines())
 		}

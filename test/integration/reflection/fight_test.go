@@ -133,11 +133,12 @@ func (w *world) problem(name, reason string) {
 	})
 }
 
-// fightingController lets a controller of the provider undo a field whenever it is put back.
+// fightingController lets a controller of the provider undo a field whenever it is put back. Of what can be read at the provider it
+// does so from the first moment on, before the engine's view can have shown the object as it was sent.
 func fightingController(w *world, s specimen) {
-	w.put(s.make("fought-over"))
-	w.converged("fought-over")
 	if w.kind.WriteOnly() {
+		w.put(s.make("fought-over"))
+		w.converged("fought-over")
 		w.ledgerKept()
 	}
 	const manager = "fighter"
@@ -154,7 +155,10 @@ func fightingController(w *world, s specimen) {
 		if s.drift(after); !apiequality.Semantic.DeepEqual(before, after) && env.Milan.Client.Update(ctx, after, client.FieldOwner(manager)) == nil {
 			rounds.Add(1)
 		}
-	}, 50*time.Millisecond)
+	}, 10*time.Millisecond)
+	if !w.kind.WriteOnly() {
+		w.put(s.make("fought-over"))
+	}
 	w.told(offloadingv1beta1.ReasonRemoteChangeReverted, fmt.Sprintf("changed by field manager %q", manager))
 	w.told(offloadingv1beta1.ReasonContended)
 	w.problem("fought-over", offloadingv1beta1.ReasonContended)

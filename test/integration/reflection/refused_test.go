@@ -77,7 +77,13 @@ func refusedByPolicy(w *world, s specimen) {
 	w.problem("denied", "Forbidden")
 	fixture.Must(w, "deleting the policy", env.Milan.Client.Delete(w.Context(), policy))
 	w.converged("denied")
-	if told := strings.Count(w.events.all(), policyWords); told != 1 {
+	told := 0
+	for event := range strings.Lines(w.events.all()) {
+		if strings.Contains(event, w.twin+"/denied") && strings.Contains(event, policyWords) {
+			told++
+		}
+	}
+	if told != 1 {
 		w.Errorf("it is told %d times:\n%s", told, w.events.all())
 	}
 }

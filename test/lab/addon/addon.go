@@ -1,5 +1,5 @@
 // Package addon applies what a lab cluster needs beside its programs: the
-// API server's rights at the kubelets, DNS, the default storage class and, where
+// API server's rights at the kubelets, those of flannel, DNS, the default storage class and, where
 // the declaration asks for one, an ingress controller.
 package addon
 
@@ -32,6 +32,9 @@ var manifests embed.FS
 
 // fieldManager owns the fields that the lab applies.
 const fieldManager = "liqo-lab"
+
+// FlannelUser is who flannel is to the API server.
+const FlannelUser = "lab:flannel"
 
 // RealLabel marks the nodes that run pods, as opposed to simulated and virtual ones.
 const RealLabel = "lab.liqo.io/node"
@@ -72,6 +75,9 @@ func Objects(cluster spec.Cluster) ([]*unstructured.Unstructured, error) {
 	names := []string{"rbac.yaml"}
 	if len(cluster.NodesOf(spec.Real)) > 0 {
 		names = append(names, "coredns.yaml")
+	}
+	if cluster.CNI == spec.Flannel {
+		names = append(names, "flannel.yaml")
 	}
 	if cluster.IngressClass != "" {
 		names = append(names, "ingress.yaml")

@@ -14,7 +14,10 @@ import (
 func TestObjects(t *testing.T) {
 	entrance := spec.Demo(1).Complete().Clusters[0]
 	entrance.IngressClass = "lab"
+	flannel := spec.Demo(0).Clusters[0]
+	flannel.CNI = spec.Flannel
 	for name, cluster := range map[string]spec.Cluster{
+		"flannel.yaml":   flannel,
 		"ingress.yaml":   entrance,
 		"real.yaml":      spec.Demo(1).Complete().Clusters[0],
 		"simulated.yaml": spec.Demo(0).Clusters[0],

@@ -40,8 +40,11 @@ const (
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
 	CoreDNS           = "coredns"
+	Flannel           = "flannel"
 	Provisioner       = "provisioner"
 	Ingress           = "ingress"
+	// Relay makes links slow.
+	Relay = "relay"
 	// Ginkgo runs E2E in several processes; Agnhost and NoNewPrivs are programs of its images.
 	E2E        = "e2e.test"
 	Ginkgo     = "ginkgo"
@@ -67,6 +70,7 @@ func modules() []module {
 		kube[name] = "k8s.io/kubernetes/cmd/" + name
 	}
 	pinned := []string{"go.mod", "go.sum"}
+	written := append(slices.Clone(pinned), "main.go")
 	return []module{
 		{name: "kubernetes", dir: "hack/kube", packages: kube, inputs: pinned, ldflags: versionFlags(KubernetesVersion)},
 		{
@@ -78,7 +82,8 @@ func modules() []module {
 		},
 		{name: "etcd", dir: "hack/kube/etcd", packages: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"}, inputs: pinned},
 		{name: "kwok", dir: "hack/kube/kwok", packages: map[string]string{Kwok: "sigs.k8s.io/kwok/cmd/kwok"}, inputs: pinned},
-		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: append(slices.Clone(pinned), "main.go")},
+		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: written},
+		{name: "flannel", dir: "hack/kube/flannel", packages: map[string]string{Flannel: "."}, inputs: written},
 		{
 			name: "provisioner", dir: ".", packages: map[string]string{Provisioner: "./test/lab/volume/provisioner"},
 			inputs: append(slices.Clone(pinned), "test/lab/volume"),
@@ -86,6 +91,10 @@ func modules() []module {
 		{
 			name: "ingress", dir: ".", packages: map[string]string{Ingress: "./test/lab/ingress/controller"},
 			inputs: append(slices.Clone(pinned), "test/lab/ingress"),
+		},
+		{
+			name: "relay", dir: ".", packages: map[string]string{Relay: "./test/lab/network/relay"},
+			inputs: append(slices.Clone(pinned), "test/lab/network/relay"),
 		},
 	}
 }

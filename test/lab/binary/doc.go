@@ -1,5 +1,5 @@
 // Package binary provides the programs that a lab runs: Kubernetes' own
-// binaries, etcd, kwok, CoreDNS and the lab's volume provisioner.
+// binaries, etcd, kwok, CoreDNS, flannel and the lab's volume provisioner.
 //
 // They are built from Go modules (hack/kube and its sub-modules; the
 // provisioner from the product's module) into a cache outside the checkout:

@@ -52,6 +52,13 @@ func TestWhatALabNeeds(t *testing.T) {
 	if !slices.Contains(wanted(entrance.Complete()), "ingress") {
 		t.Error("a lab with an ingress class gets no ingress controller")
 	}
+	encapsulated := spec.Demo(1)
+	encapsulated.Clusters[0].CNI = spec.Flannel
+	encapsulated = encapsulated.Complete()
+	l = &Lab{state: state.State{Lab: encapsulated}}
+	if !slices.Contains(wanted(encapsulated), "flannel") || !slices.Contains(l.components(encapsulated.Clusters[0]), "rome/rome-1/flannel") {
+		t.Error("a cluster with flannel does not run it")
+	}
 	bare := mixed.Clusters[1]
 	bare.WithoutControllerManager, bare.WithoutScheduler = true, true
 	if diff := cmp.Diff([]string{"milan/etcd", "milan/kube-apiserver", "milan/kwok"}, l.components(bare)); diff != "" {

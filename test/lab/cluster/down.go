@@ -47,7 +47,7 @@ func (l *Lab) endProcesses(ctx context.Context) error {
 		return list
 	}
 	stages := [][]string{
-		last(binary.Kubelet, binary.Proxy, binary.Kwok, binary.Provisioner, binary.ControllerManager, binary.Scheduler),
+		last(binary.Kubelet, binary.Proxy, binary.Flannel, binary.Kwok, binary.Provisioner, binary.ControllerManager, binary.Scheduler),
 		last(programContainerd), last(binary.APIServer), last(binary.Etcd), all,
 	}
 	for i, stage := range stages {

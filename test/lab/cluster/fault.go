@@ -14,6 +14,7 @@ import (
 	"liqo.io/liqo/test/lab/host"
 	"liqo.io/liqo/test/lab/network"
 	"liqo.io/liqo/test/lab/pki"
+	"liqo.io/liqo/test/lab/process"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/state"
 	"liqo.io/liqo/test/lab/step"
@@ -75,7 +76,26 @@ func (l *Lab) BreakLink(ctx context.Context, fault network.Fault) error {
 		if !fault.None() {
 			s.Faults = append(s.Faults, fault)
 		}
-		return s.Plan.SetFaults(ctx, s.Faults)
+		if err := s.Plan.SetFaults(ctx, s.Faults); err != nil {
+			return err
+		}
+		return l.delay(ctx, s.Plan, fault)
+	})
+}
+
+// delay runs the program that makes a link slow, or ends it.
+func (l *Lab) delay(ctx context.Context, plan *network.Plan, fault network.Fault) error {
+	relay, needed := plan.Relay(fault)
+	if !needed {
+		return l.processes.Stop(ctx, 0, relay.Device)
+	}
+	programs, err := binary.Ensure(ctx, []string{binary.Relay}, step.Silent{})
+	if err != nil {
+		return err
+	}
+	return l.processes.Start(ctx, process.Spec{
+		Component: relay.Device, Namespace: plan.Switch(), Log: l.log(relay.Device),
+		Args: []string{programs[binary.Relay], "--device", relay.Device, "--delay", relay.Delay.String()},
 	})
 }
 

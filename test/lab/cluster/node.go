@@ -100,22 +100,28 @@ func (b *builder) waitSocket(ctx context.Context, n config.Node) error {
 	return nil
 }
 
-// agentsUp starts kubelet and kube-proxy of a node.
+// agentsUp starts kubelet and kube-proxy of a node, and what its pod network needs.
 func (b *builder) agentsUp(ctx context.Context, n config.Node, keys *pki.Store, server string) error {
 	kubelet, serving, proxy := n.Name+config.SuffixKubelet, n.Name+config.SuffixServing, n.Name+config.SuffixProxy
-	for _, cert := range []pki.Certificate{
+	certificates := []pki.Certificate{
 		{Name: kubelet, CommonName: "system:node:" + n.Name, Organizations: []string{"system:nodes"}},
 		{
 			Name: serving, CommonName: "system:node:" + n.Name, Organizations: []string{"system:nodes"},
 			DNSNames: []string{n.Name}, Addresses: []net.IP{n.Address.AsSlice()},
 		},
 		{Name: proxy, CommonName: "system:kube-proxy"},
-	} {
+	}
+	kubeconfigs := map[string]string{kubelet: "kubelet.kubeconfig", proxy: "kube-proxy.kubeconfig"}
+	if n.CNI == spec.Flannel {
+		certificates = append(certificates, pki.Certificate{Name: n.Name + config.SuffixFlannel, CommonName: addon.FlannelUser})
+		kubeconfigs[n.Name+config.SuffixFlannel] = "flannel.kubeconfig"
+	}
+	for _, cert := range certificates {
 		if err := keys.Ensure(cert); err != nil {
 			return err
 		}
 	}
-	for certificate, file := range map[string]string{kubelet: "kubelet.kubeconfig", proxy: "kube-proxy.kubeconfig"} {
+	for certificate, file := range kubeconfigs {
 		if err := keys.Kubeconfig(filepath.Join(n.Dir, "etc", file), n.Cluster, server, certificate); err != nil {
 			return err
 		}
@@ -131,10 +137,22 @@ func (b *builder) agentsUp(ctx context.Context, n config.Node, keys *pki.Store, 
 	if err := writeFiles(n.Dir, files); err != nil {
 		return err
 	}
-	if err := b.startOnNode(ctx, n, binary.Kubelet, n.Kubelet()); err != nil {
-		return err
+	for _, name := range agents(n.CNI) {
+		args := map[string]func() []string{binary.Kubelet: n.Kubelet, binary.Proxy: n.Proxy, binary.Flannel: n.Flannel}[name]()
+		if err := b.startOnNode(ctx, n, name, args); err != nil {
+			return err
+		}
 	}
-	return b.startOnNode(ctx, n, binary.Proxy, n.Proxy())
+	return nil
+}
+
+// agents are the programs of a node beside its container runtime.
+func agents(network spec.CNI) []string {
+	names := []string{binary.Kubelet, binary.Proxy}
+	if network == spec.Flannel {
+		names = append(names, binary.Flannel)
+	}
+	return names
 }
 
 func (b *builder) startOnNode(ctx context.Context, n config.Node, name string, args []string) error {
@@ -164,8 +182,12 @@ func (b *builder) registerNodes(ctx context.Context, c spec.Cluster) error {
 	for _, n := range c.Nodes {
 		node := nodeObject(n)
 		if n.Kind == spec.Real {
-			node.Spec.PodCIDR = c.NodeCIDR(real).String()
-			node.Spec.PodCIDRs = []string{node.Spec.PodCIDR}
+			// flannel cannot do with a Node that has no annotation at all, as long as its kubelet has not given it one.
+			node.Annotations = map[string]string{"lab.liqo.io/node": string(n.Kind)}
+			if !c.WithoutNodeCIDRs {
+				node.Spec.PodCIDR = c.NodeCIDR(real).String()
+				node.Spec.PodCIDRs = []string{node.Spec.PodCIDR}
+			}
 			real++
 		}
 		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {

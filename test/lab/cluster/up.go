@@ -102,6 +102,11 @@ func checkReal(machine host.Machine, lab spec.Lab, dir string) error {
 	const longest = 107 - len("/containerd.sock.ttrpc") // what fits into a socket's address
 	for _, c := range lab.Clusters {
 		for _, n := range c.NodesOf(spec.Real) {
+			if c.CNI == spec.Flannel {
+				if err := machine.CheckBridges(); err != nil {
+					return err
+				}
+			}
 			if path := filepath.Join(dir, c.Name, "nodes", n.Name); len(path) > longest {
 				return fmt.Errorf("the path %s is too long for the sockets in it: set %s to a shorter folder", path, state.EnvRoot)
 			}
@@ -171,11 +176,15 @@ func (b *builder) imagesOf(cluster string) []string {
 // wanted lists the programs that a lab needs.
 func wanted(lab spec.Lab) []string {
 	names := []string{binary.Etcd, binary.APIServer, binary.ControllerManager, binary.Scheduler, binary.Kubectl}
-	real, simulated, entrance := false, false, false
+	real, simulated, entrance, flannel := false, false, false, false
 	for _, c := range lab.Clusters {
 		real = real || len(c.NodesOf(spec.Real)) > 0
 		simulated = simulated || len(c.NodesOf(spec.Simulated)) > 0
 		entrance = entrance || c.IngressClass != ""
+		flannel = flannel || c.CNI == spec.Flannel && len(c.NodesOf(spec.Real)) > 0
+	}
+	if flannel {
+		names = append(names, binary.Flannel)
 	}
 	if real {
 		names = append(names, binary.Kubelet, binary.Proxy, binary.CoreDNS, binary.Provisioner)

@@ -180,7 +180,7 @@ func (l *Lab) components(c spec.Cluster) []string {
 		if l.nodeDown(c.Name, n.Name) {
 			continue
 		}
-		for _, name := range []string{programContainerd, binary.Kubelet, binary.Proxy} {
+		for _, name := range append([]string{programContainerd}, agents(c.CNI)...) {
 			list = append(list, c.Name+"/"+n.Name+"/"+name)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 func programs() binary.Set {
 	set := binary.Set{}
-	for _, name := range []string{binary.Etcd, binary.APIServer, binary.ControllerManager, binary.Scheduler, binary.Kwok, binary.Provisioner, binary.Kubelet, binary.Proxy} {
+	for _, name := range []string{binary.Etcd, binary.APIServer, binary.ControllerManager, binary.Scheduler, binary.Kwok, binary.Provisioner, binary.Kubelet, binary.Proxy, binary.Flannel} {
 		set[name] = "/bin/" + name
 	}
 	return set
@@ -58,22 +58,34 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := spec.Demo(1).Complete().Clusters[0]
-	n := config.NewNode(c, "rome-1", keys, programs())
-	n.Dir, n.Address, n.PodCIDR = "/lab/rome/nodes/rome-1", netip.MustParseAddr("172.30.0.4"), c.NodeCIDR(0)
-	n.Cgroup, n.Network, n.PluginDir, n.PauseImage = "/liqo-lab/demo/rome/nodes/rome-1/pods", "liqo-lab-demo-rome-rome-1", "/usr/lib/cni", "pause:1"
-	files, err := n.Files()
-	if err != nil {
-		t.Fatal(err)
+	for name, change := range map[string]func(*spec.Cluster){
+		"node.txt":    func(*spec.Cluster) {},
+		"flannel.txt": func(c *spec.Cluster) { c.CNI, c.ProxyMode = spec.Flannel, spec.IPTables },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := spec.Demo(1).Complete().Clusters[0]
+			change(&c)
+			n := config.NewNode(c, "rome-1", keys, programs())
+			n.Dir, n.Address, n.PodCIDR = "/lab/rome/nodes/rome-1", netip.MustParseAddr("172.30.0.4"), c.NodeCIDR(0)
+			n.Cgroup, n.Network, n.PluginDir, n.PauseImage = "/liqo-lab/demo/rome/nodes/rome-1/pods", "liqo-lab-demo-rome-rome-1", "/usr/lib/cni", "pause:1"
+			files, err := n.Files()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			for _, path := range slices.Sorted(maps.Keys(files)) {
+				fmt.Fprintf(&b, "# %s\n%s\n", path, files[path])
+			}
+			commands := [][]string{n.Containerd(), n.Kubelet(), n.Proxy()}
+			if c.CNI == spec.Flannel {
+				commands = append(commands, n.Flannel())
+			}
+			for _, command := range commands {
+				fmt.Fprintln(&b, strings.Join(command, "\n  "))
+			}
+			golden.Check(t, name, strings.ReplaceAll(b.String(), dir, "/keys"))
+		})
 	}
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(&b, "# %s\n%s\n", path, files[path])
-	}
-	for _, command := range [][]string{n.Containerd(), n.Kubelet(), n.Proxy()} {
-		fmt.Fprintln(&b, strings.Join(command, "\n  "))
-	}
-	golden.Check(t, "node.txt", strings.ReplaceAll(b.String(), dir, "/keys"))
 }
 
 func TestAdmission(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"liqo.io/liqo/test/lab/binary"
@@ -140,7 +141,7 @@ func (c ControlPlane) ControllerManager() []string {
 		"service-account-private-key-file": c.Keys.Key(KeyServiceAccount),
 		"client-ca-file":                   c.Keys.Cert(pki.ClusterCA),
 		"requestheader-client-ca-file":     c.Keys.Cert(pki.FrontProxyCA),
-		"allocate-node-cidrs":              "true",
+		"allocate-node-cidrs":              strconv.FormatBool(!c.Cluster.WithoutNodeCIDRs),
 		"cluster-cidr":                     c.Cluster.PodCIDR.String(),
 		"service-cluster-ip-range":         c.Cluster.ServiceCIDR.String(),
 		"node-cidr-mask-size":              fmt.Sprint(c.Cluster.NodeMask()),

@@ -28,6 +28,9 @@ type Node struct {
 	Address netip.Addr
 	// PodCIDR is the range that the node's pods get addresses from, ClusterCIDR the whole cluster's.
 	PodCIDR, ClusterCIDR netip.Prefix
+	// CNI is the pod network, ProxyMode what kube-proxy works with.
+	CNI       spec.CNI
+	ProxyMode spec.ProxyMode
 	// DNS is the address of the cluster's DNS service.
 	DNS netip.Addr
 	// Cgroup is the group below which the kubelet places its pods.
@@ -49,11 +52,15 @@ const (
 	SuffixKubelet = "-kubelet"
 	SuffixServing = "-serving"
 	SuffixProxy   = "-proxy"
+	SuffixFlannel = "-flannel"
 )
 
 // NewNode returns the node without its location on this machine filled in.
 func NewNode(c spec.Cluster, name string, keys *pki.Store, programs binary.Set) Node {
-	return Node{Name: name, Cluster: c.Name, ClusterCIDR: c.PodCIDR, DNS: c.DNSAddress(), CA: keys.Cert(pki.ClusterCA), Programs: programs}
+	return Node{
+		Name: name, Cluster: c.Name, ClusterCIDR: c.PodCIDR, DNS: c.DNSAddress(), CA: keys.Cert(pki.ClusterCA), Programs: programs,
+		CNI: c.CNI, ProxyMode: c.ProxyMode,
+	}
 }
 
 // Socket is the path of containerd's socket.
@@ -62,12 +69,16 @@ func (n Node) Socket() string { return n.Dir + "/containerd.sock" }
 // Files renders the node's configuration files: path below Dir → content.
 func (n Node) Files() (map[string][]byte, error) {
 	out := map[string][]byte{"etc/resolv.conf": []byte("# The lab's nodes have no DNS of their own.\n")}
-	for path, name := range map[string]string{
+	templates := map[string]string{
 		"etc/containerd.toml":     "containerd.toml",
 		"etc/cni/10-lab.conflist": "cni.conflist",
 		"etc/kubelet.yaml":        "kubelet.yaml",
 		"etc/kube-proxy.yaml":     "kube-proxy.yaml",
-	} {
+	}
+	if n.CNI == spec.Flannel {
+		templates["etc/flannel.json"] = "flannel.json"
+	}
+	for path, name := range templates {
 		data, err := render(name, n)
 		if err != nil {
 			return nil, err
@@ -97,6 +108,16 @@ func (n Node) Kubelet() []string {
 // Proxy returns the command of kube-proxy.
 func (n Node) Proxy() []string {
 	return command(n.Programs[binary.Proxy], map[string]string{"config": n.Dir + "/etc/kube-proxy.yaml"}, nil)
+}
+
+// Flannel returns the command of the program that brings packets to pods of other nodes.
+func (n Node) Flannel() []string {
+	return command(n.Programs[binary.Flannel], map[string]string{
+		"node":            n.Name,
+		"kubeconfig-file": n.Dir + "/etc/flannel.kubeconfig",
+		"net-config-path": n.Dir + "/etc/flannel.json",
+		"iface":           "eth0",
+	}, nil)
 }
 
 // Admission renders the admission configuration that enforces a Pod Security profile.

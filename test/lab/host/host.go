@@ -6,6 +6,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,6 +35,8 @@ type Machine struct {
 	Free func(path string) (uint64, error)
 	// Packages says whether apt-get may be used.
 	Packages bool
+	// Watchers is the file with how many inotify instances a user may have.
+	Watchers string
 }
 
 // pluginDirs are the places where distributions put CNI plugins.
@@ -60,6 +63,8 @@ const (
 	pluginPackage = "containernetworking-plugins"
 	oldestKernel  = "5.13" // kube-proxy's nftables mode
 	neededDisk    = 3 << 30
+	// neededWatchers are enough for several labs: each has about 15 for each control plane and ten for each node, and Linux gives 128.
+	neededWatchers = 1024
 )
 
 // This returns the machine that we run on.
@@ -78,6 +83,7 @@ func This() Machine {
 		Filesystems: string(filesystems),
 		Free:        free,
 		Packages:    err == nil,
+		Watchers:    "/proc/sys/fs/inotify/max_user_instances",
 	}
 }
 
@@ -122,6 +128,17 @@ func (m Machine) CheckKernel() error {
 	return nil
 }
 
+// bridgeFilter is there if the rules of Services see what passes a bridge, too.
+const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+
+// CheckBridges refuses a kernel in which pods on one bridge do not reach each other by Services.
+func (m Machine) CheckBridges() error {
+	if !m.Exists(bridgeFilter) {
+		return fmt.Errorf("this kernel does not filter what passes bridges, which pods of flannel need: run \"modprobe br_netfilter\", or use ptp")
+	}
+	return nil
+}
+
 // MissingPackages returns the Debian packages to install for a lab with real nodes.
 func (m Machine) MissingPackages() []string {
 	if m.PluginDir() == "" {
@@ -151,9 +168,10 @@ func (m Machine) PluginDir() string {
 	return ""
 }
 
-// Prepare makes the machine ready for real nodes, installing packages when it may.
+// Prepare makes the machine ready for real nodes, installing packages when it may. A limit of inotify that is too low for several kubelets
+// is raised until the machine starts again.
 func (m Machine) Prepare(ctx context.Context, o step.Observer) error {
-	if err := m.CheckKernel(); err != nil {
+	if err := errors.Join(m.CheckKernel(), m.raiseWatchers()); err != nil {
 		return err
 	}
 	return m.install(ctx, o, m.MissingPackages())
@@ -162,6 +180,24 @@ func (m Machine) Prepare(ctx context.Context, o step.Observer) error {
 // Install installs the packages of programs that the machine lacks.
 func (m Machine) Install(ctx context.Context, o step.Observer, programs ...Program) error {
 	return m.install(ctx, o, m.packagesOf(programs))
+}
+
+// raiseWatchers raises the limit of inotify instances, and never lowers it.
+func (m Machine) raiseWatchers() error {
+	if m.UID != 0 {
+		return nil // refused already
+	}
+	text, err := os.ReadFile(m.Watchers)
+	if err != nil {
+		return fmt.Errorf("reading how many inotify instances there may be: %w", err)
+	}
+	if limit, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && limit >= neededWatchers {
+		return nil
+	}
+	if err := os.WriteFile(m.Watchers, []byte(strconv.Itoa(neededWatchers)), 0o600); err != nil {
+		return fmt.Errorf("kubelets need more inotify instances: run \"sysctl -w fs.inotify.max_user_instances=%d\": %w", neededWatchers, err)
+	}
+	return nil
 }
 
 func (m Machine) install(ctx context.Context, o step.Observer, missing []string) error {

@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,13 +54,49 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := ""
-			if err := machine(c.change).Prepare(context.Background(), step.Silent{}); err != nil {
+			m := machine(c.change)
+			m.Watchers = watchers(t, "1024")
+			if err := m.Prepare(context.Background(), step.Silent{}); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("error differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Pods on one bridge need a kernel that filters what passes it.
+func TestBridgesAreFiltered(t *testing.T) {
+	if err := machine(func(m *Machine) { m.Exists = func(path string) bool { return path == bridgeFilter } }).CheckBridges(); err != nil {
+		t.Errorf("error = %v, want none", err)
+	}
+	if err := machine(func(*Machine) {}).CheckBridges(); err == nil || !strings.Contains(err.Error(), "modprobe br_netfilter") {
+		t.Errorf("error = %v, want one with a remedy", err)
+	}
+}
+
+// watchers makes the file of a limit.
+func watchers(t *testing.T, limit string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "limit")
+	if err := os.WriteFile(path, []byte(limit+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The limit of inotify instances is raised where it is too low, and nowhere lowered.
+func TestTheLimitOfInotifyIsRaised(t *testing.T) {
+	for limit, want := range map[string]string{"128": "1024", "1024": "1024", "8192": "8192"} {
+		m := machine(func(*Machine) {})
+		m.Watchers = watchers(t, limit)
+		if err := m.Prepare(t.Context(), step.Silent{}); err != nil {
+			t.Errorf("%s: %v", limit, err)
+		}
+		if got, err := os.ReadFile(m.Watchers); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s became %q, %v, want %s", limit, got, err, want)
+		}
 	}
 }
 

@@ -72,6 +72,10 @@ func (p Plan) Create(ctx context.Context) error {
 		if err := forward(ctx, p.Switch()); err != nil {
 			return err
 		}
+		// What a relay brings back came from elsewhere first.
+		if err := within(ctx, p.Switch(), "echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter && echo 0 > /proc/sys/net/ipv4/conf/default/rp_filter"); err != nil {
+			return fmt.Errorf("switching the check of sources off: %w", err)
+		}
 		if err := p.SetFaults(ctx, nil); err != nil {
 			return err
 		}
@@ -94,7 +98,7 @@ func (p Plan) createEndpoint(ctx context.Context, e Endpoint) error {
 	if !e.PodCIDR.IsValid() {
 		return nil
 	}
-	if err := forward(ctx, e.Namespace); err != nil {
+	if err := forward(ctx, e.Namespace); err != nil || !e.masquerades() {
 		return err
 	}
 	return ruleset(ctx, e.Namespace, p.renderMasquerade(e))
@@ -102,11 +106,16 @@ func (p Plan) createEndpoint(ctx context.Context, e Endpoint) error {
 
 // forward switches IP forwarding on in a namespace.
 func forward(ctx context.Context, namespace string) error {
-	const command = "echo 1 > /proc/sys/net/ipv4/ip_forward"
-	if _, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, namespace), "--", "/bin/sh", "-c", command); err != nil {
+	if err := within(ctx, namespace, "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
 		return fmt.Errorf("switching IP forwarding on: %w", err)
 	}
 	return nil
+}
+
+// within runs a command of the shell in a namespace.
+func within(ctx context.Context, namespace, command string) error {
+	_, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, namespace), "--", "/bin/sh", "-c", command)
+	return err
 }
 
 // Remove deletes the network; what does not exist is fine.
@@ -135,8 +144,32 @@ func (p Plan) SetFaults(ctx context.Context, faults []Fault) error {
 	if !p.Routed && slices.ContainsFunc(faults, Fault.needsRouter) {
 		return ErrNoRouter
 	}
+	if slices.ContainsFunc(faults, func(f Fault) bool { return f.Delay > 0 && f.NAT != "" }) {
+		return errors.New("a link cannot have a delay and NAT at once: what a relay brings back is new to the router")
+	}
 	if err := ruleset(ctx, p.Switch(), p.renderFaults(faults)); err != nil {
 		return fmt.Errorf("breaking links on the lab's switch: %w", err)
+	}
+	if !p.Routed {
+		return nil
+	}
+	there, err := p.switchPorts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := batch(ctx, p.Switch(), p.renderRelays(faults, there)); err != nil {
+		return fmt.Errorf("slowing links of the lab's router down: %w", err)
+	}
+	return nil
+}
+
+// Forget has the router forget what it knows of connections, among it the ports of those behind a NAT.
+func (p Plan) Forget(ctx context.Context) error {
+	if !p.Routed {
+		return ErrNoRouter
+	}
+	if _, err := run(ctx, nil, "nsenter", "--net="+filepath.Join(namespaceDir, p.Switch()), "--", "conntrack", "-F"); err != nil {
+		return fmt.Errorf("having the router forget connections: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@
 // In routed mode the switch is a router: it has a bridge for each cluster, whose
 // /27 it is the gateway of, and passes nothing between them and the host but
 // packets whose both addresses are of the lab's /24. A link between two clusters
-// can be cut there, and further be made one that blocks UDP, has a smaller MTU or
-// hides nodes behind one address.
+// can be cut there, and further be made one that blocks UDP, has a smaller MTU,
+// hides nodes behind one address, loses packets or is slow. Packets of a slow link
+// take their way through a TUN device and the program in folder relay.
 package network

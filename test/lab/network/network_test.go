@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,7 +57,10 @@ func TestRendering(t *testing.T) {
 	services.FlatServices = true
 	routed := separate
 	routed.Routed = true
-	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "services.txt": services, "separate.txt": separate, "routed.txt": routed} {
+	encapsulated := spec.Demo(2)
+	encapsulated.Flat = false
+	encapsulated.Clusters[0].CNI = spec.Flannel
+	for name, lab := range map[string]spec.Lab{"flat.txt": spec.Demo(2), "services.txt": services, "separate.txt": separate, "routed.txt": routed, "encapsulated.txt": encapsulated} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, describe(NewPlan(lab.Complete(), netip.MustParsePrefix("172.30.4.0/24"))))
 		})
@@ -71,7 +75,10 @@ func TestNamesFit(t *testing.T) {
 }
 
 func TestOnlyRoutersHaveMoreFaultsThanCuts(t *testing.T) {
-	for name, fault := range map[string]Fault{"UDP": {NoUDP: true}, "MTU": {MTU: 1300}, "NAT": {NAT: true}} {
+	if err := (Plan{}).Forget(t.Context()); !errors.Is(err, ErrNoRouter) {
+		t.Errorf("forgetting connections: error = %v, want a refusal", err)
+	}
+	for name, fault := range map[string]Fault{"UDP": {NoUDP: true}, "MTU": {MTU: 1300}, "NAT": {NAT: Symmetric}, "loss": {Loss: 5}, "delay": {Delay: time.Second}} {
 		if err := (Plan{}).SetFaults(t.Context(), []Fault{fault}); !errors.Is(err, ErrNoRouter) {
 			t.Errorf("%s: error = %v, want a refusal", name, err)
 		}
@@ -87,14 +94,18 @@ func describe(p Plan) string {
 	for _, e := range p.Endpoints {
 		section(p.Switch()+": port of "+e.Namespace, p.renderPort(e))
 		section(e.Namespace, p.renderEndpoint(e))
-		if e.PodCIDR.IsValid() {
+		if e.masquerades() {
 			section(e.Namespace+": nftables", p.renderMasquerade(e))
 		}
 	}
 	section("no link cut", p.renderFaults(nil))
 	section("rome and milan cut", p.renderFaults([]Fault{{A: "milan", B: "rome", Cut: true}}))
 	if p.Routed {
-		section("rome behind an address, UDP blocked, a small MTU", p.renderFaults([]Fault{{A: "rome", B: "milan", NoUDP: true, MTU: 1300, NAT: true}}))
+		section("rome behind an address, UDP blocked, a small MTU", p.renderFaults([]Fault{{A: "rome", B: "milan", NoUDP: true, MTU: 1300, NAT: PortRestricted}}))
+		slow := []Fault{{A: "rome", B: "milan", Loss: 5, Delay: 50 * time.Millisecond}}
+		section("a slow link from rome to milan that loses packets", p.renderFaults(slow)+p.renderRelays(slow, map[string]bool{"br1": true}))
+		section("as fast as before", p.renderRelays(nil, map[string]bool{"br1": true, "relay1-2": true}))
+		section("rome behind an address, with random ports", p.renderFaults([]Fault{{A: "rome", B: "milan", NAT: Symmetric}}))
 	}
 	return b.String()
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"liqo.io/liqo/test/lab/spec"
 )
@@ -34,6 +36,8 @@ type Endpoint struct {
 	Gateway netip.Addr   `json:"gateway"`
 	// PodCIDR is the node's share of the cluster's pod range; invalid for a control plane.
 	PodCIDR netip.Prefix `json:"podCIDR,omitzero"`
+	// Encapsulated tells that the node's own program brings what is for the pods of other nodes there, and needs no routes.
+	Encapsulated bool `json:"encapsulated,omitempty"`
 	// ServiceCIDR is the cluster's Service range if other clusters reach it by way of this node; else invalid.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR,omitzero"`
 }
@@ -81,7 +85,7 @@ func NewPlan(lab spec.Lab, subnet netip.Prefix) Plan {
 		}
 		add(Endpoint{Cluster: c.Name, Namespace: p.namespace(c.Name)})
 		for i, n := range c.NodesOf(spec.Real) {
-			e := Endpoint{Cluster: c.Name, Node: n.Name, Namespace: p.namespace(c.Name + "-" + n.Name), PodCIDR: c.NodeCIDR(i)}
+			e := Endpoint{Cluster: c.Name, Node: n.Name, Namespace: p.namespace(c.Name + "-" + n.Name), PodCIDR: c.NodeCIDR(i), Encapsulated: c.CNI == spec.Flannel}
 			if lab.FlatServices && i == 0 {
 				e.ServiceCIDR = c.ServiceCIDR
 			}
@@ -143,6 +147,16 @@ func (p Plan) Node(cluster, node string) Endpoint {
 	return p.Endpoints[i]
 }
 
+// NAT says how a router chooses the ports under which those behind it appear. Each kind lets in only what answers: from the same address and port.
+type NAT string
+
+const (
+	// PortRestricted keeps a sender's port as long as it is free, so that it is the same towards everybody.
+	PortRestricted NAT = "portRestricted"
+	// Symmetric takes a random port for each connection, so that nobody knows it before the first packet, nor after the router forgot it.
+	Symmetric NAT = "symmetric"
+)
+
 // Fault is what is wrong with the link between two clusters.
 type Fault struct {
 	// A and B are the clusters.
@@ -155,14 +169,42 @@ type Fault struct {
 	// MTU drops larger packets without telling their senders; 0 drops none.
 	MTU int `json:"mtu,omitempty"`
 	// NAT has B see all of A under the address that the router has in B's network, and so unable to begin a connection.
-	NAT bool `json:"nat,omitempty"`
+	NAT NAT `json:"nat,omitempty"`
+	// Loss is how many of a hundred packets are dropped, at random.
+	Loss int `json:"loss,omitempty"`
+	// Delay is how much longer each packet takes, either way. It goes with everything but NAT.
+	Delay time.Duration `json:"delay,omitempty"`
 }
 
 // None says that nothing is wrong.
 func (f Fault) None() bool { return f == Fault{A: f.A, B: f.B} }
 
 // needsRouter says that a fault is one of routed labs only.
-func (f Fault) needsRouter() bool { return f.NoUDP || f.MTU != 0 || f.NAT }
+func (f Fault) needsRouter() bool {
+	return f.NoUDP || f.MTU != 0 || f.NAT != "" || f.Loss != 0 || f.Delay != 0
+}
+
+// Relay is a program that a link with a delay needs: its device in the switch's namespace, whose packets are to come back later.
+type Relay struct {
+	Device string
+	Delay  time.Duration
+}
+
+// Relay returns the one of a fault, and whether it needs one.
+func (p Plan) Relay(f Fault) (Relay, bool) {
+	return Relay{relayPrefix + p.number(f.A) + "-" + p.number(f.B), f.Delay}, f.Delay > 0
+}
+
+// relayPrefix begins the names of all relays' devices.
+const relayPrefix = "relay"
+
+// number tells a cluster of a routed lab from its others.
+func (p Plan) number(cluster string) string {
+	return strings.TrimPrefix(p.ControlPlane(cluster).Bridge, "br")
+}
+
+// delayed is the routing table with the way from one cluster to another if that is a slow one.
+func (p Plan) delayed(from, to string) string { return p.number(from) + p.number(to) }
 
 // route leads to a range by way of another node.
 type route struct {
@@ -170,11 +212,14 @@ type route struct {
 	via netip.Addr
 }
 
-// routes returns the ways of an endpoint to the pods and Services behind other nodes.
+// masquerades tells that the lab, and no program of its own, has a node's pods appear under its address elsewhere.
+func (e Endpoint) masquerades() bool { return e.PodCIDR.IsValid() && !e.Encapsulated }
+
+// routes returns the ways of an endpoint to the pods and Services behind other nodes. A control plane takes no part in what encapsulates.
 func (p Plan) routes(from Endpoint) []route {
 	var list []route
 	for _, e := range p.Endpoints {
-		if e.PodCIDR.IsValid() && e.Address != from.Address && (p.Flat || e.Cluster == from.Cluster) {
+		if e.PodCIDR.IsValid() && !from.Encapsulated && e.Address != from.Address && (p.Flat || e.Cluster == from.Cluster) {
 			list = append(list, route{e.PodCIDR, e.Address})
 		}
 		if e.ServiceCIDR.IsValid() && e.Cluster != from.Cluster {

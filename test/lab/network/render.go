@@ -2,6 +2,8 @@ package network
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -42,6 +44,38 @@ func (p Plan) renderRouter() string {
 		fmt.Fprintf(&b, "link add %s type bridge stp_state 0 forward_delay 0\n", e.Bridge)
 		fmt.Fprintf(&b, "addr add %s/%d dev %s\n", e.Gateway, e.Subnet.Bits(), e.Bridge)
 		fmt.Fprintf(&b, "link set %s up\n", e.Bridge)
+	}
+	for _, from := range p.networks() { // The tables are empty but for slow links.
+		for _, to := range p.networks() {
+			if from.Cluster != to.Cluster {
+				fmt.Fprintf(&b, "rule add pref 50 iif %s to %s lookup %s\n", from.Bridge, to.Subnet, p.delayed(from.Cluster, to.Cluster))
+			}
+		}
+	}
+	return b.String()
+}
+
+// renderRelays makes the devices of the faults' relays, and removes others; there are those that the switch's namespace has already.
+func (p Plan) renderRelays(faults []Fault, there map[string]bool) string {
+	var b strings.Builder
+	wanted := map[string]bool{}
+	for _, f := range faults {
+		relay, needed := p.Relay(f)
+		if !needed {
+			continue
+		}
+		wanted[relay.Device] = true
+		if !there[relay.Device] {
+			fmt.Fprintf(&b, "tuntap add dev %[1]s mode tun\nlink set %[1]s up\n", relay.Device)
+		}
+		for _, table := range []string{p.delayed(f.A, f.B), p.delayed(f.B, f.A)} {
+			fmt.Fprintf(&b, "route replace default dev %s table %s\n", relay.Device, table)
+		}
+	}
+	for _, device := range slices.Sorted(maps.Keys(there)) {
+		if strings.HasPrefix(device, relayPrefix) && !wanted[device] {
+			fmt.Fprintf(&b, "link delete %s\n", device)
+		}
 	}
 	return b.String()
 }
@@ -104,6 +138,9 @@ func (p Plan) renderRouterFaults(faults []Fault) string {
 	for _, f := range faults {
 		a, c := p.ControlPlane(f.A).Bridge, p.ControlPlane(f.B).Bridge
 		for _, way := range [][2]string{{a, c}, {c, a}} {
+			if relay, slow := p.Relay(f); slow {
+				way[1] = relay.Device
+			}
 			on := fmt.Sprintf("\t\tiifname %q oifname %q ", way[0], way[1])
 			if f.Cut {
 				forward.WriteString(on + "drop\n")
@@ -114,10 +151,14 @@ func (p Plan) renderRouterFaults(faults []Fault) string {
 			if f.MTU > 0 {
 				fmt.Fprintf(&forward, "%sip length > %d drop\n", on, f.MTU)
 			}
+			if f.Loss > 0 {
+				fmt.Fprintf(&forward, "%snumgen random mod 100 < %d drop\n", on, f.Loss)
+			}
 		}
-		if f.NAT {
+		if f.NAT != "" {
 			fmt.Fprintf(&forward, "\t\tiifname %q oifname %q ct state new drop\n", c, a)
-			fmt.Fprintf(&postrouting, "\t\tiifname %q oifname %q masquerade\n", a, c)
+			ports := map[NAT]string{Symmetric: " fully-random"}[f.NAT]
+			fmt.Fprintf(&postrouting, "\t\tiifname %q oifname %q masquerade%s\n", a, c, ports)
 		}
 	}
 	return fmt.Sprintf(`table ip router

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,6 +17,26 @@ const (
 	Real NodeKind = "real"
 	// Simulated nodes are played by kwok: their pods become Running but run nothing.
 	Simulated NodeKind = "simulated"
+)
+
+// CNI says how the packets of pods get to other nodes of their cluster.
+type CNI string
+
+const (
+	// PTP gives each pod a link of its own to its node, and nodes routes to each other's pods.
+	PTP CNI = "ptp"
+	// Flannel plugs the pods of a node into a bridge, and sends what is for another node's in VXLAN, which leaves pods 50 bytes less.
+	Flannel CNI = "flannel"
+)
+
+// ProxyMode says what kube-proxy writes the rules of Services with.
+type ProxyMode string
+
+const (
+	// NFTables writes into a table of its own.
+	NFTables ProxyMode = "nftables"
+	// IPTables writes into the tables that everybody who calls iptables shares.
+	IPTables ProxyMode = "iptables"
 )
 
 // Lab is a set of clusters that are started and stopped together.
@@ -43,6 +64,13 @@ type Cluster struct {
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// ServiceCIDR is the IPv4 range of the cluster's services.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"`
+	// CNI is the pod network between real nodes: ptp (default) or flannel, which excludes flat mode.
+	CNI CNI `json:"cni,omitempty"`
+	// WithoutNodeCIDRs leaves the ranges of pods out of Nodes, as with a pod network that gives addresses by itself. It excludes flannel,
+	// which reads them there.
+	WithoutNodeCIDRs bool `json:"withoutNodeCIDRs,omitempty"`
+	// ProxyMode is what kube-proxy on real nodes works with: nftables (default) or iptables.
+	ProxyMode ProxyMode `json:"proxyMode,omitempty"`
 	// Nodes are the nodes of the cluster; none is allowed.
 	Nodes []Node `json:"nodes,omitempty"`
 	// APIServer adjusts the API server.
@@ -128,12 +156,12 @@ func Parse(data []byte) (Lab, error) {
 	return lab, nil
 }
 
-// Complete returns the lab with every node listed by itself under its final name.
+// Complete returns the lab with every node listed by itself under its final name, and what was not chosen.
 // It is idempotent.
 func (l Lab) Complete() Lab {
 	clusters := make([]Cluster, len(l.Clusters))
 	for i, c := range l.Clusters {
-		c.Nodes = completeNodes(c)
+		c.Nodes, c.CNI, c.ProxyMode = completeNodes(c), cmp.Or(c.CNI, PTP), cmp.Or(c.ProxyMode, NFTables)
 		clusters[i] = c
 	}
 	l.Clusters = clusters

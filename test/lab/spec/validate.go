@@ -19,6 +19,8 @@ const (
 var (
 	labName     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 	podSecurity = []string{"", "privileged", "baseline", "restricted"}
+	networks    = []CNI{PTP, Flannel}
+	proxyModes  = []ProxyMode{NFTables, IPTables}
 )
 
 // Validate returns every mistake of the declaration, one sentence each, joined.
@@ -58,6 +60,9 @@ func (l Lab) Validate() error {
 func (l Lab) validateFlat() []error {
 	var errs []error
 	for i, a := range l.Clusters {
+		if a.CNI == Flannel {
+			errs = append(errs, fmt.Errorf("cluster %s: flat mode cannot route pods of flannel, which hides their addresses: use ptp or turn flat mode off", a.Name))
+		}
 		for _, b := range l.Clusters[i+1:] {
 			if overlap(a.PodCIDR, b.PodCIDR) {
 				errs = append(errs, fmt.Errorf(
@@ -123,6 +128,15 @@ func (c Cluster) validate() []error {
 	}
 	if slices.Contains(c.APIServer.EnableAdmission, "AlwaysPullImages") && len(c.NodesOf(Real)) > 0 {
 		errs = append(errs, fmt.Errorf("cluster %s: AlwaysPullImages needs a registry and the lab has none: leave it out of enableAdmission", c.Name))
+	}
+	if !slices.Contains(networks, c.CNI) {
+		errs = append(errs, fmt.Errorf("cluster %s: cni %q is unknown: use ptp or flannel", c.Name, c.CNI))
+	}
+	if c.WithoutNodeCIDRs && c.CNI == Flannel {
+		errs = append(errs, fmt.Errorf("cluster %s: flannel reads the ranges of pods in Nodes: leave out withoutNodeCIDRs or use ptp", c.Name))
+	}
+	if !slices.Contains(proxyModes, c.ProxyMode) {
+		errs = append(errs, fmt.Errorf("cluster %s: proxyMode %q is unknown: use nftables or iptables", c.Name, c.ProxyMode))
 	}
 	errs = append(errs, c.validateIngress()...)
 	if p := c.APIServer.Port; p < 0 || p > 65535 {

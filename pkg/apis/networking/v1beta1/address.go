@@ -21,6 +21,10 @@ func (i IP) Addr() (netip.Addr, error) {
 	return address, nil
 }
 
+// PodIP is the address of a pod, as its status tells it. Unlike an IP it is judged by who reads it: there may be too many for rules.
+// +kubebuilder:validation:MaxLength=39
+type PodIP string
+
 // CIDR is a range of addresses of IPv4 or IPv6, such as 10.244.0.0/16 or fd00:1::/48.
 // +kubebuilder:validation:MaxLength=43
 // +kubebuilder:validation:XValidation:rule="self.contains(':') ? (self.contains('::') ? self.matches('^([0-9a-f]{1,4}(:[0-9a-f]{1,4})*)?::([0-9a-f]{1,4}(:[0-9a-f]{1,4})*)?/(12[0-8]|1[01][0-9]|[1-9]?[0-9])$') && self.matches('^:*([0-9a-f]+:*){0,7}/') : self.matches('^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}/(12[0-8]|1[01][0-9]|[1-9]?[0-9])$')) : self.matches('^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])/(3[0-2]|[12]?[0-9])$')",message="must be a range such as 10.244.0.0/16 or fd00:1::/48, in lower case and without leading zeros"

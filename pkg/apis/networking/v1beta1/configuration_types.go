@@ -16,7 +16,7 @@ type ClusterConfigCIDR struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(other, other == c))",message="a range is listed once"
 	Pod []CIDR `json:"pod,omitempty"`
 	// external are the ranges in which the cluster gives addresses to what is no pod, each once; the first is its own, further ones are those
-	// of clusters that are reached through it.
+	// of clusters that are reached through it, which spec.transit of the Configuration keeps.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -55,6 +55,12 @@ type ConfigurationSpec struct {
 	// remote are the ranges that the peer announces. What it may announce is judged by the controller, which says so in condition Ready.
 	// +kubebuilder:validation:XValidation:rule="has(self.cidr) && has(self.cidr.pod) && size(self.cidr.pod) > 0",message="cidr.pod must name at least one range of the peer's pods"
 	Remote ClusterConfig `json:"remote"`
+	// transit has clusters reached through each other. This cluster announces to the peer how it sees its other peers whose Configurations have
+	// transit, too, as further ranges of local.cidr.external, and carries packets between them. What the peer announces in the same way,
+	// through the tunnel, becomes further ranges of remote.cidr.external. It is one hop: what is announced is passed on to nobody. False
+	// by default: neither has further ranges.
+	// +optional
+	Transit bool `json:"transit,omitempty"`
 }
 
 // ConfigurationStatus is how this cluster sees the peer.
@@ -62,6 +68,12 @@ type ConfigurationStatus struct {
 	// remote are the ranges under which this cluster reaches the peer: each has the place and the length of its counterpart in spec.remote.
 	// +optional
 	Remote *ClusterConfig `json:"remote,omitempty"`
+	// sharedPods are the addresses of this cluster's pods in namespaces that are shared with the peer: offloaded to it, or twins of its own. They are
+	// told where networking.isolation is "offloaded", where the peer reaches no other pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=65536
+	SharedPods []PodIP `json:"sharedPods,omitempty"`
 	// conditions: NetworkCIDRsConfigured and Ready.
 	// +optional
 	// +listType=map

@@ -48,6 +48,15 @@ type ConnectionLatency struct {
 	Timestamp metav1.Time `json:"timestamp,omitempty"`
 }
 
+// ConnectionTransit are the clusters that are reached through the peer.
+type ConnectionTransit struct {
+	// cidrs are the ranges under which the peer sees them; none if it carries packets for nobody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	CIDRs []CIDR `json:"cidrs,omitempty"`
+}
+
 // ConnectionStatus is what the gateway observes.
 type ConnectionStatus struct {
 	// value is the state of the tunnel in a word.
@@ -59,6 +68,10 @@ type ConnectionStatus struct {
 	// mtu that was measured: the largest packet that gets through the tunnel, in bytes.
 	// +optional
 	MTU MTU `json:"mtu,omitempty"`
+	// transit is what the peer's gateway said last of the clusters that are reached through the peer. It is left out as long as it said nothing,
+	// and if spec.transit of the Configuration is false.
+	// +optional
+	Transit *ConnectionTransit `json:"transit,omitempty"`
 	// conditions: Ready.
 	// +optional
 	// +listType=map

@@ -16,9 +16,9 @@ const (
 	HostError HostConditionType = "Error"
 )
 
-// HostCondition is one observation of one host: a node, or the pod of a gateway.
+// HostCondition is one observation of one host. A host has one: Applied or Error.
 type HostCondition struct {
-	// host that observed it.
+	// host that observed it: a node by its name, a gateway by the namespace and the name of its ServiceAccount, with a colon in between.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Host string `json:"host"`

@@ -50,14 +50,26 @@ const (
 	ReasonPeerUnknown = "PeerUnknown"
 )
 
+// Reasons of the conditions of hosts in FirewallConfigurations and RouteConfigurations.
+const (
+	// ReasonApplied: the host has what is wanted.
+	ReasonApplied = "Applied"
+	// ReasonNotSupported: the host cannot have it, as it stands or besides others; what it had of the object before stays.
+	ReasonNotSupported = "NotSupported"
+	// ReasonKernelRefuses: the kernel of the host does not take it. It is tried again.
+	ReasonKernelRefuses = "KernelRefuses"
+)
+
 // PodRangesKnown is the type of the condition of an InternalNode that tells whether gateways know where the node's pods are. Condition Ready
 // is that of the node's agent.
 const PodRangesKnown = "PodRangesKnown"
 
 // Reasons of condition PodRangesKnown.
 const (
-	// ReasonNodeRangesRead: the Node has ranges for its pods.
+	// ReasonNodeRangesRead: gateways find all pods of the node by its ranges.
 	ReasonNodeRangesRead = "NodeRangesRead"
-	// ReasonPodRangesMissing: the Node has no ranges for its pods (spec.podCIDRs), so gateways send nothing to them.
-	ReasonPodRangesMissing = "PodRangesMissing"
+	// ReasonPodsRead: the node has pods that are in none of its ranges (spec.podCIDRs), or it has no ranges; they are named by their addresses.
+	ReasonPodsRead = "PodsRead"
+	// ReasonTooManyPodRanges: the node has more such pods than an InternalNode can name, so gateways send nothing to some.
+	ReasonTooManyPodRanges = "TooManyPodRanges"
 )

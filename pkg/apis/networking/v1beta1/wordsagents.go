@@ -22,6 +22,8 @@ const (
 	ReasonConnected = "Connected"
 	// ReasonNoHandshake: the other end does not answer through the tunnel.
 	ReasonNoHandshake = "NoHandshake"
+	// ReasonMTUTooSmall: the way between the gateways drops packets that are as long as they have to be, or as the gateway's spec.mtu asks for.
+	ReasonMTUTooSmall = "MTUTooSmall"
 	// ReasonEndpointUnresolved: the names of the peer's gateway have no addresses.
 	ReasonEndpointUnresolved = "EndpointUnresolved"
 	// ReasonKeyMissing: the key of the other end is not known; there is no PublicKey.

@@ -45,6 +45,12 @@ const (
 	AllowReflectionAnnotation = "liqo.io/allow-reflection"
 	// ForceRemoteNodePortAnnotation ("true") on a Service has its node ports opened at the provider, too.
 	ForceRemoteNodePortAnnotation = "liqo.io/force-remote-node-port"
+	// UseDirectConnectionsAnnotation ("true") on a Service has providers reach the Service's pods at other providers by networks of their own
+	// with these, where they have one.
+	UseDirectConnectionsAnnotation = "liqo.io/use-direct-connections"
+	// DirectConnectionsDataAnnotation on a ShadowEndpointSlice is a JSON map from cluster IDs to addresses that pods have in their own cluster.
+	// Those of all clusters, in the order of the IDs, are the addresses of the first endpoints.
+	DirectConnectionsDataAnnotation = "liqo.io/direct-connections-data"
 	// ManagedByNamespaceMapAnnotation on a twin namespace or its RoleBinding is <tenant namespace>/<NamespaceMap>.
 	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
 	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
@@ -362,6 +368,8 @@ const (
 	ReasonLedgerOverflow = "SecretLedgerOverflow"
 	// ReasonNoRemoteEndpoints: an EndpointSlice has no endpoint that the provider has to be told of.
 	ReasonNoRemoteEndpoints = "NoRemoteEndpoints"
+	// ReasonNoLocalEndpoints: a Service takes what comes from outside to the pods of the node that it comes to, and all of its pods are at a provider.
+	ReasonNoLocalEndpoints = "NoLocalEndpoints"
 	// ReasonServiceNotReflected: the Service of an EndpointSlice stays at home.
 	ReasonServiceNotReflected = "ServiceNotReflected"
 	// ReasonAddressNotAnnounced: an endpoint is left out because its address is in no range that the consumer announced and

@@ -94,7 +94,7 @@ func Volume(ctx context.Context, o Options) (*Report, error) {
 	defer cancel()
 	j := &job{Options: o, run: string(uuid.NewUUID()), report: &Report{Claim: o.Namespace + "/" + o.Claim}}
 	if j.Streams == nil {
-		j.Streams = apiStreams{o.Cluster}
+		j.Streams = o.Cluster
 	}
 	ended, err := j.resume(ctx)
 	if err != nil {

@@ -39,6 +39,8 @@ type Settings struct {
 	ClientPort    int32
 	// MTU of the tunnel; by default as large as the way lets it be.
 	MTU int32
+	// Transit is whether both clusters take part in transit, so that each reaches other peers of the other one which do, too.
+	Transit *bool
 	// NoKeys leaves it to the user to give each side the other's public key.
 	NoKeys bool
 }
@@ -140,11 +142,19 @@ func Connect(ctx context.Context, o Options) (*Report, error) {
 	return r.do(ctx, steps...)
 }
 
-// Join connects the networks of a pair whose preconditions were checked, RequireEnabled and Rights among them.
-func Join(ctx context.Context, pair *target.Pair, settings Settings, skipValidation bool, observer progress.Observer) (*Report, error) {
+// Joining is a connection of networks that was begun.
+type Joining struct{ run *run }
+
+// Join begins to connect the networks of a pair whose preconditions were checked, RequireEnabled and Rights among them: both sides have all
+// that they need. The report is filled further by Connected.
+func Join(ctx context.Context, pair *target.Pair, settings Settings, skipValidation bool, observer progress.Observer) (*Joining, *Report, error) {
 	r := newRun(pair, settings, skipValidation, observer)
-	return r.do(ctx, r.namespaces, r.exchange, r.gateways, r.keys, r.connected)
+	report, err := r.do(ctx, r.namespaces, r.exchange, r.gateways, r.keys)
+	return &Joining{r}, report, err
 }
+
+// Connected waits until the tunnel is up.
+func (j *Joining) Connected(ctx context.Context) error { return j.run.connected(ctx) }
 
 // Rights are what a user needs in one of the clusters for Join.
 func Rights(cluster *target.Cluster, namespace string) []target.Right {

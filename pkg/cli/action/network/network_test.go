@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -132,6 +133,46 @@ func TestSettingsChangeWhatIsThere(t *testing.T) {
 	}
 	if got := get(t, w.milan, "rome", &networkingv1beta1.GatewayClient{}).Spec.Endpoint.Addresses; !cmp.Equal(got, []networkingv1beta1.Host{"198.51.100.1"}) {
 		t.Error(got)
+	}
+}
+
+// What the controller adds for clusters behind a peer is left alone; taking no part in transit any more takes it away.
+func TestTransitIsTurnedOnAndOff(t *testing.T) {
+	w := newWorld(t, nil)
+	on := w.options()
+	on.Settings.Transit = ptr.To(true)
+	if _, err := network.Connect(t.Context(), on); err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []struct {
+		cluster *fixture.Cluster
+		peer    string
+	}{{w.rome, "milan"}, {w.milan, "rome"}} {
+		if c := get(t, side.cluster, side.peer, &networkingv1beta1.Configuration{}); !c.Spec.Transit {
+			t.Errorf("%s of %s has no transit", c.Name, side.cluster.Name)
+		}
+	}
+	behind := get(t, w.rome, "milan", &networkingv1beta1.Configuration{})
+	behind.Spec.Remote.CIDR.External = append(behind.Spec.Remote.CIDR.External, "10.52.0.0/16")
+	if err := w.rome.Client.Update(t.Context(), behind); err != nil {
+		t.Fatal(err)
+	}
+	behind = get(t, w.rome, "milan", behind)
+	behind.Status.Remote.CIDR.External = append(behind.Status.Remote.CIDR.External[:1], "10.53.0.0/16")
+	if err := w.rome.Client.Status().Update(t.Context(), behind); err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.writes())
+	if report, err := network.Connect(t.Context(), w.options()); err != nil || report.Changed || len(w.writes()) != before {
+		t.Errorf("again, without settings: %v, %+v, wrote %v", err, report, w.writes()[before:])
+	}
+	off := w.options()
+	off.Settings.Transit = ptr.To(false)
+	if _, err := network.Connect(t.Context(), off); err != nil {
+		t.Fatal(err)
+	}
+	if c := get(t, w.rome, "milan", &networkingv1beta1.Configuration{}); c.Spec.Transit || len(c.Spec.Remote.CIDR.External) != 1 {
+		t.Errorf("without transit there is %+v", c.Spec)
 	}
 }
 

@@ -124,6 +124,12 @@ func Part(ctx context.Context, p Parting) (changed bool, err error) {
 		})
 }
 
+// HasTunnel tells whether a cluster has a gateway to a peer, or the key of one: what Part removes besides ranges.
+func HasTunnel(ctx context.Context, cluster *target.Cluster, peerID string) (bool, error) {
+	left, err := side{cluster: cluster, peerID: peerID, namespace: corev1beta1.TenantNamespacePrefix + peerID}.left(ctx, made(false))
+	return left != "", err
+}
+
 // left names the first object for the peer that is left of some kinds; nothing if there is none.
 func (s side) left(ctx context.Context, lists []client.ObjectList) (string, error) {
 	for _, list := range lists {

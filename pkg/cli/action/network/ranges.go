@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -144,14 +145,24 @@ func (r *run) announce(ctx context.Context, to, of side) error {
 		}
 		object := &networkingv1beta1.Configuration{ObjectMeta: to.named()}
 		change, err := to.ensure(ctx, task, object, func() error {
-			if !equality.Semantic.DeepEqual(object.Spec.Remote.CIDR, cidrs) {
-				object.Spec.Remote.CIDR = cidrs
+			object.Spec.Transit = ptr.Deref(r.settings.Transit, object.Spec.Transit)
+			wanted := withTransit(cidrs, &object.Spec)
+			if !equality.Semantic.DeepEqual(object.Spec.Remote.CIDR, wanted) {
+				object.Spec.Remote.CIDR = wanted
 			}
 			return nil
 		})
 		r.note(change)
 		return fmt.Sprintf("Configuration %s %s", object.Name, change), err
 	})
+}
+
+// withTransit adds to the ranges of a peer those of clusters behind it, which its gateway announced: the controller keeps them.
+func withTransit(cidrs networkingv1beta1.ClusterConfigCIDR, spec *networkingv1beta1.ConfigurationSpec) networkingv1beta1.ClusterConfigCIDR {
+	if there := spec.Remote.CIDR.External; spec.Transit && len(there) > len(cidrs.External) && slices.Equal(there[:len(cidrs.External)], cidrs.External) {
+		cidrs.External = there
+	}
+	return cidrs
 }
 
 // remapped waits until a side has a place for the ranges of the other one.

@@ -31,7 +31,8 @@ func networked(t *testing.T, home, there bool) pair {
 	})
 }
 
-func TestPeeringConnectsTheNetworksFirst(t *testing.T) {
+// Gateways start while the clusters authenticate, and there is no virtual node before its pods can be reached.
+func TestPeeringConnectsTheNetworks(t *testing.T) {
 	p := networked(t, true, true)
 	o := p.options()
 	o.Network = network.Settings{ServerHere: true}
@@ -43,9 +44,13 @@ func TestPeeringConnectsTheNetworksFirst(t *testing.T) {
 		t.Errorf("%+v, %+v", report, report.Network)
 	}
 	lines := p.recorder.Lines()
-	connected, nonce := slices.Index(lines, "done: The networks of rome and milan are connected"), slices.Index(lines, "milan: done: Nonce received")
-	if connected < 0 || nonce < connected {
-		t.Errorf("connected in line %d, nonce in %d of %v", connected, nonce, lines)
+	index := func(prefix string) int {
+		return slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
+	}
+	keys, nonce := index("milan: done: PublicKey rome"), index("milan: done: Nonce received")
+	connected, node := index("done: The networks of rome and milan are connected"), index("rome: done: Virtual node milan")
+	if keys < 0 || nonce < keys || connected < nonce || node < connected {
+		t.Errorf("keys in line %d, nonce in %d, connected in %d, virtual node in %d of %s", keys, nonce, connected, node, strings.Join(lines, "\n"))
 	}
 	before := len(p.consumer.Writes()) + len(p.provider.Writes())
 	report, err = peer.Run(t.Context(), o)

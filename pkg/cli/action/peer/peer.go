@@ -63,6 +63,8 @@ type run struct {
 	Options
 	pair   *target.Pair
 	report *Report
+	// joining are the networks, filled by network; nil if they are left alone.
+	joining *network.Joining
 }
 
 // Run peers the consumer with the provider.
@@ -79,7 +81,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.network, r.authenticate, r.slice, r.virtualNode, r.node} {
+	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -150,14 +152,20 @@ func (r *run) requireNetwork() error {
 		"cluster %s has the network module, and cluster %s has it not", with.Name, without.Name)
 }
 
-// network connects the networks of the two clusters.
-func (r *run) network(ctx context.Context) error {
-	if !r.joins() {
+// network begins to connect the networks of the two clusters. Gateways start while other things are done.
+func (r *run) network(ctx context.Context) (err error) {
+	if r.joins() {
+		r.joining, r.report.Network, err = network.Join(ctx, r.pair, r.Network, r.SkipValidation, r.Observer)
+	}
+	return err
+}
+
+// connected waits for the networks: there is no virtual node before its pods can be reached.
+func (r *run) connected(ctx context.Context) error {
+	if r.joining == nil {
 		return nil
 	}
-	report, err := network.Join(ctx, r.pair, r.Network, r.SkipValidation, r.Observer)
-	r.report.Network = report
-	return err
+	return r.joining.Connected(ctx)
 }
 
 func (r *run) wantsNode() bool { return !r.NoResourceSlice && !r.NoVirtualNode }

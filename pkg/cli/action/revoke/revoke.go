@@ -3,6 +3,7 @@ package revoke
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,6 +11,8 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/action/unpeer"
 	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -44,12 +47,15 @@ type Report struct {
 	Consumer bool `json:"consumer"`
 	// Provider says that it is not talked to any more, and holds nothing that is worth anything here.
 	Provider bool `json:"provider"`
+	// Network says that the tunnel to it is cut.
+	Network bool `json:"network"`
 }
 
 // found is what the cluster has of the peer.
 type found struct {
 	tenants  []authv1beta1.Tenant
 	provider bool
+	network  bool
 }
 
 // Run takes the peer's reach into the cluster away, in whichever directions the two are peered.
@@ -71,7 +77,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if o.Confirm != nil {
-		if err := o.Confirm(ctx, Question(o.Cluster.Name, o.PeerID, len(has.tenants) > 0, has.provider)); err != nil {
+		if err := o.Confirm(ctx, Question(o.Cluster.Name, o.PeerID, len(has.tenants) > 0, has.provider, has.network)); err != nil {
 			return nil, err
 		}
 	}
@@ -79,25 +85,47 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	report := &Report{PeerID: o.PeerID}
+	return report, o.revoke(ctx, has, report)
+}
+
+// revoke takes what was found, and notes it.
+func (o *Options) revoke(ctx context.Context, has *found, report *Report) error {
+	tunnel := network.Parting{Cluster: o.Cluster, PeerID: o.PeerID, Observer: o.Observer, NoWait: true}
+	if has.network {
+		if _, err := network.Part(ctx, tunnel); err != nil {
+			return err
+		}
+	}
 	if len(has.tenants) > 0 {
-		if err := revokeConsumer(ctx, o, has.tenants); err != nil {
-			return report, err
+		if err := revokeConsumer(ctx, *o, has.tenants); err != nil {
+			return err
 		}
 		report.Consumer = true
 	}
 	if has.provider {
 		if err := unpeer.CutOff(ctx, o.Cluster, o.PeerID, o.Observer); err != nil {
-			return report, err
+			return err
 		}
 		report.Provider = true
 	}
-	return report, nil
+	if has.network {
+		// What has the longest way to go is waited for last.
+		tunnel.NoWait = false
+		if _, err := network.Part(ctx, tunnel); err != nil {
+			return err
+		}
+		report.Network = true
+	}
+	return nil
 }
 
 // look finds out what the cluster has of the peer, and whether the user may take it away.
 func look(ctx context.Context, o Options) (*found, error) {
 	namespace, auth := corev1beta1.TenantNamespacePrefix+o.PeerID, authv1beta1.GroupVersion.Group
 	reading := append(target.Rights(auth, "tenants", namespace, "list"), target.Rights(auth, "identities", namespace, "list")...)
+	for _, resource := range []string{"gatewayclients", "gatewayservers", "publickeies"} {
+		reading = append(reading, target.Rights(networkingv1beta1.GroupVersion.Group, resource, namespace, "list")...)
+	}
 	if err := o.Cluster.RequireRights(ctx, reading); err != nil {
 		return nil, err
 	}
@@ -116,6 +144,11 @@ func look(ctx context.Context, o Options) (*found, error) {
 	for i := range identities.Items {
 		has.provider = has.provider || string(identities.Items[i].Spec.ClusterID) == o.PeerID
 	}
+	tunnel, err := network.HasTunnel(ctx, o.Cluster, o.PeerID)
+	if err != nil {
+		return nil, err
+	}
+	has.network = tunnel
 	var rights []target.Right
 	if len(has.tenants) > 0 {
 		rights = append(target.Rights(auth, "tenants", namespace, "get", "patch"), target.Rights(rbacv1.GroupName, "rolebindings", "", "list")...)
@@ -123,23 +156,29 @@ func look(ctx context.Context, o Options) (*found, error) {
 	if has.provider {
 		rights = append(rights, unpeer.CutOffRights(o.PeerID)...)
 	}
-	if len(rights) == 0 {
+	if len(rights) == 0 && !has.network {
 		return nil, failure.Unmet("list the peers with 'liqoctl info'", "%s is not peered with %s, in either direction", o.Cluster.Name, o.PeerID)
 	}
-	return has, o.Cluster.RequireRights(ctx, rights)
+	if err := o.Cluster.RequireRights(ctx, rights); err != nil {
+		return nil, err
+	}
+	return has, network.RequirePartRights(ctx, o.Cluster, o.PeerID)
 }
 
 // Question says what goes with a peer's reach.
-func Question(home, peer string, consumer, provider bool) string {
+func Question(home, peer string, consumer, provider, tunnel bool) string {
 	question := ""
 	if consumer {
 		question = fmt.Sprintf("All certificates of %s lose their rights in %s. What it runs here goes on, until it is peered again. ", peer, home)
 	}
 	if provider {
 		question += fmt.Sprintf("%s does not talk to %s any more: its virtual nodes here go with their pods, which are made again elsewhere if something "+
-			"controls them, and what runs or is stored there is given up.", home, peer)
+			"controls them, and what runs or is stored there is given up. ", home, peer)
 	}
-	return question
+	if tunnel {
+		question += fmt.Sprintf("Pods of %s and %s do not reach each other any more.", home, peer)
+	}
+	return strings.TrimSpace(question)
 }
 
 // revokeConsumer takes the rights of a consumer's certificates, and waits until no RoleBinding names any of them.

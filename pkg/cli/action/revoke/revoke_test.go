@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/revoke"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -99,7 +101,7 @@ func TestAConsumersCertificatesLoseTheirRights(t *testing.T) {
 	if diff := cmp.Diff(&revoke.Report{PeerID: "rome", Consumer: true}, report); diff != "" {
 		t.Error(diff)
 	}
-	if want := "All certificates of rome lose their rights in milan. What it runs here goes on, until it is peered again. "; question != want {
+	if want := "All certificates of rome lose their rights in milan. What it runs here goes on, until it is peered again."; question != want {
 		t.Errorf("asked %q", question)
 	}
 	if err := milan.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.Spec.RevokedPeering != peering {
@@ -143,6 +145,48 @@ func TestAProviderIsCutOff(t *testing.T) {
 	peer := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(peer), peer); err != nil || !peer.IsCutOff() || !peer.IsDead() {
 		t.Errorf("the ForeignCluster has the annotations %v (%v)", peer.Annotations, err)
+	}
+}
+
+// Whoever had the key of a gateway reaches pods. With the peering its tunnel goes, in either direction, and so it does where only the networks are
+// connected.
+func TestTheTunnelIsCut(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		peer    string
+		objects []client.Object
+		want    revoke.Report
+	}{
+		"of a consumer": {"rome", []client.Object{tenant(t)}, revoke.Report{PeerID: "rome", Consumer: true, Network: true}},
+		"of a provider": {"milan", provider(), revoke.Report{PeerID: "milan", Provider: true, Network: true}},
+		"alone":         {"turin", nil, revoke.Report{PeerID: "turin", Network: true}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Namespace: "liqo-tenant-" + test.peer, Name: test.peer, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: test.peer}}
+			gateway, key := &networkingv1beta1.GatewayServer{ObjectMeta: meta}, &networkingv1beta1.PublicKey{ObjectMeta: meta}
+			ranges := &networkingv1beta1.Configuration{ObjectMeta: meta}
+			home := fixture.New(t, fixture.Options{Name: "home", ClusterID: "home", Objects: append(test.objects, gateway, key, ranges)})
+			question := ""
+			o := revoke.Options{Cluster: home.Cluster, PeerID: test.peer, Timeout: 20 * time.Second,
+				Confirm: func(_ context.Context, asked string) error { question = asked; return nil }}
+			report, err := revoke.Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&test.want, report); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.HasSuffix(question, "Pods of home and "+test.peer+" do not reach each other any more.") {
+				t.Errorf("asked %q", question)
+			}
+			for _, gone := range []client.Object{gateway, key} {
+				if err := home.Client.Get(t.Context(), client.ObjectKeyFromObject(gone), gone); !apierrors.IsNotFound(err) {
+					t.Errorf("%T is still there: %v", gone, err)
+				}
+			}
+			if err := home.Client.Get(t.Context(), client.ObjectKeyFromObject(ranges), ranges); err != nil {
+				t.Errorf("the ranges are gone: %v", err)
+			}
+		})
 	}
 }
 

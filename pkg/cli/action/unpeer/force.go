@@ -85,7 +85,7 @@ func Force(ctx context.Context, o ForceOptions) (*Report, error) {
 	for _, step := range []func(context.Context) error{
 		volumes, s.leaveProvider, s.dropIdentities, s.dropTenants, s.dropReplicas, s.dropTwins,
 		func(ctx context.Context) error { return s.leaveNetwork(ctx, false) },
-		func(ctx context.Context) error { return s.deleteNamespace(ctx, true) },
+		func(ctx context.Context) error { return deleteNamespaces(ctx, true, s) },
 	} {
 		if err := step(ctx); err != nil {
 			return report, err

@@ -121,14 +121,47 @@ func (s *side) leaveNetwork(ctx context.Context, noWait bool) error {
 	return err
 }
 
-func (s *side) deleteNamespace(ctx context.Context, wait bool) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	found, err := s.cluster.Get(ctx, namespace)
-	// A namespace that somebody made without our label is not ours, whatever its name.
-	if err != nil || !found || !residue.IsTenantNamespace(namespace) {
-		return err
+// deleteNamespaces deletes tenant namespaces. API servers let seconds pass before they delete what is in one, so all are told before any is waited
+// for.
+func deleteNamespaces(ctx context.Context, wait bool, sides ...*side) error {
+	var there []*side
+	namespaces := map[*side]*corev1.Namespace{}
+	for _, s := range sides {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		found, err := s.cluster.Get(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		// A namespace that somebody made without our label is not ours, whatever its name.
+		if found && residue.IsTenantNamespace(namespace) {
+			there, namespaces[s] = append(there, s), namespace
+		}
 	}
-	return removal.Delete(ctx, s.observer, s.cluster, namespace, wait)
+	begin := func(ctx context.Context, task progress.Task) error {
+		for _, s := range there {
+			if err := removal.Begin(ctx, task, s.cluster, namespaces[s]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i, s := range there {
+		name := target.Name(namespaces[s])
+		if err := progress.Run(ctx, s.observer, s.cluster.Name, "Deleting "+name, func(ctx context.Context, task progress.Task) (string, error) {
+			if i == 0 {
+				if err := begin(ctx, task); err != nil {
+					return "", err
+				}
+			}
+			if !wait {
+				return fmt.Sprintf("Deletion of %s begun", name), nil
+			}
+			return "Deleted " + name, removal.Gone(ctx, task, s.cluster, namespaces[s])
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func join(items []residue.Item) string { return strings.Join(residue.Strings(items), ", ") }

@@ -84,10 +84,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return report, err
 	}
 	if o.DeleteNamespaces {
-		for _, side := range []*side{consumer, provider} {
-			if err := side.deleteNamespace(ctx, !o.NoWait); err != nil {
-				return report, err
-			}
+		if err := deleteNamespaces(ctx, !o.NoWait, consumer, provider); err != nil {
+			return report, err
 		}
 	}
 	if o.NoWait || mutual {

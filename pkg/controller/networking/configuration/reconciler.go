@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -26,6 +28,7 @@ import (
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations/status,verbs=patch;update
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations/finalizers,verbs=update
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=connections,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks,verbs=get;list;watch;create;delete
 
 // pending is how long to wait for ranges, if no event tells that they were given.
@@ -49,11 +52,14 @@ type Reconciler struct {
 
 // Register adds the controller to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{client: mgr.GetClient(), options: o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("configuration").
 		For(&networkingv1beta1.Configuration{}).
 		Owns(&ipamv1alpha1.Network{}).
+		Watches(&networkingv1beta1.Configuration{}, handler.EnqueueRequestsFromMapFunc(r.others), builder.WithPredicates(views())).
+		Watches(&networkingv1beta1.Connection{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(announcements())).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
-		Complete(&Reconciler{client: mgr.GetClient(), options: o})
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("registering the Configuration controller: %w", err)
 	}
@@ -67,15 +73,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
 	updated := configuration.DeepCopy()
-	done, err := plan{}, error(nil)
-	if configuration.Spec.Local == nil {
-		if err = r.introduce(ctx, configuration); err == nil {
-			return ctrl.Result{}, nil // the change brings us back
-		}
-	} else {
+	done, notes := plan{}, []string(nil)
+	changed, err := r.introduce(ctx, configuration)
+	if err == nil && !changed {
+		changed, notes, err = r.pass(ctx, configuration)
+	}
+	if changed {
+		return ctrl.Result{}, nil // the change brings us back
+	}
+	if err == nil {
 		done, err = r.see(ctx, updated)
 	}
-	summarize(updated, err)
+	summarize(updated, err, notes)
 	if !equality.Semantic.DeepEqual(configuration.Status, updated.Status) {
 		patch := client.MergeFromWithOptions(configuration, client.MergeFromWithOptimisticLock{})
 		if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
@@ -93,11 +102,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// introduce fills in this cluster's ranges.
-func (r *Reconciler) introduce(ctx context.Context, configuration *networkingv1beta1.Configuration) error {
+// introduce fills in this cluster's ranges, if they are not there.
+func (r *Reconciler) introduce(ctx context.Context, configuration *networkingv1beta1.Configuration) (changed bool, err error) {
+	if configuration.Spec.Local != nil {
+		return false, nil
+	}
 	own, _, err := external.Range(ctx, r.client, r.options.Namespace)
 	if err != nil {
-		return err
+		return false, err
 	}
 	local := networkingv1beta1.ClusterConfigCIDR{External: []networkingv1beta1.CIDR{networkingv1beta1.CIDR(own.String())}}
 	for _, prefix := range r.options.Pods {
@@ -107,9 +119,9 @@ func (r *Reconciler) introduce(ctx context.Context, configuration *networkingv1b
 	updated.Spec.Local = &networkingv1beta1.ClusterConfig{CIDR: local}
 	patch := client.MergeFromWithOptions(configuration, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, updated, patch); err != nil {
-		return fmt.Errorf("telling Configuration %s/%s the ranges of this cluster: %w", configuration.Namespace, configuration.Name, err)
+		return false, fmt.Errorf("telling Configuration %s/%s the ranges of this cluster: %w", configuration.Namespace, configuration.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
 // see finds under which ranges the peer is seen, and has those made that are missing.
@@ -175,13 +187,14 @@ func (r *Reconciler) make(ctx context.Context, configuration *networkingv1beta1.
 	return nil
 }
 
-func summarize(configuration *networkingv1beta1.Configuration, err error) {
+func summarize(configuration *networkingv1beta1.Configuration, err error, notes []string) {
 	if err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return // it is retried at once: nothing that a user should see
 	}
 	condition := metav1.Condition{
 		Status: metav1.ConditionTrue, ObservedGeneration: configuration.Generation,
-		Reason: networkingv1beta1.ReasonConfigured, Message: "each range of the peer has one under which this cluster sees it",
+		Reason:  networkingv1beta1.ReasonConfigured,
+		Message: strings.Join(append([]string{"each range of the peer has one under which this cluster sees it"}, notes...), "; "),
 	}
 	if err != nil {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reconcile.ReasonOf(err), reconcile.MessageOf(err)

@@ -1,14 +1,19 @@
 package fabric
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/controller/networking/podaddress"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
 
@@ -20,29 +25,94 @@ func isPhysical(labels map[string]string) bool {
 	return labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType
 }
 
-// observe writes down what is known of a node.
-func observe(status *networkingv1beta1.InternalNodeStatus, node *corev1.Node, generation int64) {
+// observe writes down what is known of a node. strays are its pods that are not found by its ranges.
+func observe(status *networkingv1beta1.InternalNodeStatus, node *corev1.Node, strays []netip.Prefix, generation int64) {
 	if address, ok := internalIP(node); ok {
 		local, remote := address, address
 		status.NodeIP = networkingv1beta1.InternalNodeStatusNodeIP{Local: &local, Remote: &remote}
-	}
-	var ranges []networkingv1beta1.CIDR
-	for _, text := range podRanges(node) {
-		if prefix, err := netip.ParsePrefix(text); err == nil && len(ranges) < maxPodRanges {
-			ranges = append(ranges, networkingv1beta1.CIDR(prefix.Masked().String()))
-		}
 	}
 	condition := metav1.Condition{
 		Type: networkingv1beta1.PodRangesKnown, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: networkingv1beta1.ReasonNodeRangesRead, Message: "gateways send to the ranges of the Node",
 	}
-	if len(ranges) > 0 {
-		status.PodRanges = ranges
-	} else {
-		condition.Status, condition.Reason = metav1.ConditionFalse, networkingv1beta1.ReasonPodRangesMissing
-		condition.Message = "the Node has no spec.podCIDRs: peers do not reach its pods"
+	all := prefixes(node)
+	if len(strays) > 0 || len(all) == 0 {
+		condition.Reason = networkingv1beta1.ReasonPodsRead
+		condition.Message = "pods that are in no range of the Node (spec.podCIDRs) are named by their addresses"
+	}
+	// Where not all fit, those that hold the most are named, and the same each time.
+	strays = slices.SortedFunc(slices.Values(strays), func(a, b netip.Prefix) int { return cmp.Or(a.Bits()-b.Bits(), a.Addr().Compare(b.Addr())) })
+	if all = append(all, strays...); len(all) > maxPodRanges {
+		condition.Status, condition.Reason = metav1.ConditionFalse, networkingv1beta1.ReasonTooManyPodRanges
+		condition.Message = fmt.Sprintf("the addresses of the node's pods make %d ranges; peers do not reach those in the last %d", len(all), len(all)-maxPodRanges)
+		all = all[:maxPodRanges]
+	}
+	status.PodRanges = nil
+	for _, prefix := range all {
+		status.PodRanges = append(status.PodRanges, networkingv1beta1.CIDR(prefix.String()))
 	}
 	conditions.SetStandard(&status.Conditions, condition)
+}
+
+// prefixes are the ranges of a Node's pods that make sense.
+func prefixes(node *corev1.Node) (all []netip.Prefix) {
+	for _, text := range podRanges(node) {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			all = append(all, prefix.Masked())
+		}
+	}
+	return all
+}
+
+// holds tells whether an address is a pod's, of all those that may have it: it was given to the one that started last, if that is not going.
+func holds(pod *corev1.Pod, claims []corev1.Pod) bool {
+	among := false
+	for i := range claims {
+		switch {
+		case claims[i].UID == pod.UID:
+			among = true
+		case precedes(&claims[i], pod):
+			return false
+		}
+	}
+	return among
+}
+
+// precedes orders the pods that claim one address: no two are equal.
+func precedes(a, b *corev1.Pod) bool {
+	if going := a.DeletionTimestamp != nil; going != (b.DeletionTimestamp != nil) {
+		return !going
+	}
+	if !started(a).Equal(started(b)) {
+		return started(b).Before(started(a))
+	}
+	return a.UID < b.UID
+}
+
+// started is when a pod started; who does not say so did before all others.
+func started(pod *corev1.Pod) time.Time { return ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time }
+
+// samePlace tells whether two states of a pod say the same of its addresses.
+func samePlace(a, b *corev1.Pod) bool {
+	return a.UID == b.UID && a.Spec.NodeName == b.Spec.NodeName && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		a.Status.StartTime.Equal(b.Status.StartTime) && slices.Equal(podaddress.Of(a), podaddress.Of(b))
+}
+
+// merge writes addresses as few prefixes that hold nothing else. None becomes one that is taken: it would say the same of two nodes, where a
+// longer one decides.
+func merge(addresses []netip.Addr, taken map[netip.Prefix]bool) (merged []netip.Prefix) {
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	for _, address := range slices.Compact(addresses) {
+		merged = append(merged, netip.PrefixFrom(address, address.BitLen()))
+		for n := len(merged); n > 1 && merged[n-1].Bits() == merged[n-2].Bits(); n = len(merged) {
+			whole := netip.PrefixFrom(merged[n-2].Addr(), merged[n-1].Bits()-1)
+			if whole.Masked() != whole || !whole.Contains(merged[n-1].Addr()) || taken[whole] {
+				break
+			}
+			merged = append(merged[:n-2], whole)
+		}
+	}
+	return merged
 }
 
 // podRanges are those of a Node's pods. A Node of one family may have them in the singular field alone.

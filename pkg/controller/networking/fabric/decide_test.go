@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,13 @@ import (
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 )
+
+func prefixesOf(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
 
 type cidrs = []networkingv1beta1.CIDR
 
@@ -22,6 +30,7 @@ func TestObserve(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before networkingv1beta1.InternalNodeStatus
 		node   corev1.Node
+		strays []netip.Prefix
 		want   want
 	}{
 		"a node": {
@@ -33,16 +42,21 @@ func TestObserve(t *testing.T) {
 			want: want{"172.31.1.1", cidrs{"10.244.1.0/24"}, "NodeRangesRead"},
 		},
 		"without ranges": {
-			node: corev1.Node{Status: corev1.NodeStatus{Addresses: addresses}}, want: want{"172.31.1.1", nil, "PodRangesMissing"},
+			node: corev1.Node{Status: corev1.NodeStatus{Addresses: addresses}}, want: want{"172.31.1.1", nil, "PodsRead"},
 		},
-		"what is not known any more stays": {
-			before: networkingv1beta1.InternalNodeStatus{NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: new(networkingv1beta1.IP)}, PodRanges: cidrs{"10.244.1.0/24"}},
-			want:   want{"", cidrs{"10.244.1.0/24"}, "PodRangesMissing"},
+		"with pods outside its ranges": {
+			node:   corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24"}, Status: corev1.NodeStatus{Addresses: addresses}},
+			strays: prefixesOf("10.244.2.1/32", "10.244.3.0/31"),
+			want:   want{"172.31.1.1", cidrs{"10.244.1.0/24", "10.244.3.0/31", "10.244.2.1/32"}, "PodsRead"},
+		},
+		"an address that is not known any more stays, a pod that is gone does not": {
+			before: networkingv1beta1.InternalNodeStatus{NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: new(networkingv1beta1.IP)}, PodRanges: cidrs{"10.244.7.7/32"}},
+			want:   want{"", nil, "PodsRead"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := tc.before
-			observe(&status, &tc.node, 1)
+			observe(&status, &tc.node, tc.strays, 1)
 			got := want{Ranges: status.PodRanges, Reason: meta.FindStatusCondition(status.Conditions, "PodRangesKnown").Reason}
 			if status.NodeIP.Remote != nil {
 				got.Address = *status.NodeIP.Remote

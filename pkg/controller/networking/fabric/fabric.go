@@ -3,17 +3,22 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -25,21 +30,32 @@ import (
 type Options struct {
 	// Ledger gives the addresses.
 	Ledger *external.Ledger
+	// Pods are those of this cluster, by podaddress.Indexes.
+	Pods cache.Cache
+	// Cluster are the ranges of this cluster's pods.
+	Cluster []netip.Prefix
+	// Clock is the real one if nil.
+	Clock clock.PassiveClock
 }
 
 // Register adds the controllers of InternalNodes and InternalFabrics to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	byName := &handler.EnqueueRequestForObject{}
+	r := &nodes{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger, pods: o.Pods, cluster: o.Cluster, clock: o.Clock, written: map[string]time.Time{}}
 	err := ctrl.NewControllerManagedBy(mgr).Named("internalnode").
 		For(&corev1.Node{}, builder.WithPredicates(nodeChanges())).
 		Watches(&networkingv1beta1.InternalNode{}, byName).
+		WatchesRawSource(source.TypedKind(o.Pods, &corev1.Pod{}, r.podEvents())).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
-		Complete(&nodes{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger})
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("registering the InternalNode controller: %w", err)
 	}
-	r := &gateways{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger}
-	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofPeer)
+	g := &gateways{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger}
+	ofPeer := handler.EnqueueRequestsFromMapFunc(g.ofPeer)
 	err = ctrl.NewControllerManagedBy(mgr).Named("internalfabric").
 		For(&networkingv1beta1.GatewayServer{}).
 		Watches(&networkingv1beta1.GatewayClient{}, byName).
@@ -47,7 +63,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&networkingv1beta1.Configuration{}, ofPeer).
 		Watches(&networkingv1beta1.Connection{}, ofPeer).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
-		Complete(r)
+		Complete(g)
 	if err != nil {
 		return fmt.Errorf("registering the InternalFabric controller: %w", err)
 	}

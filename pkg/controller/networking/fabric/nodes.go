@@ -3,11 +3,14 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +29,16 @@ type nodes struct {
 	client client.Client
 	live   client.Reader
 	ledger *external.Ledger
+	// pods are those of this cluster, by podaddress.Indexes; cluster are their ranges.
+	pods    client.Reader
+	cluster []netip.Prefix
+	clock   clock.PassiveClock
+	// written is when the status of each InternalNode was written last. One worker reconciles them, one after the other.
+	written map[string]time.Time
 }
+
+// pause is how long changes of a node's pods are collected after one was written: the first is told at once.
+const pause = time.Second
 
 // Reconcile makes, updates or removes the InternalNode of one Node.
 func (r *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -42,11 +54,19 @@ func (r *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if err != nil || internal == nil {
 		return reconcile.Result(err)
 	}
+	strays, err := r.strays(ctx, node)
+	if err != nil {
+		return reconcile.Result(err)
+	}
 	updated := internal.DeepCopy()
-	observe(&updated.Status, node, internal.Generation)
+	observe(&updated.Status, node, strays, internal.Generation)
 	if equality.Semantic.DeepEqual(internal.Status, updated.Status) {
 		return ctrl.Result{}, nil
 	}
+	if wait := pause - r.clock.Since(r.written[request.Name]); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	r.written[request.Name] = r.clock.Now()
 	// The agent of the node writes there too: the conditions are one list.
 	patch := client.MergeFromWithOptions(internal, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
@@ -90,6 +110,7 @@ func (r *nodes) ensure(ctx context.Context, request ctrl.Request) (*networkingv1
 
 // remove deletes the InternalNode of a Node that really is gone, or is none of this cluster's machines.
 func (r *nodes) remove(ctx context.Context, request ctrl.Request) error {
+	delete(r.written, request.Name)
 	node, internal := &corev1.Node{}, &networkingv1beta1.InternalNode{}
 	if err := r.live.Get(ctx, request.NamespacedName, node); client.IgnoreNotFound(err) != nil || err == nil && isPhysical(node.Labels) {
 		return client.IgnoreNotFound(err)

@@ -55,7 +55,7 @@ func Rules(resource, gateway, peer string) []rbacv1.PolicyRule {
 	names := slices.Compact([]string{peer, gateway})
 	return []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: []string{resource}, ResourceNames: []string{gateway}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: groups, Resources: []string{"configurations", "publickeies", "internalfabrics"}, ResourceNames: names, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: groups, Resources: []string{"configurations", "publickeies"}, ResourceNames: names, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: groups, Resources: []string{"connections"}, ResourceNames: names, Verbs: []string{"get", "list", "watch", "update", "patch"}},
 		// RBAC cannot tell by its name who may create an object.
 		{APIGroups: groups, Resources: []string{"connections"}, Verbs: []string{"create"}},

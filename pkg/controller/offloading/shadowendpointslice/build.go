@@ -32,6 +32,8 @@ type Knowledge struct {
 	Refused []string
 	// Down says that the way to the consumer is known not to work.
 	Down bool
+	// Direct are this cluster's own networks to clusters that are not the consumer, by their IDs.
+	Direct map[string]Way
 }
 
 // Build returns the EndpointSlice of a ShadowEndpointSlice, and the addresses that were left out of it.
@@ -52,31 +54,50 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 		port.Name, port.Protocol = cmp.Or(port.Name, ptr.To("")), cmp.Or(port.Protocol, ptr.To(corev1.ProtocolTCP))
 		slice.Ports = append(slice.Ports, *port)
 	}
+	direct := hints(shadow)
 	for i := range template.Endpoints {
 		endpoint := &template.Endpoints[i]
-		var addresses []string
-		for _, text := range endpoint.Addresses {
-			if seen, ok := published(text, template.AddressType, know); ok {
-				addresses = append(addresses, seen)
-			} else {
-				omitted = append(omitted, text)
-			}
+		var said hint
+		if i < len(direct) {
+			said = direct[i]
 		}
+		addresses, down, unknown := reached(endpoint, template.AddressType, know, said)
+		omitted = append(omitted, unknown...)
 		if len(addresses) > 0 {
-			slice.Endpoints = append(slice.Endpoints, build(shadow, endpoint, addresses, know.Down))
+			slice.Endpoints = append(slice.Endpoints, build(shadow, endpoint, addresses, down))
 		}
 	}
 	return slice, omitted
 }
 
-// published is how this cluster reaches an address of the consumer; false if it is not to be published.
-func published(text string, family discoveryv1.AddressType, know Knowledge) (string, bool) {
+// reached are the addresses by which this cluster reaches an endpoint: by a network of its own that works, else through the consumer, else by
+// one of its own that does not work now.
+func reached(endpoint *discoveryv1.Endpoint, family discoveryv1.AddressType, know Knowledge, said hint) (addresses []string, down bool, unknown []string) {
+	seen, up, direct := know.directly(said, family)
+	if direct && up {
+		return []string{seen}, false, nil
+	}
+	for _, text := range endpoint.Addresses {
+		if through, ok := published(text, family, know.Mapping, know.Accepted); ok {
+			addresses = append(addresses, through)
+		} else {
+			unknown = append(unknown, text)
+		}
+	}
+	if len(addresses) == 0 && direct {
+		return []string{seen}, true, nil
+	}
+	return addresses, know.Down, unknown
+}
+
+// published is how this cluster reaches an address of a peer; false if it is not to be published.
+func published(text string, family discoveryv1.AddressType, mapping addressing.Mapping, accepted []netip.Prefix) (string, bool) {
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Is4In6() || address.Is4() != (family == discoveryv1.AddressTypeIPv4) || addressing.Reserved(address) {
 		return "", false
 	}
-	seen, reachable := know.Mapping.Translate(address)
-	if !reachable || !addressing.Within(seen, know.Accepted) {
+	seen, reachable := mapping.Translate(address)
+	if !reachable || !addressing.Within(seen, accepted) {
 		return "", false
 	}
 	if seen == address {
@@ -121,7 +142,9 @@ func sliceLabels(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]strin
 func sliceAnnotations(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]string {
 	annotations := map[string]string{}
 	maps.Copy(annotations, shadow.Annotations)
-	for _, key := range []string{offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.AskedAnnotation, corev1beta1.OriginUIDAnnotation} {
+	for _, key := range []string{
+		offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.AskedAnnotation, corev1beta1.OriginUIDAnnotation, offloadingv1beta1.DirectConnectionsDataAnnotation,
+	} {
 		delete(annotations, key)
 	}
 	return annotations

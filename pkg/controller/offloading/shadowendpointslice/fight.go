@@ -49,7 +49,12 @@ func (r *reconciler) contestOf(shadow *offloadingv1beta1.ShadowEndpointSlice, kn
 	if !ok {
 		c = &contest{}
 	}
-	if asked := fmt.Sprintf("%s/%s/%s/%v/%t", shadow.UID, shadow.ResourceVersion, know.Mapping, know.Accepted, know.Down); c.asked != asked {
+	asked := fmt.Sprintf("%s/%s/%s/%v/%t", shadow.UID, shadow.ResourceVersion, know.Mapping, know.Accepted, know.Down)
+	for _, id := range slices.Sorted(maps.Keys(know.Direct)) {
+		way := know.Direct[id]
+		asked += fmt.Sprintf("/%s %s %v %v %t", id, way.Mapping, way.Pods, way.Accepted, way.Up)
+	}
+	if c.asked != asked {
 		c.asked, c.inStep, c.writes = asked, false, nil
 	}
 	return c

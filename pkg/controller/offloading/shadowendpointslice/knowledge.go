@@ -17,8 +17,9 @@ import (
 	"liqo.io/liqo/pkg/kube/translation"
 )
 
-// knowledge gathers what is known of a consumer. Everything is read from caches that are in step.
-func (r *reconciler) knowledge(ctx context.Context, consumer string) (Knowledge, error) {
+// knowledge gathers what is known of the consumer of a ShadowEndpointSlice. Everything is read from caches that are in step.
+func (r *reconciler) knowledge(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) (Knowledge, error) {
+	consumer, others := shadow.Labels[offloadingv1beta1.OriginLabel], hints(shadow)
 	peer, err := r.peer(ctx, consumer)
 	if err != nil {
 		return Knowledge{}, err
@@ -28,13 +29,16 @@ func (r *reconciler) knowledge(ctx context.Context, consumer string) (Knowledge,
 		return Knowledge{}, err
 	}
 	protected := addressing.Protected{Prefixes: r.Own}
-	if len(ranges) > 0 {
+	if len(ranges)+len(others) > 0 {
 		if protected.Addresses, err = r.nodes(ctx); err != nil {
 			return Knowledge{}, err
 		}
 	}
 	know := Knowledge{Mapping: peer.Mapping}
 	know.Accepted, know.Refused = addressing.Accept(ranges, protected)
+	if know.Direct, err = r.direct(ctx, others, protected); err != nil {
+		return Knowledge{}, err
+	}
 	know.Down, err = r.down(ctx, consumer, peer)
 	return know, err
 }
@@ -44,11 +48,15 @@ func (r *reconciler) ranges(ctx context.Context, consumer string, peer translati
 	if !peer.Known {
 		return r.announced(ctx, consumer)
 	}
-	texts := make([]string, 0, len(peer.Seen))
-	for _, prefix := range peer.Seen {
+	return texts(peer.Seen), nil
+}
+
+func texts(prefixes []netip.Prefix) []string {
+	texts := make([]string, 0, len(prefixes))
+	for _, prefix := range prefixes {
 		texts = append(texts, prefix.String())
 	}
-	return texts, nil
+	return texts
 }
 
 // peer is how this cluster sees a consumer. What was published stays while that is not known.

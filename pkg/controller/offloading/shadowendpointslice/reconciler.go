@@ -51,6 +51,8 @@ type Options struct {
 	Own []netip.Prefix
 	// Networking has addresses of consumers with a Configuration translated by it.
 	Networking bool
+	// DenyDirect has what consumers say of other clusters be ignored.
+	DenyDirect bool
 	// Live reads from the API server, past the cache; the manager's API reader if nil.
 	Live client.Reader
 	// Events receives what goes wrong; the manager's recorder if nil.
@@ -87,7 +89,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
 	ofPeer := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-		return r.ofConsumer(ctx, o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
+		return r.ofNetwork(ctx, o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
 	})
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
 		For(&offloadingv1beta1.ShadowEndpointSlice{}).
@@ -176,6 +178,26 @@ func (r *reconciler) ofConsumer(ctx context.Context, consumer string) []ctrl.Req
 	return r.list(ctx, client.MatchingLabels{offloadingv1beta1.OriginLabel: consumer})
 }
 
+// ofNetwork finds the ShadowEndpointSlices that a network to a cluster is of use to: its own, and those that name it.
+func (r *reconciler) ofNetwork(ctx context.Context, cluster string) []ctrl.Request {
+	if cluster == "" {
+		return nil
+	}
+	var list offloadingv1beta1.ShadowEndpointSliceList
+	if r.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		shadow := &list.Items[i]
+		named := func(h hint) bool { return h.cluster == cluster }
+		if shadow.Labels[offloadingv1beta1.OriginLabel] == cluster || slices.ContainsFunc(hints(shadow), named) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(shadow)})
+		}
+	}
+	return requests
+}
+
 func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []ctrl.Request {
 	var list offloadingv1beta1.ShadowEndpointSliceList
 	if r.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
@@ -229,7 +251,7 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 	if family != discoveryv1.AddressTypeIPv4 && family != discoveryv1.AddressTypeIPv6 {
 		return "", "", reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, errors.New("only IPv4 and IPv6 addresses are published"))
 	}
-	know, err := r.knowledge(ctx, shadow.Labels[offloadingv1beta1.OriginLabel])
+	know, err := r.knowledge(ctx, shadow)
 	if err != nil {
 		return "", "", err
 	}

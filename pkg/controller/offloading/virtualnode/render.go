@@ -124,6 +124,7 @@ func (in Rendering) container() corev1.Container {
 		env = append(env, corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
 			ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1")}}})
 	}
+	ready := []string{"/usr/bin/virtual-kubelet", "check", "--ready", "--file", heartbeat}
 	return corev1.Container{
 		Name: "virtual-kubelet", Image: t.ContainerImage, ImagePullPolicy: t.PullPolicy, Args: in.args(), Ports: ports, Resources: resources,
 		Env: env,
@@ -132,9 +133,13 @@ func (in Rendering) container() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: stateVolume, MountPath: stateDir}},
+		// Whoever peers waits for it: to ask once a second all the time would cost more than the answer is worth. What does not start within ten
+		// minutes starts again.
+		StartupProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: ready}}, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 600,
+		},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/usr/bin/virtual-kubelet", "check", "--ready", "--file", heartbeat}}},
-			PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3,
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: ready}}, PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3,
 		},
 		LivenessProbe: &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/usr/bin/virtual-kubelet", "check", "--file", heartbeat}}},

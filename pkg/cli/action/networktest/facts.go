@@ -1,0 +1,69 @@
+package networktest
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
+)
+
+// facts are what one cluster knows of its network to a peer.
+type facts struct {
+	// id of the cluster, and that of its peer.
+	id, peer string
+	// enabled tells whether the network module is on, isolated whether peers reach shared pods alone.
+	enabled, isolated bool
+	own               network.Own
+
+	configuration *networkingv1beta1.Configuration
+	server        *networkingv1beta1.GatewayServer
+	client        *networkingv1beta1.GatewayClient
+	connection    *networkingv1beta1.Connection
+	// key is the public key of the cluster's gateway, peerKey the one that it was told of the other end; nil if there is none.
+	key, peerKey []byte
+
+	// nodes are the physical nodes of the cluster, internal what agents and controllers say of them, by name.
+	nodes    []string
+	internal map[string]*networkingv1beta1.InternalNode
+	// gateways are the pods of the cluster's gateway to the peer, agents those of its nodes.
+	gateways, agents []agentPod
+
+	// targets are pods of the peer, as this cluster sees them; reached is what became of asking them, by the node that asked.
+	targets []podTarget
+	reached map[string]map[string]bool
+}
+
+// agentPod is the pod of an agent, and what it answers.
+type agentPod struct {
+	pod corev1.Pod
+	// why it is not ready; empty if it is.
+	why string
+	// deaf is why it does not answer, sick what it says is wrong with it, diff how the kernel differs from what it wants.
+	deaf, sick, diff string
+}
+
+// podTarget is a pod that answers whoever asks, with its node and its name there.
+type podTarget struct {
+	address    netip.Addr
+	node, name string
+}
+
+// gateway is what the gateway's object says of itself.
+func (f *facts) gateway() (kind string, meta *metav1.ObjectMeta, conditions []metav1.Condition) {
+	switch {
+	case f.server != nil:
+		return "GatewayServer", &f.server.ObjectMeta, f.server.Status.Conditions
+	case f.client != nil:
+		return "GatewayClient", &f.client.ObjectMeta, f.client.Status.Conditions
+	default:
+		return "", nil, nil
+	}
+}
+
+// connected tells whether the cluster says that its tunnel is up.
+func (f *facts) connected() bool {
+	return f.connection != nil && f.connection.Status.Value == networkingv1beta1.Connected
+}

@@ -1,0 +1,181 @@
+package networking
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqo.io/liqo/pkg/cli/action/networktest"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/output"
+	"liqo.io/liqo/pkg/cli/session"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+const testLong = `Find out what is wrong with the network between this cluster and its peers, and say it in one sentence.
+
+It looks at what the objects of the network say, whether keys and ranges fit, whether gateways and agents
+run, whether the kernel has what they want, whether the tunnel works and how large packets may be, and
+has every node ask pods of the other cluster. Nothing is changed, and no pod is started.
+
+Without the other cluster (--remote-kubeconfig or --remote-context) each peer is looked at from this side.
+It exits with code 4 if something does not work.`
+
+const testExample = `  # As far as this cluster knows
+  {{ .Executable }} network test
+
+  # Both sides
+  {{ .Executable }} network test --remote-kubeconfig ~/.kube/milan.yaml
+
+  # As Liqo v1 calls it, and several peers
+  {{ .Executable }} test network -p milan.yaml,naples.yaml`
+
+// testFlags are those of network test.
+type testFlags struct {
+	remote      *target.Flags
+	kubeconfigs []string
+	timeout     time.Duration
+	format      string
+}
+
+func newTest(s *session.Session, use string, aliases ...string) *cobra.Command {
+	f := &testFlags{remote: target.NewFlags(true)}
+	command := &cobra.Command{
+		Use: use, Aliases: aliases, Short: "Find out what is wrong with the network between two clusters", Long: testLong, Example: testExample, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := session.Positive(f.timeout); err != nil {
+				return err
+			}
+			o, err := f.options(s)
+			if err != nil {
+				return err
+			}
+			report, err := networktest.Test(command.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := s.Show(f.format, report, func() { renderTest(s, report) }); err != nil {
+				return err
+			}
+			if first := report.First(); first != nil {
+				return failure.New(failure.Problems, first.Next, "%s", first.Message)
+			}
+			s.Say("The network works.")
+			return nil
+		},
+	}
+	f.addTo(s, command)
+	s.TimeoutFlag(command.Flags(), &f.timeout, networktest.DefaultTimeout)
+	return command
+}
+
+func (f *testFlags) addTo(s *session.Session, command *cobra.Command) {
+	set := command.Flags()
+	f.remote.AddTo(set)
+	s.Local.AddLiqoNamespace(set)
+	f.remote.AddLiqoNamespace(set)
+	s.CompleteCluster(command, f.remote)
+	set.StringSliceVarP(&f.kubeconfigs, "remote-kubeconfigs", "p", nil, "Kubeconfigs of several peers")
+	s.OutputFlag(command, &f.format, "Write what was found to standard output")
+}
+
+func (f *testFlags) options(s *session.Session) (o networktest.Options, err error) {
+	if _, err := output.ParseFormat(f.format); err != nil {
+		return o, err
+	}
+	o.Timeout = f.timeout
+	if f.remote.Given() {
+		var remote *target.Cluster
+		if o.Local, remote, err = s.Clusters(f.remote); err != nil {
+			return o, err
+		}
+		o.Remotes = append(o.Remotes, remote)
+	} else if o.Local, err = s.Cluster(); err != nil {
+		return o, err
+	}
+	for _, path := range f.kubeconfigs {
+		remote, err := target.FromKubeconfig(path, "")
+		if err != nil {
+			return o, err
+		}
+		o.Remotes = append(o.Remotes, remote)
+	}
+	return o, nil
+}
+
+// renderTest shows what was looked at, cluster by cluster of each check.
+func renderTest(s *session.Session, report *networktest.Report) {
+	rows := make([][]string, 0, len(report.Checks))
+	for _, c := range report.Checks {
+		rows = append(rows, []string{c.Name, c.Cluster, c.Peer, string(c.State), c.Message})
+	}
+	output.Table(s.Streams.Out, []string{"CHECK", "CLUSTER", "PEER", "STATE", "MESSAGE"}, rows)
+}
+
+const diffLong = `Show how the kernels of nodes and gateways differ from what their agents want, by asking the agents.
+
+Agents put right what somebody else changes within a second: what is shown stays wrong, because the
+kernel refuses it or the agent does not work. With --repair they try again at once, and what differs
+after that is shown. It exits with code 3 if something differs, or is not known.`
+
+func newDiff(s *session.Session) *cobra.Command {
+	f, repair := &testFlags{remote: target.NewFlags(true)}, false
+	command := &cobra.Command{
+		Use: "diff", Short: "Show how the kernel differs from what the network needs", Long: diffLong, Args: cobra.NoArgs,
+		Example: `  {{ .Executable }} network diff
+  {{ .Executable }} network diff --repair --remote-kubeconfig ~/.kube/milan.yaml`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			o, err := f.options(s)
+			if err != nil {
+				return err
+			}
+			o.Repair = repair
+			all, err := networktest.Diff(command.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := s.Show(f.format, all, func() { renderDiff(s, all) }); err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				s.Say("The kernels have what the network needs.")
+				return nil
+			}
+			next := "see what the agents say: kubectl logs -n liqo -l app.kubernetes.io/component=fabric"
+			if !repair {
+				next = "have the agents try again: liqoctl network diff --repair"
+			}
+			return failure.Unmet(next, "for %d agents the kernel differs from what they want, or they do not answer", len(all))
+		},
+	}
+	f.addTo(s, command)
+	command.Flags().BoolVar(&repair, "repair", false, "Have the agents put right what differs")
+	return command
+}
+
+func renderDiff(s *session.Session, all []networktest.Difference) {
+	for _, d := range all {
+		_, _ = fmt.Fprintf(s.Streams.Out, "%s, %s on node %s\n", d.Cluster, d.Pod, d.Node)
+		text := d.Lines
+		if d.Unknown != "" {
+			text += "not known: " + d.Unknown + "\n"
+		}
+		for line := range strings.Lines(text) {
+			_, _ = fmt.Fprint(s.Streams.Out, "  ", line)
+		}
+	}
+}
+
+// newTestFamily is the name that Liqo v1 has for network test.
+func newTestFamily(s *session.Session) *cobra.Command {
+	parent := &cobra.Command{
+		Use: "test", Short: "Find out what is wrong", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return failure.Misuse("liqoctl test network", "say what to test")
+		},
+	}
+	parent.AddCommand(newTest(s, "network", "net"))
+	return parent
+}

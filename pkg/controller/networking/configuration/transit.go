@@ -1,0 +1,185 @@
+package configuration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+)
+
+// mostCarried is how many addresses the clusters behind a peer may have together, as 32 ranges of /16 do. More would fill the pools, which
+// other peers need, too.
+const mostCarried = 1 << 21
+
+// pass keeps the further ranges of both sides: those of clusters that are reached through them. Notes say what was left out.
+func (r *Reconciler) pass(ctx context.Context, configuration *networkingv1beta1.Configuration) (changed bool, notes []string, err error) {
+	updated := configuration.DeepCopy()
+	all, connections := &networkingv1beta1.ConfigurationList{}, &networkingv1beta1.ConnectionList{}
+	if configuration.Spec.Transit {
+		if err := r.client.List(ctx, all); err != nil {
+			return false, nil, fmt.Errorf("listing the Configurations of other peers: %w", err)
+		}
+		ofPeer := client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: configuration.Labels[corev1beta1.RemoteClusterIDLabel]}
+		if err := r.client.List(ctx, connections, client.InNamespace(configuration.Namespace), ofPeer); err != nil {
+			return false, nil, fmt.Errorf("listing the Connections of the peer: %w", err)
+		}
+	}
+	if note := carry(updated, all.Items); note != "" {
+		notes = append(notes, note)
+	}
+	if note := heed(updated, connections.Items); note != "" {
+		notes = append(notes, note)
+	}
+	if equality.Semantic.DeepEqual(configuration.Spec, updated.Spec) {
+		return false, notes, nil
+	}
+	patch := client.MergeFromWithOptions(configuration, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, updated, patch); err != nil {
+		return false, nil, fmt.Errorf("telling Configuration %s/%s which clusters are reached through others: %w", configuration.Namespace, configuration.Name, err)
+	}
+	return true, notes, nil
+}
+
+// carry has this cluster announce how it sees its other peers. The elder peerings come first, so that another one takes no place from them.
+func carry(configuration *networkingv1beta1.Configuration, all []networkingv1beta1.Configuration) (note string) {
+	local := &configuration.Spec.Local.CIDR
+	if len(local.External) == 0 {
+		return ""
+	}
+	local.External = slices.Clone(local.External[:1])
+	if !configuration.Spec.Transit {
+		return ""
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(c networkingv1beta1.Configuration) bool { return !carried(&c, configuration) })
+	slices.SortFunc(others, func(a, b networkingv1beta1.Configuration) int {
+		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
+			return byAge
+		}
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	var left []string
+	for i := range others {
+		// What that peer carries for others is not passed on: else ranges would go round between hubs.
+		seen := others[i].Status.Remote.CIDR
+		own := append(slices.Clone(seen.Pod), seen.External[:min(1, len(seen.External))]...)
+		if len(local.Pod)+len(local.External)+len(own) > addressing.MaxAnnounced {
+			left = append(left, others[i].Labels[corev1beta1.RemoteClusterIDLabel])
+			continue
+		}
+		local.External = append(local.External, own...)
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not announced to it, because a cluster has at most %d ranges: %s", addressing.MaxAnnounced, strings.Join(left, ", "))
+}
+
+// carried tells whether a Configuration is that of another peer, which takes part in transit and is seen.
+func carried(other, configuration *networkingv1beta1.Configuration) bool {
+	peer := other.Labels[corev1beta1.RemoteClusterIDLabel]
+	return other.Spec.Transit && other.Status.Remote != nil && other.DeletionTimestamp.IsZero() && peer != "" &&
+		peer != configuration.Labels[corev1beta1.RemoteClusterIDLabel]
+}
+
+// heed takes over what the peer announces in the same way. It is taken as a whole or not at all; what is not known stays.
+func heed(configuration *networkingv1beta1.Configuration, connections []networkingv1beta1.Connection) (note string) {
+	remote := &configuration.Spec.Remote.CIDR
+	if len(remote.External) == 0 {
+		return ""
+	}
+	own := slices.Clone(remote.External[:1])
+	if !configuration.Spec.Transit {
+		remote.External = own
+		return ""
+	}
+	for i := range connections {
+		said := connections[i].Status.Transit
+		if said == nil {
+			continue
+		}
+		wanted := networkingv1beta1.ClusterConfigCIDR{Pod: remote.Pod, External: append(own, said.CIDRs...)}
+		err := Judge(wanted)
+		if err == nil {
+			err = bound(said.CIDRs)
+		}
+		if err != nil {
+			return fmt.Sprintf("what it announces of other clusters is refused: %v", err)
+		}
+		remote.External = wanted.External
+		return ""
+	}
+	return ""
+}
+
+// bound refuses more addresses than clusters behind a peer may have. The ranges were judged.
+func bound(ranges []networkingv1beta1.CIDR) error {
+	sum := uint64(0)
+	for _, text := range ranges {
+		prefix, err := text.Prefix()
+		if err != nil || !prefix.Addr().Is4() {
+			return fmt.Errorf("%s is no range of IPv4", text)
+		}
+		sum += 1 << (32 - prefix.Bits())
+	}
+	if sum > mostCarried {
+		return fmt.Errorf("%d ranges have %d addresses together, more than %d", len(ranges), sum, mostCarried)
+	}
+	return nil
+}
+
+// others finds the Configurations that tell how this cluster sees the peer of another one.
+func (r *Reconciler) others(ctx context.Context, of client.Object) (requests []ctrl.Request) {
+	return r.requests(ctx, func(c *networkingv1beta1.Configuration) bool { return c.Spec.Transit && c.UID != of.GetUID() })
+}
+
+// ofPeer finds the Configurations of the peer that a Connection leads to.
+func (r *Reconciler) ofPeer(ctx context.Context, connection client.Object) (requests []ctrl.Request) {
+	peer := connection.GetLabels()[corev1beta1.RemoteClusterIDLabel]
+	return r.requests(ctx, func(c *networkingv1beta1.Configuration) bool {
+		return c.Spec.Transit && c.Labels[corev1beta1.RemoteClusterIDLabel] == peer
+	}, client.InNamespace(connection.GetNamespace()))
+}
+
+func (r *Reconciler) requests(ctx context.Context, wanted func(*networkingv1beta1.Configuration) bool, where ...client.ListOption) (requests []ctrl.Request) {
+	list := &networkingv1beta1.ConfigurationList{}
+	if err := r.client.List(ctx, list, where...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Configurations")
+		return nil
+	}
+	for i := range list.Items {
+		if wanted(&list.Items[i]) {
+			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+// views passes changes of how this cluster sees a peer that others may be told of.
+func views() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*networkingv1beta1.Configuration)
+		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
+		return ok && typed && (before.Spec.Transit != after.Spec.Transit || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			!equality.Semantic.DeepEqual(before.Status.Remote, after.Status.Remote) || !equality.Semantic.DeepEqual(before.Labels, after.Labels))
+	}}
+}
+
+// announcements passes changes of what a peer announces of other clusters.
+func announcements() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*networkingv1beta1.Connection)
+		after, typed := e.ObjectNew.(*networkingv1beta1.Connection)
+		return ok && typed && !equality.Semantic.DeepEqual(before.Status.Transit, after.Status.Transit)
+	}}
+}
