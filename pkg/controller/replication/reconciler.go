@@ -234,14 +234,18 @@ func (r *Reconciler) ensure(object *authv1beta1.Identity, gone, cutOff bool) err
 		return err
 	}
 	runCtx, cancel := context.WithCancel(ctx)
-	started.cancel = cancel
+	started.cancel, started.ended = cancel, make(chan struct{})
 	r.mu.Lock()
 	r.reflectors[key] = started
 	r.mu.Unlock()
-	r.group.Go(func() { started.run(runCtx) })
+	r.group.Go(func() {
+		defer close(started.ended)
+		started.run(runCtx)
+	})
 	return nil
 }
 
+// stop ends the reflector of an Identity and waits until it writes no more.
 func (r *Reconciler) stop(key types.NamespacedName) {
 	r.mu.Lock()
 	running := r.reflectors[key]
@@ -249,6 +253,7 @@ func (r *Reconciler) stop(key types.NamespacedName) {
 	r.mu.Unlock()
 	if running != nil {
 		running.cancel()
+		<-running.ended
 	}
 }
 
@@ -258,7 +263,14 @@ func (r *Reconciler) finish(ctx context.Context, object *authv1beta1.Identity, g
 		r.stop(client.ObjectKeyFromObject(object))
 		return nil
 	}
-	left, err := r.leftovers(ctx, object.Namespace, string(object.Spec.ClusterID))
+	key, peerID := client.ObjectKeyFromObject(object), string(object.Spec.ClusterID)
+	left, err := leftovers(ctx, r.client, object.Namespace, peerID)
+	if err == nil && left == "" {
+		// A Renew may be made anew, and get our finalizer, while the Identity goes: nobody could take that off any more. So no reflector puts one
+		// on from here, and the cache is not believed.
+		r.stop(key)
+		left, err = leftovers(ctx, r.live, object.Namespace, peerID)
+	}
 	if err != nil {
 		return err
 	}
@@ -276,14 +288,13 @@ func (r *Reconciler) finish(ctx context.Context, object *authv1beta1.Identity, g
 	if err := r.client.Update(ctx, updated); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of Identity %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	r.stop(client.ObjectKeyFromObject(object))
 	return nil
 }
 
 // leftovers names an object that still is replicated to a peer, empty if there is none.
-func (r *Reconciler) leftovers(ctx context.Context, namespace, peerID string) (string, error) {
+func leftovers(ctx context.Context, reader client.Reader, namespace, peerID string) (string, error) {
 	for _, k := range kinds() {
-		objects, err := listObjects(ctx, r.client, k, namespace)
+		objects, err := listObjects(ctx, reader, k, namespace)
 		if err != nil {
 			return "", err
 		}

@@ -35,6 +35,8 @@ type reflector struct {
 	nudge  chan struct{}
 	gone   atomic.Bool
 	cancel context.CancelFunc
+	// ended is closed once run is over.
+	ended chan struct{}
 
 	mu      sync.Mutex
 	remotes *remotes
