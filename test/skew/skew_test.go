@@ -25,7 +25,8 @@ type peering struct{ consumer, provider *side }
 func both() []peering { return []peering{{the.rome, the.milan}, {the.milan, the.rome}} }
 
 // TestReleasesWorkTogether is B8 and E3: whichever release the clusters have, they peer, pods cross and their states come back; and when a
-// cluster is upgraded, first or second, as a consumer and as a provider, nothing is restarted, made anew or written for that.
+// cluster is upgraded, first or second, as a consumer and as a provider, nothing is restarted, made anew or written for that. Networks that are
+// connected afterwards restart nothing, either.
 func TestReleasesWorkTogether(t *testing.T) {
 	for _, sequence := range []struct {
 		name        string
@@ -34,8 +35,10 @@ func TestReleasesWorkTogether(t *testing.T) {
 		first string
 		// upgraded clusters, in this order, and those that go back afterwards.
 		upgraded, back []string
+		// connected says that the networks, of which the recorded release knows nothing, are connected at last.
+		connected bool
 	}{
-		{name: "peered with an older cluster, which is upgraded", rome: recorded, milan: present, first: present, upgraded: []string{"rome"}},
+		{name: "peered with an older cluster, which is upgraded", rome: recorded, milan: present, first: present, upgraded: []string{"rome"}, connected: true},
 		{name: "peered when both were older, upgraded one after the other", rome: recorded, milan: recorded, upgraded: []string{"rome", "milan"},
 			back: []string{"milan"}},
 	} {
@@ -62,6 +65,9 @@ func TestReleasesWorkTogether(t *testing.T) {
 			for _, name := range sequence.upgraded {
 				renew(t, applications)
 				change(t, name, the.releases[present], applications)
+			}
+			if sequence.connected {
+				connect(t, applications)
 			}
 			renew(t, applications)
 			for _, name := range sequence.back {
@@ -177,6 +183,24 @@ func change(t *testing.T, name string, to *Release, applications []*application)
 			}
 		}
 	}
+	for i, a := range applications {
+		a.works(t)
+		a.grows(t)
+		untouched(t, before[i], a.objects(t))
+	}
+	the.rome.info(t)
+	the.milan.info(t)
+}
+
+// connect connects the networks of both clusters while the applications run, whose pods stay as they are.
+func connect(t *testing.T, applications []*application) {
+	t.Helper()
+	var before []map[string]*unstructured.Unstructured
+	for _, a := range applications {
+		before = append(before, a.objects(t))
+	}
+	the.releases[present].liqoctl(t, "network", "connect", "--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", the.milan.kubeconfig,
+		"--wait", "--timeout", "3m", "--gw-server-service-type", "NodePort")
 	for i, a := range applications {
 		a.works(t)
 		a.grows(t)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,21 +65,14 @@ func (e *end) administrators(t *testing.T) {
 // says waits until an object says of the gateway what became of it.
 func (e *end) says(t *testing.T, path, reason string) {
 	t.Helper()
-	deadline, again := time.NewTimer(30*time.Second), time.NewTicker(20*time.Millisecond)
-	defer deadline.Stop()
-	defer again.Stop()
-	for {
+	eventually(t, func() string {
 		// Both kinds have the same status.
 		var object networkingv1beta1.RouteConfiguration
 		e.api.Get(t, path, &object)
 		all := object.Status.Conditions
 		if len(all) == 1 && all[0].Host == "liqo-tenant-milan:gw-milan" && all[0].Reason == reason {
-			return
+			return ""
 		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("%s says %+v, want %s", path, all, reason)
-		case <-again.C:
-		}
-	}
+		return fmt.Sprintf("%s says %+v, want %s", path, all, reason)
+	})
 }

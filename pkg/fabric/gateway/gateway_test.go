@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -145,26 +146,39 @@ func newEnd(t *testing.T, server bool) *end {
 	return e
 }
 
-// latency waits for the first one that is told; it is no greeting's, which takes seconds.
-func (e *end) latency(t *testing.T) {
+// eventually waits a minute at most until nothing is missing.
+func eventually(t *testing.T, condition func() (missing string)) {
 	t.Helper()
-	deadline, again := time.NewTimer(30*time.Second), time.NewTicker(20*time.Millisecond)
+	deadline, again := time.NewTimer(time.Minute), time.NewTicker(20*time.Millisecond)
 	defer deadline.Stop()
 	defer again.Stop()
 	for {
-		var c networkingv1beta1.Connection
-		e.api.Get(t, here+"connections/milan", &c)
-		if told := c.Status.Latency.Value; told != "" {
-			if latency, err := time.ParseDuration(told); err != nil || latency <= 0 || latency > time.Second {
-				t.Errorf("the latency is %q", told)
-			}
+		missing := condition()
+		if missing == "" {
 			return
 		}
 		select {
 		case <-deadline.C:
-			t.Fatal("waited 30 s for the latency of the tunnel")
+			t.Fatalf("waited a minute: %s", missing)
 		case <-again.C:
 		}
+	}
+}
+
+// latency waits for the first one that is told; it is no greeting's, which takes seconds.
+func (e *end) latency(t *testing.T) {
+	t.Helper()
+	var told string
+	eventually(t, func() string {
+		var c networkingv1beta1.Connection
+		e.api.Get(t, here+"connections/milan", &c)
+		if told = c.Status.Latency.Value; told == "" {
+			return "the tunnel tells no latency"
+		}
+		return ""
+	})
+	if latency, err := time.ParseDuration(told); err != nil || latency <= 0 || latency > time.Second {
+		t.Errorf("the latency is %q", told)
 	}
 }
 
@@ -202,25 +216,18 @@ func (e *end) start(t *testing.T) (stop func()) {
 // comesTo waits until the Connection has a value and a reason.
 func (e *end) comesTo(t *testing.T, value networkingv1beta1.ConnectionStatusValue, reasons ...string) networkingv1beta1.Connection {
 	t.Helper()
-	deadline, again := time.NewTimer(30*time.Second), time.NewTicker(20*time.Millisecond)
-	defer deadline.Stop()
-	defer again.Stop()
-	for {
-		var c networkingv1beta1.Connection
+	var c networkingv1beta1.Connection
+	eventually(t, func() string {
+		c = networkingv1beta1.Connection{}
 		e.api.Get(t, here+"connections/milan", &c)
 		for _, condition := range c.Status.Conditions {
-			for _, reason := range reasons {
-				if c.Status.Value == value && condition.Reason == reason {
-					return c
-				}
+			if c.Status.Value == value && slices.Contains(reasons, condition.Reason) {
+				return ""
 			}
 		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("the Connection of the server (%t) is %+v, want %s, %v", e.server, c.Status, value, reasons)
-		case <-again.C:
-		}
-	}
+		return fmt.Sprintf("the Connection of the server (%t) is %+v, want %s, %v", e.server, c.Status, value, reasons)
+	})
+	return c
 }
 
 // Two gateways find each other, tell so once, notice when the other one is silent, and find each other again: after the way was broken, and after one of them

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
@@ -34,23 +33,18 @@ func (r router) carry(t *testing.T, mtu string) {
 // carries waits until the Connection's MTU is in a range, and its way to the peer takes no more.
 func (e *end) carries(t *testing.T, from, to networkingv1beta1.MTU) networkingv1beta1.Connection {
 	t.Helper()
-	deadline, again := time.NewTimer(time.Minute), time.NewTicker(20*time.Millisecond)
-	defer deadline.Stop()
-	defer again.Stop()
-	for {
-		var c networkingv1beta1.Connection
+	var c networkingv1beta1.Connection
+	eventually(t, func() string {
+		c = networkingv1beta1.Connection{}
 		e.api.Get(t, here+"connections/milan", &c)
 		way := within(t, e.space, "ip route show table 102 2>&1 || true")
 		placed := to == 1440 || strings.Contains(way, fmt.Sprintf("mtu %d", c.Status.MTU))
 		if c.Status.Value == networkingv1beta1.Connected && c.Status.MTU >= from && c.Status.MTU <= to && placed {
-			return c
+			return ""
 		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("the Connection of the server (%t) is %+v, want an MTU from %d to %d; its way is %s", e.server, c.Status, from, to, way)
-		case <-again.C:
-		}
-	}
+		return fmt.Sprintf("the Connection of the server (%t) is %+v, want an MTU from %d to %d; its way is %s", e.server, c.Status, from, to, way)
+	})
+	return c
 }
 
 // A way that silently drops long packets is measured, followed when it changes, and told of when it drops too much.

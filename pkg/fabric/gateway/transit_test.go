@@ -113,33 +113,21 @@ func TestAHubAnnouncesALeaf(t *testing.T) {
 	hub.api.Put(t, group+"namespaces/liqo-tenant-turin/internalfabrics/turin", turin)
 	await := func(e *end, want cidrs) {
 		t.Helper()
-		deadline, again := time.NewTimer(time.Minute), time.NewTicker(20*time.Millisecond)
-		defer deadline.Stop()
-		defer again.Stop()
-		for {
+		eventually(t, func() string {
 			c := networkingv1beta1.Connection{}
 			e.api.Get(t, here+"connections/milan", &c)
 			if told := c.Status.Transit; told != nil && cmp.Equal(told.CIDRs, want) {
-				return
+				return ""
 			}
-			select {
-			case <-deadline.C:
-				t.Fatalf("waited a minute for the Connection of the server (%t) to tell of %v: %+v", e.server, want, c.Status)
-			case <-again.C:
-			}
-		}
+			return fmt.Sprintf("the Connection of the server (%t) does not tell of %v: %+v", e.server, want, c.Status)
+		})
 	}
 	await(leaf, cidrs{"10.63.0.0/16"})
 	await(hub, nil)
-	deadline, again := time.NewTimer(time.Minute), time.NewTicker(20*time.Millisecond)
-	defer deadline.Stop()
-	defer again.Stop()
-	for routes := ""; !strings.Contains(routes, "10.63.0.0/16 via 192.0.2.99 dev liqo"); {
-		routes = within(t, hub.space, "ip route show table 101")
-		select {
-		case <-deadline.C:
-			t.Fatalf("waited a minute for the way to the other gateway: %s", routes)
-		case <-again.C:
+	eventually(t, func() string {
+		if routes := within(t, hub.space, "ip route show table 101"); !strings.Contains(routes, "10.63.0.0/16 via 192.0.2.99 dev liqo") {
+			return "the way to the other gateway is not among " + routes
 		}
-	}
+		return ""
+	})
 }

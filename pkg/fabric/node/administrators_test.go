@@ -1,19 +1,13 @@
 package node
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
-	"liqo.io/liqo/pkg/fabric/agent"
-	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -41,31 +35,9 @@ func newWall(generation int64, port string, family networkingv1beta1.TableFamily
 // when it is not asked any more.
 func TestANodeHasWhatAnAdministratorAsksFor(t *testing.T) {
 	namespace, api := host(t), fakeapi.NewREST()
-	served := httptest.NewServer(http.HandlerFunc(api.ServeHTTP))
-	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
-	cluster, err := agent.Connect(&rest.Config{Host: served.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kernel, err := netlink.Open(namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
 	api.Put(t, self, newNode())
 	api.Put(t, wall, newWall(1, "8001", "IPV4"))
-	a := New(Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: "node-2", Namespace: "liqo", Port: 6091})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := kernel.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	start(t, namespace, api)
 
 	says := func(kind networkingv1beta1.HostConditionType, reason string, generation int64) {
 		t.Helper()

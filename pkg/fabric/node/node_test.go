@@ -113,9 +113,9 @@ func newFabric(mtu networkingv1beta1.MTU) *networkingv1beta1.InternalFabric {
 	}
 }
 
-// A node learns of a peer, is disturbed, loses sight of itself, and forgets the peer.
-func TestANode(t *testing.T) {
-	namespace, api := host(t), fakeapi.NewREST()
+// start runs the agent of node-2 on a host until the test ends.
+func start(t *testing.T, namespace string, api *fakeapi.REST) {
+	t.Helper()
 	served := httptest.NewServer(http.HandlerFunc(api.ServeHTTP))
 	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
 	cluster, err := agent.Connect(&rest.Config{Host: served.URL})
@@ -126,10 +126,7 @@ func TestANode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api.Put(t, self, newNode())
-	api.Put(t, fabric, newFabric(0))
-	health := &agent.Health{}
-	a := New(Options{Cluster: cluster, Kernel: kernel, Health: health, Name: "node-2", Port: 6091})
+	a := New(Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: "node-2", Namespace: "liqo", Port: 6091})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- a.Run(ctx) }()
@@ -142,6 +139,14 @@ func TestANode(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A node learns of a peer, is disturbed, loses sight of itself, and forgets the peer.
+func TestANode(t *testing.T) {
+	namespace, api := host(t), fakeapi.NewREST()
+	api.Put(t, self, newNode())
+	api.Put(t, fabric, newFabric(0))
+	start(t, namespace, api)
 
 	node := comesTo(t, api, networkingv1beta1.ReasonProgrammed)
 	if got := fmt.Sprint(node.Status.Addresses); got != "[10.244.2.1 172.31.1.2]" || string(*node.Status.NodeIP.Remote) != "172.31.1.2" {
