@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,6 +67,12 @@ func begin(t *testing.T) *world {
 			managers[c.ID] = env.StartManager(t, c)
 			c.SimulateStorage(t)
 		}
+	})
+	// A peering that an earlier test could not end is that test's failure, and would be this one's after many minutes.
+	fixture.Await(t, fixture.Patience, "no tenant namespace of an earlier test to be terminating", func(ctx context.Context) (bool, string) {
+		namespace := &corev1.Namespace{}
+		err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: fixture.ConsumerNamespace}, namespace)
+		return apierrors.IsNotFound(err) || (err == nil && namespace.DeletionTimestamp == nil), fmt.Sprint(namespace.Status, err)
 	})
 	w := &world{kubelet: env.Peer(t), namespaces: map[string]string{}, kept: map[string][]client.Object{}}
 	fixture.Await(t, fixture.Patience, "the VirtualNode to show the provider's storage class", func(ctx context.Context) (bool, string) {
