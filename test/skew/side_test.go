@@ -85,15 +85,16 @@ func (r *Release) execute(t *testing.T, args ...string) (out []byte, err error) 
 	return exec.CommandContext(ctx, r.Liqoctl, args...).CombinedOutput()
 }
 
-// installs brings a cluster to a release, by that release's liqoctl: an upgrade if another one is there.
-func (c *side) installs(t *testing.T, r *Release) {
+// installs brings a cluster to a release, by that release's liqoctl: an upgrade if another one is there, which keeps the values that it has.
+func (c *side) installs(t *testing.T, r *Release, more ...string) {
 	t.Helper()
 	declared, _ := the.lab.Spec().Cluster(c.name)
 	api, err := url.Parse(c.config.Host)
 	fixture.Must(t, "reading the address of the API server of "+c.name, err)
-	r.liqoctl(t, "install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
+	args := []string{"install", "--kubeconfig", c.kubeconfig, "--cluster-id", c.name, "--pod-cidr", declared.PodCIDR.String(),
 		"--service-cidr", declared.ServiceCIDR.String(), "--timeout", "3m",
-		"--set", fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port()))
+		"--set", fmt.Sprintf("virtualKubelet.extra.args={--home-api-server-host=%s,--home-api-server-port=%s}", api.Hostname(), api.Port())}
+	r.liqoctl(t, append(args, more...)...)
 	c.release = r
 }
 

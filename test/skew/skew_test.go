@@ -192,13 +192,15 @@ func change(t *testing.T, name string, to *Release, applications []*application)
 	the.milan.info(t)
 }
 
-// connect connects the networks of both clusters while the applications run, whose pods stay as they are.
+// connect connects the networks of both clusters while the applications run, whose pods stay as they are. A cluster that was upgraded from a release
+// without the network module keeps it off until it is asked for.
 func connect(t *testing.T, applications []*application) {
 	t.Helper()
 	var before []map[string]*unstructured.Unstructured
 	for _, a := range applications {
 		before = append(before, a.objects(t))
 	}
+	sideBySide(t, func(c *side) { c.installs(t, the.releases[present], "--set", "networking.enabled=true") }, the.rome, the.milan)
 	the.releases[present].liqoctl(t, "network", "connect", "--kubeconfig", the.rome.kubeconfig, "--remote-kubeconfig", the.milan.kubeconfig,
 		"--wait", "--timeout", "3m", "--gw-server-service-type", "NodePort")
 	for i, a := range applications {

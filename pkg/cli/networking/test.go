@@ -32,7 +32,7 @@ const testExample = `  # As far as this cluster knows
   # As Liqo v1 calls it, and several peers
   {{ .Executable }} test network -p milan.yaml,naples.yaml`
 
-// testFlags are those of network test.
+// testFlags are those of network test and network diff.
 type testFlags struct {
 	remote      *target.Flags
 	kubeconfigs []string
@@ -45,9 +45,6 @@ func newTest(s *session.Session, use string, aliases ...string) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Aliases: aliases, Short: "Find out what is wrong with the network between two clusters", Long: testLong, Example: testExample, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := session.Positive(f.timeout); err != nil {
-				return err
-			}
 			o, err := f.options(s)
 			if err != nil {
 				return err
@@ -67,7 +64,6 @@ func newTest(s *session.Session, use string, aliases ...string) *cobra.Command {
 		},
 	}
 	f.addTo(s, command)
-	s.TimeoutFlag(command.Flags(), &f.timeout, networktest.DefaultTimeout)
 	return command
 }
 
@@ -79,9 +75,13 @@ func (f *testFlags) addTo(s *session.Session, command *cobra.Command) {
 	s.CompleteCluster(command, f.remote)
 	set.StringSliceVarP(&f.kubeconfigs, "remote-kubeconfigs", "p", nil, "Kubeconfigs of several peers")
 	s.OutputFlag(command, &f.format, "Write what was found to standard output")
+	s.TimeoutFlag(set, &f.timeout, networktest.DefaultTimeout)
 }
 
 func (f *testFlags) options(s *session.Session) (o networktest.Options, err error) {
+	if err := session.Positive(f.timeout); err != nil {
+		return o, err
+	}
 	if _, err := output.ParseFormat(f.format); err != nil {
 		return o, err
 	}
@@ -143,7 +143,7 @@ func newDiff(s *session.Session) *cobra.Command {
 				s.Say("The kernels have what the network needs.")
 				return nil
 			}
-			next := "see what the agents say: kubectl logs -n liqo -l app.kubernetes.io/component=fabric"
+			next := "see what the agents say: kubectl logs -n " + o.Local.LiqoNamespace + " -l app.kubernetes.io/component=fabric"
 			if !repair {
 				next = "have the agents try again: liqoctl network diff --repair"
 			}

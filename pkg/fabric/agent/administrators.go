@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -121,11 +122,14 @@ func (a *Administrators) Tell(requests []inputs.Request, placement Placement, no
 			a.tell(r, &condition, now)
 		}
 	}
+	mentioned := map[types.UID]bool{}
 	for _, r := range a.mentioned() {
+		mentioned[r.Meta.UID] = true
 		if !asked[r.Meta.UID] && r.Meta.DeletionTimestamp.IsZero() {
 			a.tell(r, nil, now)
 		}
 	}
+	maps.DeleteFunc(a.told, func(uid types.UID, _ toldCondition) bool { return !asked[uid] && !mentioned[uid] })
 }
 
 // mentioned are the objects whose status says something of the host.

@@ -34,7 +34,7 @@ type Request struct {
 	// Part is the part of the host's State that carries it out; none if Refused says why it cannot be carried out.
 	Part    string
 	Refused error
-	// conditions are those of its status.
+	// Conditions are those of its status.
 	Conditions []networkingv1beta1.HostCondition
 }
 

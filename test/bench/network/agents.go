@@ -214,17 +214,23 @@ func await(ctx context.Context, what string, so func() (bool, error)) error {
 	}
 }
 
+// rest lets time pass.
+func (a *agents) rest(span time.Duration) error {
+	select {
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	case <-time.After(span):
+		return nil
+	}
+}
+
 // memory is read when the agents have carried packets, and rest.
 func (a *agents) memory(what string) error {
 	if _, err := a.pods.do(job{Address: a.target().String(), What: bulk, Width: 4, Span: a.options.span}); err != nil {
 		return err
 	}
-	for range 5 {
-		select {
-		case <-a.ctx.Done():
-			return a.ctx.Err()
-		case <-time.After(2 * time.Second):
-		}
+	if err := a.rest(10 * time.Second); err != nil {
+		return err
 	}
 	for _, s := range a.sides {
 		for _, p := range []struct {
@@ -250,7 +256,10 @@ func (a *agents) kill() error {
 			defer close(done)
 			result, failed = a.pods.do(job{Address: a.target().String(), What: requests, Width: 8, Span: 12 * time.Second, Every: 10 * time.Millisecond})
 		}()
-		time.Sleep(2 * time.Second)
+		// By then all connections are open, and steady.
+		if err := a.rest(2 * time.Second); err != nil {
+			return err
+		}
 		s.gate.kill()
 		if err := s.startGate(a); err != nil {
 			return err

@@ -31,6 +31,8 @@ const (
 
 // Diff asks all agents of a cluster, and of others, how the kernel differs from what they want. What does not differ is left out.
 func Diff(ctx context.Context, o Options) ([]Difference, error) {
+	ctx, cancel := o.limited(ctx)
+	defer cancel()
 	var all []Difference
 	for _, c := range append([]*target.Cluster{o.Local}, o.Remotes...) {
 		installation, err := c.RequireInstalled(ctx)

@@ -16,7 +16,10 @@ type facts struct {
 	id, peer string
 	// enabled tells whether the network module is on, isolated whether peers reach shared pods alone.
 	enabled, isolated bool
-	own               network.Own
+	// liqo is the namespace of Liqo there, overlayPort the UDP port between its nodes and gateways.
+	liqo        string
+	overlayPort int32
+	own         network.Own
 
 	configuration *networkingv1beta1.Configuration
 	server        *networkingv1beta1.GatewayServer

@@ -2,6 +2,7 @@ package networktest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/cli/diagnosis"
 	"liqo.io/liqo/pkg/cli/target"
 	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -51,11 +53,12 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{id: installation.ClusterID, peer: peer, enabled: installation.Networking(), internal: map[string]*networkingv1beta1.InternalNode{}}
+	f := &facts{id: installation.ClusterID, peer: peer, enabled: installation.Networking(), liqo: c.LiqoNamespace, internal: map[string]*networkingv1beta1.InternalNode{}}
 	if !f.enabled {
 		return f, nil
 	}
-	f.isolated = installation.Config.Networking.Isolation == configv1alpha1.IsolationOffloaded
+	settings := installation.Config.Networking
+	f.isolated, f.overlayPort = settings.Isolation == configv1alpha1.IsolationOffloaded, cmp.Or(settings.GenevePort, dataplane.DefaultOverlayPort)
 	for _, read := range []func(context.Context, *target.Cluster) error{f.readObjects, f.readKeys, f.readNodes} {
 		if err := read(ctx, c); err != nil {
 			return nil, err

@@ -78,12 +78,17 @@ func module(f, _ *facts) []finding {
 	return nil
 }
 
+// manager is the way out where the controller manager does nothing.
+func (f *facts) manager() string {
+	return "see whether the controller manager runs: kubectl get pods -n " + f.liqo
+}
+
 // notReady is what the condition Ready of an object says that is not as it should be.
-func notReady(kind string, of *metav1.ObjectMeta, conditions []metav1.Condition) []finding {
+func (f *facts) notReady(kind string, of *metav1.ObjectMeta, conditions []metav1.Condition) []finding {
 	ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration < of.Generation:
-		return failed("see whether the controller manager runs: kubectl get pods -n liqo", "the controller manager has not looked at %s %s yet", kind, of.Name)
+		return failed(f.manager(), "the controller manager has not looked at %s %s yet", kind, of.Name)
 	case ready.Status != metav1.ConditionTrue:
 		return failed(seeReasons, "%s %s: %s: %s", kind, of.Name, ready.Reason, ready.Message)
 	}
@@ -106,7 +111,7 @@ func ranges(f, other *facts) []finding {
 			found = append(found, failed(next, "cluster %s was told that the external range of %s is %v, but it is %v", f.id, f.peer, told.External, has.External)...)
 		}
 	}
-	return append(found, notReady("Configuration", &c.ObjectMeta, c.Status.Conditions)...)
+	return append(found, f.notReady("Configuration", &c.ObjectMeta, c.Status.Conditions)...)
 }
 
 func sameRanges(a, b []networkingv1beta1.CIDR) bool {
@@ -122,7 +127,7 @@ func gatewayObject(f, _ *facts) []finding {
 	if ready != nil && ready.Reason == networkingv1beta1.ReasonGatewayPodPending && len(f.gateways) > 0 {
 		return nil // The pod itself says more.
 	}
-	return notReady(kind, of, conditions)
+	return f.notReady(kind, of, conditions)
 }
 
 func keys(f, other *facts) []finding {
@@ -169,7 +174,7 @@ func agents(f, _ *facts) []finding {
 	for _, node := range f.nodes {
 		i := slices.IndexFunc(f.agents, func(p agentPod) bool { return p.pod.Spec.NodeName == node })
 		if i < 0 {
-			found = append(found, failed("see why the DaemonSet liqo-fabric has no pod there: kubectl describe daemonset -n liqo liqo-fabric",
+			found = append(found, failed("see why the DaemonSet liqo-fabric has no pod there: kubectl describe daemonset -n "+f.liqo+" liqo-fabric",
 				"no agent runs on node %s of cluster %s, so its pods do not reach %s", node, f.id, f.peer)...)
 			continue
 		}
@@ -183,13 +188,13 @@ func nodes(f, _ *facts) []finding {
 	for _, name := range f.nodes {
 		node := f.internal[name]
 		if node == nil {
-			found = append(found, failed("see whether the controller manager runs: kubectl get pods -n liqo", "node %s of cluster %s is not known to the network: there is no InternalNode", name, f.id)...)
+			found = append(found, failed(f.manager(), "node %s of cluster %s is not known to the network: there is no InternalNode", name, f.id)...)
 			continue
 		}
 		if c := meta.FindStatusCondition(node.Status.Conditions, corev1beta1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue {
 			found = append(found, failed(seeReasons, "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
 		} else if c != nil && c.Reason == networkingv1beta1.ReasonOverwritten {
-			found = append(found, warned("the log of the agent says what: kubectl logs -n liqo -l app.kubernetes.io/component=fabric", "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
+			found = append(found, warned("the log of the agent says what: kubectl logs -n "+f.liqo+" -l app.kubernetes.io/component=fabric", "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
 		}
 		if c := meta.FindStatusCondition(node.Status.Conditions, networkingv1beta1.PodRangesKnown); c != nil && c.Status != metav1.ConditionTrue {
 			found = append(found, failed("have the CNI give the pods of a node addresses that lie together", "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)

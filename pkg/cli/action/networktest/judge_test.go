@@ -37,6 +37,7 @@ func healthy(id, peer string, server bool) *facts {
 		return networkingv1beta1.ClusterConfigCIDR{Pod: cidrs{"10.244.0.0/16"}, External: cidrs{"10.70.0.0/16"}}
 	}
 	f := &facts{
+		liqo: "liqo-here", overlayPort: 7777,
 		id: id, peer: peer, enabled: true, own: network.Own{Pod: own().Pod, External: own().External}, key: []byte(id), peerKey: []byte(peer),
 		configuration: &networkingv1beta1.Configuration{ObjectMeta: named, Spec: networkingv1beta1.ConfigurationSpec{Remote: networkingv1beta1.ClusterConfig{CIDR: own()}}},
 		connection:    &networkingv1beta1.Connection{ObjectMeta: named},
@@ -81,7 +82,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"other ranges of pods":        {func(_, m *facts) { m.own.Pod = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the pods of milan are in [10.244.0.0/16], but they are in [10.1.0.0/16]", "network init"},
 		"another external range":      {func(_, m *facts) { m.own.External = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the external range of milan", "network init"},
 		"the pools are exhausted":     {func(r, _ *facts) { r.configuration.Status.Conditions = says("Ready", false, "PoolExhausted") }, "ranges: Configuration milan: PoolExhausted: as said", "docs/troubleshooting.md"},
-		"nobody looks at objects":     {func(r, _ *facts) { r.configuration.Generation = 2 }, "ranges: the controller manager has not looked at Configuration milan yet", "controller manager"},
+		"nobody looks at objects":     {func(r, _ *facts) { r.configuration.Generation = 2 }, "ranges: the controller manager has not looked at Configuration milan yet", "kubectl get pods -n liqo-here"},
 		"no gateway":                  {func(r, _ *facts) { r.client = nil }, "gateway: cluster rome has no gateway to milan", "network connect"},
 		"a server without an address": {func(_, m *facts) { m.server.Status.Conditions = says("Ready", false, "EndpointPending") }, "gateway: GatewayServer rome: EndpointPending: as said", "docs/troubleshooting.md"},
 		"no key":                      {func(r, _ *facts) { r.peerKey = nil }, "keys: cluster rome does not know the key of the gateway in milan", "network connect"},
@@ -94,9 +95,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 			m.lost("NoHandshake")
 		}, "gateway pod: the gateway to rome in cluster milan is not ready: Unschedulable: no node", "kubectl logs"},
 		"a gateway that stands still": {func(_, m *facts) { m.gateways[0].deaf = "no answer" }, "gateway pod: the gateway to rome in cluster milan does not answer, so nothing is repaired and what it says is old: no answer", "delete pod"},
-		"an agent that is missing":    {func(_, m *facts) { m.agents = m.agents[:1] }, "agents: no agent runs on node milan-2 of cluster milan", "DaemonSet"},
+		"an agent that is missing":    {func(_, m *facts) { m.agents = m.agents[:1] }, "agents: no agent runs on node milan-2 of cluster milan", "describe daemonset -n liqo-here liqo-fabric"},
 		"an agent that is sick":       {func(r, _ *facts) { r.agents[0].sick = "the kernel refuses" }, "agents: the agent on node rome-1 of cluster rome says: the kernel refuses", "kubectl logs"},
-		"a node that nobody knows":    {func(r, _ *facts) { delete(r.internal, "rome-2") }, "nodes: node rome-2 of cluster rome is not known to the network", "controller manager"},
+		"a node that nobody knows":    {func(r, _ *facts) { delete(r.internal, "rome-2") }, "nodes: node rome-2 of cluster rome is not known to the network", "kubectl get pods -n liqo-here"},
 		"a port that is in use":       {func(r, _ *facts) { r.internal["rome-2"].Status.Conditions = says("Ready", false, "PortInUse") }, "nodes: node rome-2 of cluster rome: PortInUse: as said", "docs/troubleshooting.md"},
 		"a node whose pods are too scattered": {func(_, m *facts) {
 			meta.SetStatusCondition(&m.internal["milan-1"].Status.Conditions, says(networkingv1beta1.PodRangesKnown, false, "TooManyPodRanges")[0])
@@ -113,12 +114,12 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 			for _, asked := range m.reached {
 				delete(asked, "10.61.2.1")
 			}
-		}, "way: node rome-2 of cluster rome does not reach its gateway to milan (UDP 6091), while others do", "UDP port"},
+		}, "way: node rome-2 of cluster rome does not reach its gateway to milan (UDP 7777), while others do", "UDP port (networking.genevePort, 7777)"},
 		"a node of the peer without overlay": {func(r, _ *facts) {
 			for _, asked := range r.reached {
 				delete(asked, "10.61.2.1")
 			}
-		}, "way: node milan-2 of cluster milan is not reached through its gateway to rome (UDP 6091), while others are", "UDP port"},
+		}, "way: node milan-2 of cluster milan is not reached through its gateway to rome (UDP 7777), while others are", "UDP port (networking.genevePort, 7777)"},
 		"nothing arrives": {func(r, _ *facts) { r.reached = map[string]map[string]bool{"rome-1": {}, "rome-2": {}} }, "way: the tunnel works, but from cluster rome no pod of milan is reached, from no node", "both clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package networktest
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
-// DefaultTimeout of Test.
+// DefaultTimeout of Test and Diff.
 const DefaultTimeout = 5 * time.Minute
 
 // Options of Test and Diff.
@@ -32,12 +33,14 @@ func (o *Options) streams(c *target.Cluster) Streams {
 	return c
 }
 
+// limited is a context that ends with the timeout.
+func (o *Options) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(o.Timeout, DefaultTimeout))
+}
+
 // Test looks at the network between a cluster and its peers.
 func Test(ctx context.Context, o Options) (*Report, error) {
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := o.limited(ctx)
 	defer cancel()
 	report := &Report{Checks: []Check{}}
 	if len(o.Remotes) == 0 {

@@ -1,9 +1,14 @@
 package networktest
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// overlay is the way out where a node and a gateway do not reach each other.
-const overlay = "let the overlay's UDP port (networking.genevePort, 6091) pass between the node and the pod of the gateway"
+// overlay is the way out where a node and a gateway of the cluster do not reach each other.
+func (f *facts) overlay() string {
+	return fmt.Sprintf("let the overlay's UDP port (networking.genevePort, %d) pass between the node and the pod of the gateway", f.overlayPort)
+}
 
 // way judges who reached whom: a node that reaches nobody, where others do, does not reach its gateway.
 func way(f, other *facts) []finding {
@@ -26,13 +31,13 @@ func way(f, other *facts) []finding {
 		}
 	}
 	if len(silent) == len(f.reached) {
-		return failed(overlay+"s, in both clusters", "the tunnel works, but from cluster %s no pod of %s is reached, from no node", f.id, f.peer)
+		return failed(f.overlay()+"s, in both clusters", "the tunnel works, but from cluster %s no pod of %s is reached, from no node", f.id, f.peer)
 	}
 	var found []finding
 	for _, node := range silent {
-		found = append(found, failed(overlay, "node %s of cluster %s does not reach its gateway to %s (UDP 6091), while others do", node, f.id, f.peer)...)
+		found = append(found, failed(f.overlay(), "node %s of cluster %s does not reach its gateway to %s (UDP %d), while others do", node, f.id, f.peer, f.overlayPort)...)
 	}
-	return append(found, f.unreached(silent)...)
+	return append(found, f.unreached(other, silent)...)
 }
 
 // any tells whether a node reached a pod, on a node of the peer unless that is empty.
@@ -46,7 +51,7 @@ func (f *facts) any(asked map[string]bool, on string) bool {
 }
 
 // unreached are the nodes of the peer on which no pod was reached, by nodes that are not silent themselves.
-func (f *facts) unreached(silent []string) []finding {
+func (f *facts) unreached(other *facts, silent []string) []finding {
 	var found []finding
 	seen := map[string]bool{}
 	for _, t := range f.targets {
@@ -59,7 +64,7 @@ func (f *facts) unreached(silent []string) []finding {
 			reached = reached || !slices.Contains(silent, node) && f.any(asked, t.node)
 		}
 		if !reached {
-			found = append(found, failed(overlay, "node %s of cluster %s is not reached through its gateway to %s (UDP 6091), while others are", t.node, f.peer, f.id)...)
+			found = append(found, failed(other.overlay(), "node %s of cluster %s is not reached through its gateway to %s (UDP %d), while others are", t.node, f.peer, f.id, other.overlayPort)...)
 		}
 	}
 	return found
