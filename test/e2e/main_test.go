@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"liqo.io/liqo/test/lab/step"
 )
@@ -41,6 +43,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	// The context is never cancelled but by a signal: the end of the tests must not look like one.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctrl.SetLogger(logr.Discard())
 	steps := step.NewLines(os.Stderr, clock.RealClock{})
 	flag.Parse()
 	world, err := chosen()
