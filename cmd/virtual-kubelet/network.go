@@ -63,11 +63,9 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		var peers translation.Peers
 		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
 			func(all []*networkingv1beta1.Configuration) {
-				peers = translation.PeersOf(all, peers)
-				k.mirror.setPeers(peers)
+				k.mirror.setPeers(translation.PeersOf(all))
 				k.network.setConfigurations(ctx, slices.DeleteFunc(all, func(c *networkingv1beta1.Configuration) bool {
 					return c.Namespace != k.flags.tenantNamespace
 				}), k.flags.foreignCluster)

@@ -15,9 +15,8 @@ import (
 // Peers are how this cluster sees its peers, by cluster ID.
 type Peers map[string]Peer
 
-// PeersOf reads Configurations, each in the tenant namespace of its peer. A peer that does not have its ranges yet is left out; while one whose
-// ranges were known before waits for others, it stays as it was.
-func PeersOf(all []*networkingv1beta1.Configuration, before Peers) Peers {
+// PeersOf reads Configurations, each in the tenant namespace of its peer. A peer that does not have its ranges yet is left out.
+func PeersOf(all []*networkingv1beta1.Configuration) Peers {
 	byPeer := map[string][]*networkingv1beta1.Configuration{}
 	for _, c := range all {
 		if peer := c.Labels[corev1beta1.RemoteClusterIDLabel]; peer != "" && c.Namespace == corev1beta1.TenantNamespacePrefix+peer {
@@ -27,8 +26,6 @@ func PeersOf(all []*networkingv1beta1.Configuration, before Peers) Peers {
 	peers := Peers{}
 	for id, theirs := range byPeer {
 		if peer, err := Of(Choose(theirs, id)); err == nil {
-			peers[id] = peer
-		} else if peer, known := before[id]; known {
 			peers[id] = peer
 		}
 	}

@@ -21,7 +21,7 @@ func TestHome(t *testing.T) {
 	misplaced.Namespace, pending.Status.Remote = "default", nil
 	peers := PeersOf([]*networkingv1beta1.Configuration{
 		of("milan", "10.61.0.0/16", "10.71.0.0/16"), of("naples", "10.62.0.0/16", "10.72.0.0/16"), misplaced, pending,
-	}, nil)
+	})
 	for seen, want := range map[string]string{
 		"10.61.2.2": "milan 10.244.2.2", "10.62.2.2": "naples 10.244.2.2", "10.71.0.2": "", "10.81.2.2": "", "10.82.2.2": "", "10.244.2.2": "", "fd00::1": "",
 	} {
@@ -34,26 +34,7 @@ func TestHome(t *testing.T) {
 			t.Errorf("%s is %q, want %q", seen, got, want)
 		}
 	}
-	if one, other := peers.String(), PeersOf([]*networkingv1beta1.Configuration{of("milan", "10.62.0.0/16", "10.71.0.0/16")}, nil).String(); one == other {
+	if one, other := peers.String(), PeersOf([]*networkingv1beta1.Configuration{of("milan", "10.62.0.0/16", "10.71.0.0/16")}).String(); one == other {
 		t.Errorf("other peers are the same: %s", one)
-	}
-}
-
-// A peer whose new ranges are not given yet is still seen where it was; one without a Configuration is forgotten.
-func TestPeersOfKeepsWhatIsKnown(t *testing.T) {
-	milan, naples := of("milan", "10.61.0.0/16", "10.71.0.0/16"), of("naples", "10.62.0.0/16", "10.72.0.0/16")
-	before := PeersOf([]*networkingv1beta1.Configuration{milan, naples}, nil)
-	pending := milan.DeepCopy()
-	pending.Status.Remote = nil
-	after := PeersOf([]*networkingv1beta1.Configuration{pending}, before)
-	if cluster, _, found := after.Home(netip.MustParseAddr("10.61.2.2")); cluster != "milan" || !found {
-		t.Errorf("the pod of a peer whose ranges are pending is one of %q", cluster)
-	}
-	if cluster, _, found := after.Home(netip.MustParseAddr("10.62.2.2")); found {
-		t.Errorf("the pod of a peer that has gone is one of %q", cluster)
-	}
-	moved := PeersOf([]*networkingv1beta1.Configuration{of("milan", "10.63.0.0/16", "10.73.0.0/16")}, after)
-	if cluster, _, found := moved.Home(netip.MustParseAddr("10.61.2.2")); found {
-		t.Errorf("the address that a peer had before is one of %q", cluster)
 	}
 }

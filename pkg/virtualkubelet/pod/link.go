@@ -14,8 +14,9 @@ import (
 // link is one period of connection to the provider. After a loss, or with new credentials, all caches are filled afresh:
 // what an old one says may be long past.
 type link struct {
-	epoch   int64
-	clients peer.Clients
+	// number counts the links; epoch is that of the credentials.
+	number, epoch int64
+	clients       peer.Clients
 	// revoked says that the provider took our rights back at a time; what was watched may have been missed since.
 	revoked bool
 	ctx     context.Context
@@ -75,6 +76,8 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 			twins: map[string]*twin{}, shut: map[string]bool{}, surveyed: map[string]string{}, held: map[string]bool{}}
 		current.ctx, current.cancel = context.WithCancel(ctx)
 		r.mu.Lock()
+		r.links++
+		current.number = r.links
 		r.link = current
 		// The caches are filled after this, so they hold whatever was made before.
 		clear(r.memory.created)

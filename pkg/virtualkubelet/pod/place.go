@@ -20,7 +20,8 @@ type Place struct {
 	Shadow *offloadingv1beta1.ShadowPod
 	// Namespace is the twin namespace.
 	Namespace string
-	// Provider is the client of the provider, and Epoch the count of its credentials.
+	// Provider is the client of the provider. Epoch grows with each period of connection, with other credentials and when the provider gives our
+	// rights back: what is watched there is to be begun anew.
 	Provider kubernetes.Interface
 	Epoch    int64
 }

@@ -54,8 +54,10 @@ type Reconciler struct {
 	// changes is how often the settings changed.
 	changes int
 	link    *link
-	memory  memory
-	beats   map[string]time.Time
+	// links is how many there have been.
+	links  int64
+	memory memory
+	beats  map[string]time.Time
 	// budget bounds what the caches of all twins hold.
 	budget *replica.Budget
 	// used are the namespaces of all pods that were ever bound to the node in this life.

@@ -115,12 +115,17 @@ func TestAProcessThatStartsWithoutRightsConcludesNothing(t *testing.T) {
 
 func TestAPodRunsOnWhenTheRightsAreBack(t *testing.T) {
 	w := up(t)
+	before, _ := w.r.Place(key{Namespace: "shop", Name: "p"})
 	w.revoke()
 	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
 	w.grant()
 	w.eventually("the pod is ready again", func() bool { return isReady(w.pod("p")) })
 	if w.ran != 1 {
 		t.Errorf("there were %d remote pods", w.ran)
+	}
+	// Watches of others that were refused meanwhile would be tried again up to a minute later: they are begun anew, as those here.
+	if place, _ := w.r.Place(key{Namespace: "shop", Name: "p"}); place.Epoch != before.Epoch+1 {
+		t.Errorf("watches at the place are of period %d, and were of %d", place.Epoch, before.Epoch)
 	}
 }
 

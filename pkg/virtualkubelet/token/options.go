@@ -31,7 +31,7 @@ type Place struct {
 	Namespace string
 	// Provider is the client of the provider.
 	Provider kubernetes.Interface
-	// Epoch changes with the Provider.
+	// Epoch grows when what is watched at the Provider is to be begun anew.
 	Epoch int64
 }
 
