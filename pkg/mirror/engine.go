@@ -109,7 +109,6 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 	ticker := e.options.Clock.NewTicker(namespaceRefresh)
 	defer ticker.Stop()
 	var again <-chan time.Time
-	lost := false
 	refresh := func() {
 		if again = nil; e.refresh(ctx) {
 			again = e.options.Clock.After(namespaceFresh)
@@ -130,12 +129,10 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 			connected, now := e.options.Peer.State()
 			// What was followed before a loss may be long past: of a server that was restored from a backup a watch that goes on where it
 			// was tells nothing for a long time, and never what the restore took away.
-			if now != epoch || connected && lost {
+			if now != epoch {
 				epoch = now
 				e.each((*runner).reopen)
 			}
-			lost = !connected
-			// Several changes may have come as one: whoever is connected now may have been cut off in between.
 			if connected {
 				e.each((*runner).resume)
 			}

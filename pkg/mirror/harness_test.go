@@ -74,7 +74,11 @@ func (p *fakePeer) Subscribe(f func()) func() {
 
 func (p *fakePeer) set(f func(*fakePeer)) {
 	p.mu.Lock()
+	before := p.connected
 	f(p)
+	if p.connected && !before {
+		p.epoch++ // as a real peer
+	}
 	calls := slices.Collect(maps.Values(p.subscribers))
 	p.mu.Unlock()
 	for _, call := range calls {

@@ -22,7 +22,7 @@ const FieldManager = "reflection.liqo.io"
 type Peer interface {
 	// Client returns the current client; it fails as long as there are no credentials.
 	Client() (client.WithWatch, error)
-	// State tells whether the provider answers; epoch changes with the credentials.
+	// State tells whether the provider answers; epoch grows when what is followed there is to be begun anew.
 	State() (connected bool, epoch int64)
 	// Version of the provider's API server, such as v1.36.3; empty if it is not known yet.
 	Version() string

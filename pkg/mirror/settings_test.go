@@ -35,11 +35,11 @@ func TestNewCredentialsAndLateOnes(t *testing.T) {
 		w.start()
 		w.pass(time.Minute)
 		w.equal("problems", []string(nil), reasons(w.engine))
-		w.peer.set(func(p *fakePeer) { p.client, p.epoch, p.connected = w.remote, 2, true })
+		w.peer.set(func(p *fakePeer) { p.client, p.connected = w.remote, true })
 		w.pass(time.Second)
 		w.equal("ConfigMap", "1", w.value(configMap("a", "")))
 		w.equal("Secret", "1", w.value(secret("a", "")))
-		w.peer.set(func(p *fakePeer) { p.client, p.epoch = second, 3 })
+		w.peer.set(func(p *fakePeer) { p.client = second; p.epoch++ })
 		w.pass(time.Second)
 		w.remote = second
 		w.equal("ConfigMap by the new client", "1", w.value(configMap("a", "")))
@@ -281,6 +281,7 @@ func TestAShortCutIsNotMissed(t *testing.T) {
 		// Back, gone and back again, before the engine looks.
 		w.peer.mu.Lock()
 		w.peer.connected = true
+		w.peer.epoch += 2
 		w.peer.mu.Unlock()
 		w.engine.poke()
 		w.pass(time.Second)

@@ -83,7 +83,8 @@ type State struct {
 	Since time.Time
 	// ServerVersion of the peer, such as v1.36.3; empty before the first answer.
 	ServerVersion string
-	// Epoch counts the changes of credentials; zero means none yet.
+	// Epoch grows when what is watched at the peer is to be begun anew: with other credentials, and when the peer is usable again. Watches that
+	// were refused or cut off meanwhile would be tried again late, and what they told before may be long past. Zero means no credentials yet.
 	Epoch int64
 }
 
@@ -164,7 +165,7 @@ func defaulted(value, fallback time.Duration) time.Duration {
 }
 
 // Config returns the current configuration, as a copy; ErrNotConnected before the first credentials. Clients made from it
-// have the deadlines and bounds of this package, and end to be current with the next Epoch.
+// have the deadlines and bounds of this package, and end to be current with other credentials.
 func (p *Peer) Config() (*rest.Config, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,6 +215,9 @@ func (p *Peer) change(update func(*State)) {
 	before, cause := p.state, p.cause
 	update(&p.state)
 	p.rights.judge(&p.state)
+	if p.state.Usable() && !before.Usable() && before.Reason != ReasonProbing {
+		p.state.Epoch++
+	}
 	if p.state.Connected != before.Connected {
 		p.state.Since = p.options.Clock.Now()
 	}

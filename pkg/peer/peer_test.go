@@ -85,7 +85,9 @@ func TestPeerIsLostAfterSeveralFailuresAndRegainedAtOnce(t *testing.T) {
 		t.Errorf("the clients went with the connection: %v", err)
 	}
 	s.answer(http.StatusOK)
-	await(t, states, "connected again", connected)
+	if got := await(t, states, "connected again", connected); got.Epoch != 2 {
+		t.Errorf("what is watched is not begun anew after a loss: %+v", got)
+	}
 }
 
 func TestALostPeerSaysItsNewestCause(t *testing.T) {

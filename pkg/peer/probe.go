@@ -115,7 +115,7 @@ func (p *Peer) probe(ctx context.Context) {
 		return
 	}
 	p.mu.Lock()
-	epoch, doubts, asked := p.state.Epoch, p.testimony.doubts, p.options.Clock.Now()
+	config, doubts, asked := p.config, p.testimony.doubts, p.options.Clock.Now()
 	serverVersion, connected := p.state.ServerVersion, p.state.Connected
 	p.mu.Unlock()
 	// Who tells of our rights answers: a peer that is known is asked for no more.
@@ -128,7 +128,7 @@ func (p *Peer) probe(ctx context.Context) {
 		return
 	}
 	p.change(func(s *State) {
-		if s.Epoch != epoch {
+		if p.config != config {
 			return // the answer is about credentials that were replaced meanwhile
 		}
 		if note != nil && err == nil {

@@ -187,12 +187,12 @@ func TestAPeerIsAskedForRightsInDoubtAndNowAndThen(t *testing.T) {
 		t.Errorf("revoked after one answer: %+v", state)
 	}
 	probed(t, clock)
-	if state := p.State(); !state.Revoked() || !strings.Contains(state.Message, "list shadowpods in its namespace shop") {
+	if state := p.State(); !state.Revoked() || state.Epoch != 1 || !strings.Contains(state.Message, "list shadowpods in its namespace shop") {
 		t.Errorf("not revoked after two answers: %+v", state)
 	}
 	s.set(func() { s.granted = true })
 	probed(t, clock)
-	if state := p.State(); !state.Usable() || state.Reason != ReasonConnected {
+	if state := p.State(); !state.Usable() || state.Reason != ReasonConnected || state.Epoch != 2 {
 		t.Errorf("the rights came back: %+v", state)
 	}
 	n := s.asked()

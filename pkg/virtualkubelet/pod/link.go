@@ -11,14 +11,11 @@ import (
 	"liqo.io/liqo/pkg/peer"
 )
 
-// link is one period of connection to the provider. After a loss, or with new credentials, all caches are filled afresh:
-// what an old one says may be long past.
+// link is one period of connection to the provider, an epoch of the peer. With the next all caches are filled afresh: what an old one says
+// may be long past.
 type link struct {
-	// number counts the links; epoch is that of the credentials.
-	number, epoch int64
-	clients       peer.Clients
-	// revoked says that the provider took our rights back at a time; what was watched may have been missed since.
-	revoked bool
+	epoch   int64
+	clients peer.Clients
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   *sync.WaitGroup
@@ -57,7 +54,7 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 	r.mu.Lock()
 	current := r.link
 	r.mu.Unlock()
-	if current != nil && (!state.Connected || current.epoch != state.Epoch || current.revoked && !state.Revoked()) {
+	if current != nil && (!state.Connected || current.epoch != state.Epoch) {
 		r.closeLink()
 		current = nil
 	}
@@ -76,15 +73,12 @@ func (r *Reconciler) alignLink(ctx context.Context) {
 			twins: map[string]*twin{}, shut: map[string]bool{}, surveyed: map[string]string{}, held: map[string]bool{}}
 		current.ctx, current.cancel = context.WithCancel(ctx)
 		r.mu.Lock()
-		r.links++
-		current.number = r.links
 		r.link = current
 		// The caches are filled after this, so they hold whatever was made before.
 		clear(r.memory.created)
 		clear(r.memory.removed)
 		r.mu.Unlock()
 	}
-	current.revoked = state.Revoked()
 	r.alignTwins(current)
 }
 

@@ -20,8 +20,7 @@ type Place struct {
 	Shadow *offloadingv1beta1.ShadowPod
 	// Namespace is the twin namespace.
 	Namespace string
-	// Provider is the client of the provider. Epoch grows with each period of connection, with other credentials and when the provider gives our
-	// rights back: what is watched there is to be begun anew.
+	// Provider is the client of the provider. Epoch grows when what is watched there is to be begun anew.
 	Provider kubernetes.Interface
 	Epoch    int64
 }

@@ -54,10 +54,8 @@ type Reconciler struct {
 	// changes is how often the settings changed.
 	changes int
 	link    *link
-	// links is how many there have been.
-	links  int64
-	memory memory
-	beats  map[string]time.Time
+	memory  memory
+	beats   map[string]time.Time
 	// budget bounds what the caches of all twins hold.
 	budget *replica.Budget
 	// used are the namespaces of all pods that were ever bound to the node in this life.

@@ -104,7 +104,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	if t == nil || t.remote != v.namespace || !t.synced() {
 		return v, nil, nil
 	}
-	v.ready, v.clients, v.epoch = true, r.link.clients, r.link.number
+	v.ready, v.clients, v.epoch = true, r.link.clients, r.link.epoch
 	shadow, _ = t.shadows.Get(k.Name)
 	remote, _ = t.pods.Get(k.Name)
 	return v, shadow, remote

@@ -107,7 +107,11 @@ func (p *fakePeer) Subscribe(f func(peer.State)) func() {
 
 func (p *fakePeer) set(change func(*peer.State)) {
 	p.mu.Lock()
+	before := p.state
 	change(&p.state)
+	if p.state.Usable() && !before.Usable() {
+		p.state.Epoch++ // as a real peer
+	}
 	state, calls := p.state, slices.Collect(maps.Values(p.subscribers))
 	p.mu.Unlock()
 	for _, f := range calls {

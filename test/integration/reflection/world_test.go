@@ -52,6 +52,7 @@ type link struct {
 
 	mu          sync.Mutex
 	cut         bool
+	epoch       int64
 	subscribers []func()
 }
 
@@ -67,7 +68,7 @@ func (l *link) Client() (client.WithWatch, error) {
 func (l *link) State() (connected bool, epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.cut, 1
+	return !l.cut, l.epoch
 }
 
 func (l *link) Version() string { return "v1.36.3" }
@@ -82,6 +83,9 @@ func (l *link) Subscribe(f func()) func() {
 // connect mends or cuts the connection.
 func (l *link) connect(connected bool) {
 	l.mu.Lock()
+	if connected && l.cut {
+		l.epoch++
+	}
 	l.cut = !connected
 	subscribers := slices.Clone(l.subscribers)
 	l.mu.Unlock()
@@ -136,7 +140,7 @@ func newWorld(t *testing.T, kindName string) *world {
 	w.twin = w.namespace + "-" + home
 	w.account = "system:serviceaccount:" + w.namespace + ":virtual-kubelet"
 	w.local = env.Rome.As(t, w.account)
-	w.link = &link{client: env.Milan.Slice(t, home, sliceName)}
+	w.link = &link{client: env.Milan.Slice(t, home, sliceName), epoch: 1}
 	w.createHome()
 	w.createTwin()
 	if kind.WriteOnly() {
