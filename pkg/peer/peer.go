@@ -215,6 +215,7 @@ func (p *Peer) change(update func(*State)) {
 	before, cause := p.state, p.cause
 	update(&p.state)
 	p.rights.judge(&p.state)
+	// The first answer to credentials begins nothing anew: they just did.
 	if p.state.Usable() && !before.Usable() && before.Reason != ReasonProbing {
 		p.state.Epoch++
 	}

@@ -33,6 +33,9 @@ type world struct {
 	reconciler   *Reconciler
 	mu           sync.Mutex
 	events       []string
+	// epochs is how often what is watched at the provider was to be begun anew; changed is who is told of it.
+	epochs  int64
+	changed func(peer.State)
 }
 
 // stamp gives created claims at the provider a UID, as an API server does.
@@ -48,9 +51,20 @@ func stamp(c *fake.Clientset) {
 
 type peerOf struct{ *world }
 
-func (p peerOf) Clients() (peer.Clients, error)             { return peer.Clients{Kube: p.remote}, nil }
-func (p peerOf) State() peer.State                          { return peer.State{Connected: true, Epoch: 1} }
-func (p peerOf) Subscribe(func(peer.State)) (cancel func()) { return func() {} }
+func (p peerOf) Clients() (peer.Clients, error) { return peer.Clients{Kube: p.remote}, nil }
+
+func (p peerOf) State() peer.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return peer.State{Connected: true, Epoch: 1 + p.epochs}
+}
+
+func (p peerOf) Subscribe(f func(peer.State)) (cancel func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed = f
+	return func() {}
+}
 
 func (w *world) Event(object runtime.Object, _, reason, message string) {
 	w.mu.Lock()
@@ -187,6 +201,27 @@ func TestFirstPodOnThisNode(t *testing.T) {
 		handle, ok := reflection.HandleOf(volume)
 		return ok && handle.UID == "r1" && handle.Namespace == "shop-rome"
 	})
+}
+
+// What is watched at the provider is begun anew with each epoch of the connection, as when it gave rights back: a watch that was refused
+// meanwhile would be tried again late.
+func TestClaimsAreWatchedAnewWithEachEpoch(t *testing.T) {
+	w := start(t, []runtime.Object{local("data", "u1", "")}, nil)
+	watches := func() (n int) {
+		for _, action := range w.remote.Actions() {
+			if action.Matches("watch", "persistentvolumeclaims") {
+				n++
+			}
+		}
+		return n
+	}
+	await(t, "the twin to be watched", func(context.Context) bool { return watches() == 1 })
+	w.mu.Lock()
+	w.epochs++
+	changed := w.changed
+	w.mu.Unlock()
+	changed(peerOf{w}.State())
+	await(t, "the twin to be watched anew", func(context.Context) bool { return watches() == 2 })
 }
 
 func TestFirstPodElsewhere(t *testing.T) {
