@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,8 +32,8 @@ import (
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
 const clientCARetry = 2 * time.Second
 
-// servingPatience is how long a replica that stands by waits for its serving certificate before it calls itself ready, servingRetry how often it
-// looks.
+// servingPatience is how long a replica that stands by waits for its endpoint to answer, with a serving certificate, before it calls itself
+// ready; servingRetry is how often it looks.
 const (
 	servingPatience = 30 * time.Second
 	servingRetry    = 100 * time.Millisecond
@@ -43,6 +44,8 @@ const (
 type nodeSide struct {
 	k        *kubelet
 	identity nodeIdentity
+	// answering is whether the node's endpoint does.
+	answering atomic.Bool
 
 	mu       sync.Mutex
 	reporter *node.Reporter
@@ -60,9 +63,9 @@ func newNodeSide(k *kubelet) *nodeSide {
 	}}
 }
 
-// prepare keeps the node's certificates until the context ends, and closes ready once they are there. That the serving certificate
-// is signed is up to the cluster: it is not waited for for ever. The endpoint answers from then on, so that it does already when the
-// Node gets this replica's address, and metrics are served, which tell something of a replica that stands by, too.
+// prepare keeps the node's certificates until the context ends, and closes ready once they are there and the endpoint answers, so that it
+// does already when the Node gets this replica's address. That the serving certificate is signed is up to the cluster: it is not waited for
+// for ever. Metrics are served, too, which tell something of a replica that stands by.
 func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 	if n == nil {
 		close(ready)
@@ -77,7 +80,7 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 		// What an attempt ends with does not matter: it is the time that counts.
 		_ = wait.PollUntilContextTimeout(ctx, servingRetry, servingPatience, true, func(context.Context) (bool, error) {
 			_, err := n.identity.ServingCertificate(nil)
-			return err == nil, nil
+			return err == nil && n.answering.Load(), nil
 		})
 		close(ready)
 		if n.k.flags.metricsEnabled {
@@ -272,6 +275,7 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 	server, err := api.New(api.Options{
 		Remote: n, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
 		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node,
+		Serving:  func() { n.answering.Store(true) },
 		Working:  func() bool { pods := n.running(); return pods != nil && pods.Informed() },
 		Pods:     func() []*corev1.Pod { return n.running().Pods() },
 		Gatherer: n.k.metrics, Registerer: n.k.metrics,

@@ -94,6 +94,8 @@ type Options struct {
 	Working func() bool
 	// Pods lists the local pods of this node, for /pods and /runningpods. Default: none.
 	Pods func() []*corev1.Pod
+	// Serving is called once, when callers can be told apart and are answered from then on. Default: nothing.
+	Serving func()
 	// Clock measures dial and idle timeouts. Default: the real one.
 	Clock clock.WithDelayedExecution
 }
@@ -138,6 +140,9 @@ func (o *Options) complete() error {
 	}
 	if o.Pods == nil {
 		o.Pods = func() []*corev1.Pod { return nil }
+	}
+	if o.Serving == nil {
+		o.Serving = func() {}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

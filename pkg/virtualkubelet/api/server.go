@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/klog/v2"
 )
@@ -24,6 +25,9 @@ const (
 	// When the server stops, requests and streams have a time each: however long the requests take, a stream may say goodbye.
 	requestsTimeout = 10 * time.Second
 	streamsTimeout  = 10 * time.Second
+	// Connections wait so long for the client CA to be read before the first one is accepted. An API server waits 10 s for its TLS handshake.
+	clientCAPatience = 5 * time.Second
+	clientCAPoll     = 10 * time.Millisecond
 )
 
 // Server is the kubelet endpoint of one virtual node.
@@ -118,6 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	if runner, ok := s.options.ClientCA.(dynamiccertificates.ControllerRunner); ok {
 		background.Go(func() { runner.Run(ctx, 1) })
+		s.awaitClientCA(ctx)
 	}
 
 	server := &http.Server{
@@ -137,6 +142,7 @@ func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, "", "") }()
 	klog.FromContext(ctx).Info("Serving the kubelet API", "address", listener.Addr().String())
+	s.options.Serving()
 
 	select {
 	case err := <-served:
@@ -144,6 +150,18 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return s.shutdown(context.WithoutCancel(ctx), server, served)
+}
+
+// awaitClientCA returns when client certificates can be verified: whoever comes earlier would be told that nobody knows him. It does not wait
+// for ever, because tokens need no CA.
+func (s *Server) awaitClientCA(ctx context.Context) {
+	err := wait.PollUntilContextTimeout(ctx, clientCAPoll, clientCAPatience, true, func(context.Context) (bool, error) {
+		_, known := s.options.ClientCA.VerifyOptions()
+		return known, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("The CA of the cluster's clients is not known yet; only tokens are accepted until it is")
+	}
 }
 
 func (s *Server) shutdown(ctx context.Context, server *http.Server, served <-chan error) error {

@@ -3,9 +3,12 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	clientremote "k8s.io/client-go/tools/remotecommand"
 
@@ -256,6 +260,58 @@ func TestClientCA(t *testing.T) {
 		})
 	}
 }
+
+// A kube-apiserver that comes before the CA of its certificate is read waits for it, and is not refused; nothing counts as served before.
+func TestCallersWaitForTheClientCA(t *testing.T) {
+	reviews := httptest.NewServer(&reviewer{})
+	t.Cleanup(reviews.Close)
+	ca := &lateCA{authority: newAuthority(t, "client-ca")}
+	certificate := newCertificate(t, nil, pkix.Name{CommonName: "serving"}, true)
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	knownWhenServing := make(chan bool, 1)
+	server, err := New(Options{
+		Remote: remoteFunc(nil), LocalClient: newClient(t, &rest.Config{Host: reviews.URL, QPS: -1}), ClientCA: ca, NodeName: "virtual", Listener: socket,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil },
+		Serving:        func() { knownWhenServing <- ca.asked.Load() >= lateCAQuestions },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Run(ctx) }()
+	n := &node{Server: server, url: "https://" + socket.Addr().String()}
+	client := newCertificate(t, ca.authority, pkix.Name{CommonName: "kube-apiserver"}, false)
+	equal(t, answer{http.StatusOK, "ok"}, n.do(t, http.MethodGet, "/healthz", client, ""))
+	equal(t, true, within(t, knownWhenServing, "to be told that the server serves"))
+	cancel()
+	if err := within(t, stopped, "the server to stop"); err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+}
+
+// lateCAQuestions is how often a lateCA must be asked before it knows.
+const lateCAQuestions = 3
+
+// lateCA is a client CA that is not known at once.
+type lateCA struct {
+	*authority
+	dynamiccertificates.CAContentProvider
+	asked atomic.Int32
+}
+
+func (l *lateCA) VerifyOptions() (x509.VerifyOptions, bool) {
+	pool := x509.NewCertPool()
+	pool.AddCert(l.cert)
+	return x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, l.asked.Add(1) >= lateCAQuestions
+}
+
+func (l *lateCA) RunOnce(context.Context) error { return nil }
+
+func (l *lateCA) Run(ctx context.Context, _ int) { <-ctx.Done() }
 
 type listener chan struct{}
 
