@@ -39,7 +39,9 @@ func TestHandOver(t *testing.T) {
 	second := w.secondKubelet(t)
 	defer w.scaleKubelet(t, 1)
 	logs := "/containerLogs/" + namespace + "/pod-0/a"
-	second.answers(t, logs, http.StatusBadGateway, "this virtual kubelet stands by for another one")
+	if code, body := second.ask(t, logs); code != http.StatusBadGateway || !strings.Contains(body, "this virtual kubelet stands by for another one") {
+		t.Errorf("the replica that stands by answered %d: %s", code, body)
+	}
 	seen := watchNode(t, w.node)
 	hand := func(from, to *kubelet) {
 		t.Helper()
@@ -50,8 +52,11 @@ func TestHandOver(t *testing.T) {
 			address := addressOf(t, w.node)
 			return address == to.Environment["POD_IP"], "its address is " + address
 		})
-		// Its pods are read, and their nodes are simulated: the provider has no logs of them.
-		to.answers(t, logs, http.StatusBadGateway, "at the provider cluster")
+		// Its pods are read, which may take a moment more, and their nodes are simulated: the provider has no logs of them.
+		fixture.Await(t, handOver, "the virtual kubelet that took over to know its pods", func(context.Context) (bool, string) {
+			code, body := to.ask(t, logs)
+			return code == http.StatusBadGateway && strings.Contains(body, "at the provider cluster"), fmt.Sprint(code, " ", body)
+		})
 		t.Logf("taken over after %s", time.Since(began))
 		settled(t)
 		for _, write := range env.Rome.Recorder.Since(t, start, fixture.OfLiqo) {
@@ -106,8 +111,8 @@ func (w *world) secondKubelet(t *testing.T, more ...string) *kubelet {
 	return k
 }
 
-// answers asks the process, as the API server does for kubectl, and fails unless it answers so. It must answer at once.
-func (k *kubelet) answers(t *testing.T, path string, code int, words string) {
+// ask asks the process as the API server does for kubectl.
+func (k *kubelet) ask(t *testing.T, path string) (code int, answer string) {
 	t.Helper()
 	var port string
 	for _, arg := range k.Args {
@@ -127,9 +132,7 @@ func (k *kubelet) answers(t *testing.T, path string, code int, words string) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	fixture.Must(t, "reading the answer", err)
-	if response.StatusCode != code || !strings.Contains(string(body), words) {
-		t.Errorf("%s was answered with %d: %s", path, response.StatusCode, body)
-	}
+	return response.StatusCode, string(body)
 }
 
 func (w *world) scaleKubelet(t *testing.T, replicas int) {
