@@ -132,7 +132,7 @@ check-release: ## Check the release configuration with goreleaser, built once in
 	@"$$(go run ./hack/tools goreleaser)" check
 
 .PHONY: unit
-unit: need-cc ## Run unit tests with the race detector.
+unit: need-cc need-nft ## Run unit tests with the race detector.
 	@go test -race -timeout 10m $(TEST_FLAGS) $(UNIT)
 
 .PHONY: fuzz
@@ -196,6 +196,11 @@ bench: ## Measure offloading side by side with a plain cluster, in simulated clu
 bench-network: ## Measure the network side by side with a bare tunnel, in network namespaces (needs root; about 6 minutes).
 	@go build -o dist/bench/network ./test/bench/network
 	@dist/bench/network $(BENCH_FLAGS)
+
+# Tests in network namespaces, which root runs, compare the kernel with what nft says.
+.PHONY: need-nft
+need-nft:
+	@[ "$$(id -u)" -ne 0 ] || command -v nft >/dev/null || go run ./test/lab prepare nft
 
 .PHONY: need-cc
 need-cc:

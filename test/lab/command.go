@@ -17,6 +17,7 @@ import (
 
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/cluster"
+	"liqo.io/liqo/test/lab/host"
 	"liqo.io/liqo/test/lab/spec"
 	"liqo.io/liqo/test/lab/state"
 	"liqo.io/liqo/test/lab/step"
@@ -29,7 +30,7 @@ func command() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	name := root.PersistentFlags().String("name", "demo", "name of the lab")
-	root.AddCommand(upCommand(name), downCommand(name), statusCommand(name), kubeconfigCommand(name), loadCommand(name), shellCommand(name))
+	root.AddCommand(upCommand(name), downCommand(name), statusCommand(name), kubeconfigCommand(name), loadCommand(name), shellCommand(name), prepareCommand())
 	return root
 }
 
@@ -65,6 +66,23 @@ func upCommand(name *string) *cobra.Command {
 	c.Flags().StringVarP(&file, "file", "f", "", "YAML file that declares the lab")
 	c.Flags().IntVar(&nodes, "nodes", 1, "real nodes per cluster, when no file is given")
 	return c
+}
+
+func prepareCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "prepare [PROGRAM...]", Short: "Install what real nodes need on this machine, or just these programs of it",
+		Example: "  lab prepare\n  lab prepare nft",
+		RunE: func(cmd *cobra.Command, programs []string) error {
+			if len(programs) == 0 {
+				return host.This().Prepare(cmd.Context(), progress(cmd))
+			}
+			wanted, err := host.Programs(programs...)
+			if err != nil {
+				return err
+			}
+			return host.This().Install(cmd.Context(), progress(cmd), wanted...)
+		},
+	}
 }
 
 func downCommand(name *string) *cobra.Command {

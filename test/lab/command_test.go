@@ -35,6 +35,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"kubeconfig without a lab": {[]string{"kubeconfig", "rome"}, `unknown lab "demo": start it with up`},
 		"load without archives":    {[]string{"load"}, "requires at least 1 arg"},
 		"shell without a lab":      {[]string{"--name", "x", "shell", "rome"}, `unknown lab "x"`},
+		"unknown program":          {[]string{"prepare", "emacs"}, `real nodes need no program "emacs"`},
 		"unknown output":           {[]string{"status", "-o", "xml"}, "use table or json"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -59,6 +59,18 @@ var required = []Program{
 	{"busybox", "busybox-static"},
 }
 
+// Programs returns those of a lab with real nodes that have these names.
+func Programs(names ...string) (programs []Program, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(required, func(p Program) bool { return p.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("real nodes need no program %q", name)
+		}
+		programs = append(programs, required[i])
+	}
+	return programs, nil
+}
+
 const (
 	pluginPackage = "containernetworking-plugins"
 	oldestKernel  = "5.13" // kube-proxy's nftables mode
