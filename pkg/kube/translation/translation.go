@@ -37,8 +37,9 @@ func Of(c *networkingv1beta1.Configuration) (Peer, error) {
 		return Peer{}, fmt.Errorf("reading Configuration %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	// The Mapping was made of the same ranges.
-	pods, _ := networkingv1beta1.ClusterConfigCIDR{Pod: c.Spec.Remote.CIDR.Pod}.Prefixes()
-	seen, _ := c.Status.Remote.CIDR.Prefixes()
+	own, given, _ := inputs.Seen(c)
+	pods, _ := networkingv1beta1.ClusterConfigCIDR{Pod: own.Pod}.Prefixes()
+	seen, _ := given.Prefixes()
 	return Peer{Known: true, Pods: pods, Seen: seen, Mapping: mapping}, nil
 }
 

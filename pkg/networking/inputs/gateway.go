@@ -64,7 +64,7 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 		MTU: pod.MTU, TunnelMTU: pod.TunnelMTU(), PathMTU: pod.PathMTU, Port: pod.Port, Host: pod.Host,
 	}
 	switch {
-	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil || !configured(objects.Configuration):
+	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil:
 		return input, nil, incomplete("how the two clusters see each other (Configuration)")
 	case objects.Fabric == nil:
 		return input, nil, incomplete("the gateway's address towards peers (InternalFabric)")
@@ -76,7 +76,9 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 	if input.External, err = objects.Fabric.Spec.Interface.Gateway.IP.Addr(); err != nil {
 		return input, nil, err
 	}
-	input.Peer = found.peer(objects.Configuration)
+	if input.Peer, err = found.peer(objects.Configuration); err != nil {
+		return input, nil, err
+	}
 	input.Reach, err = objects.Configuration.Spec.Local.CIDR.Prefixes()
 	if err != nil {
 		found.add("Configuration %s: of this cluster: %v", objects.Configuration.Name, err)
@@ -135,9 +137,12 @@ func (p *problems) sharedPods(configuration *networkingv1beta1.Configuration) (a
 }
 
 // peer are the ranges of a peer, each with how this cluster sees it. What it announces is hostile, whatever has judged it before.
-func (p *problems) peer(configuration *networkingv1beta1.Configuration) (all []dataplane.Range) {
+func (p *problems) peer(configuration *networkingv1beta1.Configuration) (all []dataplane.Range, err error) {
 	of := "Configuration " + configuration.Name
-	own, seen := configuration.Spec.Remote.CIDR, configuration.Status.Remote.CIDR
+	own, seen, err := Seen(configuration)
+	if err != nil {
+		return nil, err
+	}
 	for _, pair := range []struct{ own, seen []networkingv1beta1.CIDR }{{own.Pod, seen.Pod}, {own.External, seen.External}} {
 		if len(pair.own) != len(pair.seen) {
 			p.add("%s: %d ranges of a kind are announced and %d have been given", of, len(pair.own), len(pair.seen))
@@ -152,5 +157,5 @@ func (p *problems) peer(configuration *networkingv1beta1.Configuration) (all []d
 			}
 		}
 	}
-	return all
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -316,9 +317,12 @@ func TestMapping(t *testing.T) {
 		change func(*networkingv1beta1.Configuration)
 		want   string
 	}{
-		"nothing was given": {func(c *networkingv1beta1.Configuration) { c.Status.Remote = nil }, "how this cluster sees milan is not known yet"},
+		"nothing was given": {func(c *networkingv1beta1.Configuration) { c.Status.Remote = nil }, "how this cluster sees milan (Configuration) is not known yet"},
 		"another range is announced now": {func(c *networkingv1beta1.Configuration) {
 			c.Generation, c.Status.Conditions = 2, []metav1.Condition{{Type: networkingv1beta1.NetworkCIDRsConfigured, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+		}, "is not known yet"},
+		"nothing was given before the change": {func(c *networkingv1beta1.Configuration) {
+			c.Status.Announced, c.Status.Remote = c.Spec.Remote.DeepCopy(), nil
 		}, "is not known yet"},
 		"what is announced is refused": {func(c *networkingv1beta1.Configuration) {
 			c.Status.Conditions = []metav1.Condition{{Type: networkingv1beta1.NetworkCIDRsConfigured, Status: metav1.ConditionFalse}}
@@ -333,6 +337,27 @@ func TestMapping(t *testing.T) {
 		if _, err := Mapping(changed); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A peer that announces ranges for which there is no room keeps the ways that it had.
+func TestRangesWithoutRoom(t *testing.T) {
+	w := objects(t)
+	before, _, err := Gateway(w.gateway())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Configuration.Status.Announced = w.Configuration.Spec.Remote.DeepCopy()
+	w.Configuration.Spec.Remote.CIDR.External = append(w.Configuration.Spec.Remote.CIDR.External, "172.16.0.0/12")
+	w.Configuration.Generation, w.Configuration.Status.Conditions = 2, []metav1.Condition{{
+		Type: networkingv1beta1.NetworkCIDRsConfigured, Status: metav1.ConditionFalse, ObservedGeneration: 2, Reason: networkingv1beta1.ReasonPoolExhausted}}
+	mapping, err := Mapping(&w.Configuration)
+	if err != nil || mapping.String() != "10.244.0.0/16=10.61.0.0/16,10.70.0.0/16=10.71.0.0/16" {
+		t.Errorf("%s, %v", mapping, err)
+	}
+	after, problems, err := Gateway(w.gateway())
+	if err != nil || len(problems) > 0 || !reflect.DeepEqual(before.Peer, after.Peer) {
+		t.Errorf("%v became %v; %v, %v", before.Peer, after.Peer, problems, err)
 	}
 }
 

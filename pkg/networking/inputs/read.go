@@ -21,27 +21,40 @@ func incomplete(format string, args ...any) error {
 	return fmt.Errorf(format+" is %w", append(args, ErrIncomplete)...)
 }
 
-// Mapping translates a peer's own addresses into those by which this cluster sees them. It fails as long as a range has no counterpart.
-func Mapping(configuration *networkingv1beta1.Configuration) (addressing.Mapping, error) {
-	if !configured(configuration) {
-		return addressing.Mapping{}, incomplete("how this cluster sees %s", configuration.Name)
+// Seen returns the ranges of a peer and, in the same places, those under which this cluster sees them. While the peer changes its ranges these are
+// the last ones that all had a place. It fails as long as there are none.
+func Seen(configuration *networkingv1beta1.Configuration) (own, seen networkingv1beta1.ClusterConfigCIDR, err error) {
+	switch status := configuration.Status; {
+	case status.Remote != nil && status.Announced != nil:
+		return status.Announced.CIDR, status.Remote.CIDR, nil
+	case status.Remote != nil && current(configuration):
+		return configuration.Spec.Remote.CIDR, status.Remote.CIDR, nil
+	default:
+		return own, seen, incomplete("how this cluster sees %s (Configuration)", configuration.Name)
 	}
-	announced, err := configuration.Spec.Remote.CIDR.Prefixes()
-	if err != nil {
-		return addressing.Mapping{}, err
-	}
-	seen, err := configuration.Status.Remote.CIDR.Prefixes()
-	if err != nil {
-		return addressing.Mapping{}, err
-	}
-	return addressing.Remap(announced, seen)
 }
 
-// configured tells whether the ranges under which a peer is seen are those of the ranges that it announces now. While it changes them, the
-// status still tells of the old ones.
-func configured(configuration *networkingv1beta1.Configuration) bool {
+// current tells whether a status that does not say what it stands for, as an older version wrote it, is of the ranges that are announced now.
+func current(configuration *networkingv1beta1.Configuration) bool {
 	c := meta.FindStatusCondition(configuration.Status.Conditions, networkingv1beta1.NetworkCIDRsConfigured)
-	return configuration.Status.Remote != nil && (c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == configuration.Generation)
+	return c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration == configuration.Generation
+}
+
+// Mapping translates a peer's own addresses into those by which this cluster sees them. It fails as long as a range has no counterpart.
+func Mapping(configuration *networkingv1beta1.Configuration) (addressing.Mapping, error) {
+	own, seen, err := Seen(configuration)
+	if err != nil {
+		return addressing.Mapping{}, err
+	}
+	announced, err := own.Prefixes()
+	if err != nil {
+		return addressing.Mapping{}, err
+	}
+	given, err := seen.Prefixes()
+	if err != nil {
+		return addressing.Mapping{}, err
+	}
+	return addressing.Remap(announced, given)
 }
 
 // problems collects what is left out.

@@ -65,9 +65,13 @@ type ConfigurationSpec struct {
 
 // ConfigurationStatus is how this cluster sees the peer.
 type ConfigurationStatus struct {
-	// remote are the ranges under which this cluster reaches the peer: each has the place and the length of its counterpart in spec.remote.
+	// remote are the ranges under which this cluster reaches the peer: each has the place and the length of its counterpart in announced.
 	// +optional
 	Remote *ClusterConfig `json:"remote,omitempty"`
+	// announced are the ranges of the peer that remote has counterparts of: those of spec.remote or, as long as not each of these has a place, the
+	// last ones that had.
+	// +optional
+	Announced *ClusterConfig `json:"announced,omitempty"`
 	// sharedPods are the addresses of this cluster's pods in namespaces that are shared with the peer: offloaded to it, or twins of its own. They are
 	// told where networking.isolation is "offloaded", where the peer reaches no other pods.
 	// +optional

@@ -175,6 +175,11 @@ func (in *ConfigurationStatus) DeepCopyInto(out *ConfigurationStatus) {
 		*out = new(ClusterConfig)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Announced != nil {
+		in, out := &in.Announced, &out.Announced
+		*out = new(ClusterConfig)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.SharedPods != nil {
 		in, out := &in.SharedPods, &out.SharedPods
 		*out = make([]PodIP, len(*in))

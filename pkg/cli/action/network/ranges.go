@@ -16,6 +16,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // The kinds of ranges.
@@ -50,22 +51,20 @@ func (r Range) String() string {
 
 // RangesOf are the ranges of the peer that a Configuration stands for.
 func RangesOf(c *networkingv1beta1.Configuration) []Range {
-	seen := networkingv1beta1.ClusterConfigCIDR{}
-	if c.Status.Remote != nil {
-		seen = c.Status.Remote.CIDR
+	// Of ranges that are not all seen yet, those that were before still are.
+	own, given, _ := inputs.Seen(c)
+	seen := map[networkingv1beta1.CIDR]networkingv1beta1.CIDR{}
+	for _, pair := range [][2][]networkingv1beta1.CIDR{{own.Pod, given.Pod}, {own.External, given.External}} {
+		for i := range min(len(pair[0]), len(pair[1])) {
+			seen[pair[0][i]] = pair[1][i]
+		}
 	}
 	var ranges []Range
-	for _, kind := range []struct {
-		name       string
-		have, seen []networkingv1beta1.CIDR
-	}{{Pod, c.Spec.Remote.CIDR.Pod, seen.Pod}, {External, c.Spec.Remote.CIDR.External, seen.External}} {
-		for i, cidr := range kind.have {
-			found := Range{Kind: kind.name, CIDR: string(cidr)}
-			if i < len(kind.seen) {
-				found.SeenAs = string(kind.seen[i])
-			}
-			ranges = append(ranges, found)
-		}
+	for _, cidr := range c.Spec.Remote.CIDR.Pod {
+		ranges = append(ranges, Range{Kind: Pod, CIDR: string(cidr), SeenAs: string(seen[cidr])})
+	}
+	for _, cidr := range c.Spec.Remote.CIDR.External {
+		ranges = append(ranges, Range{Kind: External, CIDR: string(cidr), SeenAs: string(seen[cidr])})
 	}
 	return ranges
 }

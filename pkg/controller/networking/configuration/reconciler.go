@@ -148,7 +148,7 @@ func (r *Reconciler) see(ctx context.Context, configuration *networkingv1beta1.C
 	}
 	switch {
 	case found.remote != nil:
-		configuration.Status.Remote = found.remote
+		configuration.Status.Remote, configuration.Status.Announced = found.remote, configuration.Spec.Remote.DeepCopy()
 		return found, nil
 	case found.full != "":
 		return found, reconcile.Refuse(networkingv1beta1.ReasonPoolExhausted, fmt.Errorf("%s%s", keptWords(configuration), found.full))
