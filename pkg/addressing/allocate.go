@@ -12,9 +12,11 @@ import (
 type Used struct {
 	// Pods, Services, External and Internal are this cluster's own ranges; Reserved are those that its administrator keeps free.
 	Pods, Services, External, Internal, Reserved []netip.Prefix
-	// Nodes are the addresses of this cluster's nodes. The networks around them (/24, /64) count as used.
+	// Nodes are the addresses of this cluster's nodes and API servers. The networks around them (/24, /64) count as used.
 	Nodes []netip.Addr
-	// Peers are the ranges under which this cluster sees its peers, by cluster ID: status.cidr of all Networks.
+	// Networks are those that nodes are in, as far as they tell, with whatever else is there.
+	Networks []netip.Prefix
+	// Peers are the ranges under which this cluster sees its peers, by cluster ID: status.cidr of all Networks, and what gateways still use.
 	Peers map[string][]netip.Prefix
 }
 
@@ -37,7 +39,7 @@ func (u Used) holders() []holder {
 	add("the external range", u.External)
 	add("the internal range", u.Internal)
 	add("reserved ranges", u.Reserved)
-	add("networks of nodes", around(u.Nodes))
+	add("networks of nodes", slices.Concat(u.Networks, around(u.Nodes)))
 	peers := make([]string, 0, len(u.Peers))
 	for peer := range u.Peers {
 		peers = append(peers, peer)

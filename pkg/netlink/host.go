@@ -14,6 +14,8 @@ import (
 type HostAddress struct {
 	Device  string
 	Address netip.Addr
+	// Network is what the device is in: an address there is reached without a router.
+	Network netip.Prefix
 	// MTU is the device's, in bytes.
 	MTU int
 	// Leads tells whether the device leads somewhere: it is up, and neither the loopback device nor one that swallows what it is given.
@@ -41,7 +43,8 @@ func (k *Kernel) HostAddresses() ([]HostAddress, error) {
 	var all []HostAddress
 	for _, a := range addresses {
 		if found, ok := devices[a.LinkIndex]; ok {
-			found.Address = prefixOf(a.IPNet).Addr()
+			prefix := prefixOf(a.IPNet)
+			found.Address, found.Network = prefix.Addr(), prefix.Masked()
 			all = append(all, found)
 		}
 	}

@@ -12,7 +12,7 @@ func TestHostAddresses(t *testing.T) {
 		ip addr add 172.31.1.7/24 dev eth0; ip addr add 192.0.2.1/24 dev eth1`)
 	apply(t, p.kernel, p.state)
 	all, err := p.kernel.HostAddresses()
-	want := "[{lo 127.0.0.1 65536 false} {eth0 172.31.1.2 1400 true} {eth0 172.31.1.7 1400 true} {eth1 192.0.2.1 1500 false}]"
+	want := "[{lo 127.0.0.1 127.0.0.0/8 65536 false} {eth0 172.31.1.2 172.31.1.0/24 1400 true} {eth0 172.31.1.7 172.31.1.0/24 1400 true} {eth1 192.0.2.1 192.0.2.0/24 1500 false}]"
 	if text := fmt.Sprint(all); err != nil || text != want {
 		t.Errorf("%s, %v, want %s", text, err, want)
 	}

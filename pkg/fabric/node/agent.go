@@ -70,20 +70,20 @@ type wish struct {
 	Problems []dataplane.Problem
 	// Requests are what administrators ask for.
 	Requests []inputs.Request
-	// Addresses are those that the node sends from.
-	Addresses []networkingv1beta1.IP
+	// Host is where the node is; nil if that could not be found out.
+	Host *place
 }
 
 // wanted says what is wanted. It fails if something is missing for that.
 func (a *Agent) wanted() (wish, error) {
-	host, err := a.Kernel.HostAddresses()
+	addresses, err := a.Kernel.HostAddresses()
 	if err != nil {
 		return wish{}, err
 	}
 	objects := inputs.NodeObjects{Self: a.self.One(), Fabrics: a.fabrics.All(), IPs: a.ips.All(), Port: a.Port}
 	address := addressOf(objects.Self)
-	objects.MTU = networkMTU(host, address)
-	w := wish{Addresses: sources(host, address)}
+	objects.MTU = networkMTU(addresses, address)
+	w := wish{Host: &place{sources(addresses, address), networks(addresses)}}
 	input, problems, err := inputs.Node(objects)
 	w.Problems = problems
 	if err != nil {
@@ -138,10 +138,10 @@ type pass struct {
 	placement agent.Placement
 	// kept is what the kernel was told to have; nil if nothing yet.
 	kept *dataplane.State
-	// told is the status that was written last, and when; known is the last set of the node's addresses.
+	// told is the status that was written last, and when; known is where the node was last.
 	told  status
 	when  time.Time
-	known []networkingv1beta1.IP
+	known *place
 }
 
 // round has the kernel get what is wanted, and tells how the node is.
@@ -153,8 +153,8 @@ func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
 		a.Work.Want(time.Now())
 		keeper.Want(w.State)
 	}
-	if w.Addresses != nil {
-		p.known = w.Addresses
+	if w.Host != nil {
+		p.known = w.Host
 	}
 	switch {
 	case p.placement.Err != nil:
@@ -171,7 +171,7 @@ func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
 		return
 	}
 	now := time.Now()
-	wanted := statusOf(observation{known: p.known, problems: w.Problems, missing: err, placement: p.placement}, self, now)
+	wanted := statusOf(observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement}, self, now)
 	if wanted == nil || wanted.same(p.told) && now.Sub(p.when) < look/2 {
 		return
 	}
@@ -187,7 +187,8 @@ func (a *Agent) write(ctx context.Context, self *networkingv1beta1.InternalNode,
 	defer cancel()
 	err := a.Cluster.Apply(ctx, owner, agent.Object{
 		Resource: networkingv1beta1.GroupVersion.WithResource("internalnodes"), Kind: "InternalNode", Name: self.Name, Part: "status",
-	}, map[string]any{"uid": self.UID}, map[string]any{"status": map[string]any{"addresses": s.addresses, "conditions": []any{s.ready}}})
+	}, map[string]any{"uid": self.UID}, map[string]any{"status": map[string]any{
+		"addresses": s.host.addresses, "networks": s.host.networks, "conditions": []any{s.ready}}})
 	if err != nil {
 		return fmt.Errorf("applying the status: %w", err)
 	}

@@ -22,7 +22,7 @@ import (
 const (
 	// owner is the field manager of what the agent writes.
 	owner = "liqo-fabric"
-	// maxAddresses is how many an InternalNode tells.
+	// maxAddresses is how many an InternalNode tells, and how many networks.
 	maxAddresses = 64
 	// quarrel is for how long it is told that somebody else changed what is ours.
 	quarrel = 10 * time.Minute
@@ -39,9 +39,9 @@ func addressOf(self *networkingv1beta1.InternalNode) netip.Addr {
 
 // networkMTU is that of the device with the node's own address. Where that device leads nowhere (routers have their address on the loopback
 // device), it is the smallest of those that do. 0 if it is not known.
-func networkMTU(host []netlink.HostAddress, own netip.Addr) int {
+func networkMTU(all []netlink.HostAddress, own netip.Addr) int {
 	smallest := 0
-	for _, a := range host {
+	for _, a := range all {
 		switch {
 		case !a.Leads:
 		case a.Address == own:
@@ -50,16 +50,16 @@ func networkMTU(host []netlink.HostAddress, own netip.Addr) int {
 			smallest = a.MTU
 		}
 	}
-	if !slices.ContainsFunc(host, func(a netlink.HostAddress) bool { return a.Address == own }) {
+	if !slices.ContainsFunc(all, func(a netlink.HostAddress) bool { return a.Address == own }) {
 		return 0
 	}
 	return smallest
 }
 
 // sources are the addresses that a node may send from, in order: its own, and those of the devices that lead somewhere.
-func sources(host []netlink.HostAddress, own netip.Addr) []networkingv1beta1.IP {
+func sources(from []netlink.HostAddress, own netip.Addr) []networkingv1beta1.IP {
 	var all []netip.Addr
-	for _, a := range host {
+	for _, a := range from {
 		if a.Address == own || a.Leads && a.Address.IsGlobalUnicast() {
 			all = append(all, a.Address)
 		}
@@ -76,9 +76,37 @@ func sources(host []netlink.HostAddress, own netip.Addr) []networkingv1beta1.IP 
 	return texts
 }
 
+// networks are those that a host is in, in order. One with a single address holds nothing else, and links have theirs all alike.
+func networks(of []netlink.HostAddress) []networkingv1beta1.CIDR {
+	var all []netip.Prefix
+	for _, a := range of {
+		if a.Leads && a.Address.IsGlobalUnicast() && !a.Network.IsSingleIP() {
+			all = append(all, a.Network)
+		}
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	all = slices.Compact(all)
+	texts := make([]networkingv1beta1.CIDR, 0, len(all))
+	for _, n := range all[:min(len(all), maxAddresses)] {
+		texts = append(texts, networkingv1beta1.CIDR(n.String()))
+	}
+	return texts
+}
+
+// place is where a node is.
+type place struct {
+	// addresses are those that it sends from, networks those that it is in.
+	addresses []networkingv1beta1.IP
+	networks  []networkingv1beta1.CIDR
+}
+
+func (h place) same(other place) bool {
+	return slices.Equal(h.addresses, other.addresses) && slices.Equal(h.networks, other.networks)
+}
+
 // observation is what is known of a node.
 type observation struct {
-	known     []networkingv1beta1.IP
+	known     place
 	problems  []dataplane.Problem
 	missing   error
 	placement agent.Placement
@@ -86,13 +114,13 @@ type observation struct {
 
 // status is what the agent says of a node.
 type status struct {
-	addresses []networkingv1beta1.IP
-	ready     metav1.Condition
+	host  place
+	ready metav1.Condition
 }
 
 func (s status) same(other status) bool {
 	s.ready.LastTransitionTime, other.ready.LastTransitionTime = metav1.Time{}, metav1.Time{}
-	return slices.Equal(s.addresses, other.addresses) && s.ready == other.ready
+	return s.host.same(other.host) && s.ready == other.ready
 }
 
 // statusOf is what is to be written; nil if it is there.
@@ -102,10 +130,10 @@ func statusOf(o observation, self *networkingv1beta1.InternalNode, now time.Time
 	ready.Type, ready.ObservedGeneration, ready.LastTransitionTime = corev1beta1.ConditionReady, self.Generation, metav1.NewTime(now)
 	// What is not known yet is no news: the last word stands.
 	waits := ready.Reason == ""
-	if waits || !conditions.SetStandard(&after, ready) && slices.Equal(o.known, self.Status.Addresses) {
+	if waits || !conditions.SetStandard(&after, ready) && o.known.same(place{self.Status.Addresses, self.Status.Networks}) {
 		return nil
 	}
-	return &status{addresses: o.known, ready: *meta.FindStatusCondition(after, corev1beta1.ConditionReady)}
+	return &status{host: o.known, ready: *meta.FindStatusCondition(after, corev1beta1.ConditionReady)}
 }
 
 // readiness says how a node is; without a reason if that is not known yet.

@@ -20,7 +20,9 @@ import (
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func hostAddress(device, address string, mtu int, leads bool) netlink.HostAddress {
-	return netlink.HostAddress{Device: device, Address: netip.MustParseAddr(address), MTU: mtu, Leads: leads}
+	parsed := netip.MustParseAddr(address)
+	network, _ := parsed.Prefix(24)
+	return netlink.HostAddress{Device: device, Address: parsed, Network: network, MTU: mtu, Leads: leads}
 }
 
 // usual are the addresses of a node with a bridge of its CNI and kube-proxy in mode ipvs.
@@ -48,6 +50,22 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// A node tells which networks it is in, so that no peer is seen there.
+func TestNetworks(t *testing.T) {
+	alone := hostAddress("vxlan.calico", "10.244.9.0", 1450, true)
+	alone.Network = netip.MustParsePrefix("10.244.9.0/32")
+	if got := fmt.Sprint(networks(append([]netlink.HostAddress{alone}, usual...))); got != "[10.244.2.0/24 172.31.1.0/24]" {
+		t.Error(got)
+	}
+	var many []netlink.HostAddress
+	for i := range 100 {
+		many = append(many, hostAddress("eth0", fmt.Sprintf("10.0.%d.1", i), 1500, true))
+	}
+	if got := networks(many); len(got) != maxAddresses {
+		t.Errorf("of a node with many: %v", got)
+	}
+}
+
 func TestNetworkMTU(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host []netlink.HostAddress
@@ -68,7 +86,7 @@ func TestNetworkMTU(t *testing.T) {
 }
 
 func TestStatusOf(t *testing.T) {
-	known := []networkingv1beta1.IP{"172.31.1.2"}
+	known := place{[]networkingv1beta1.IP{"172.31.1.2"}, []networkingv1beta1.CIDR{"172.31.1.0/24"}}
 	placed := agent.Placement{Placed: true}
 	refused := func(err error) agent.Placement { return agent.Placement{Err: fmt.Errorf("add device: %w", err)} }
 	for name, tc := range map[string]struct {
@@ -100,11 +118,11 @@ func TestStatusOf(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", name, got, tc.want)
 		}
 		// What was told is not told again, and keeps its time.
-		self.Status = networkingv1beta1.InternalNodeStatus{Addresses: known, Conditions: []metav1.Condition{got.ready}}
+		self.Status = networkingv1beta1.InternalNodeStatus{Addresses: known.addresses, Networks: known.networks, Conditions: []metav1.Condition{got.ready}}
 		if again := statusOf(tc.seen, self, noon.Add(time.Second)); again != nil {
 			t.Errorf("%s is told again: %+v", name, again)
 		}
-		tc.seen.known = append(known, "172.31.1.3")
+		tc.seen.known.addresses = append(known.addresses, "172.31.1.3")
 		if more := statusOf(tc.seen, self, noon.Add(time.Second)); more == nil || !more.ready.LastTransitionTime.Equal(&got.ready.LastTransitionTime) {
 			t.Errorf("%s, with another address: %+v", name, more)
 		}

@@ -110,6 +110,11 @@ type InternalNodeStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Addresses []IP `json:"addresses,omitempty"`
+	// networks are those that the node is in by itself: what has an address there is reached without a router. No peer is seen there.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Networks []CIDR `json:"networks,omitempty"`
 	// podRanges are the ranges of the node's pods, and single pods that are in no such range.
 	// +optional
 	// +listType=atomic

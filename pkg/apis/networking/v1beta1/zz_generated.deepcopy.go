@@ -1074,6 +1074,11 @@ func (in *InternalNodeStatus) DeepCopyInto(out *InternalNodeStatus) {
 		*out = make([]IP, len(*in))
 		copy(*out, *in)
 	}
+	if in.Networks != nil {
+		in, out := &in.Networks, &out.Networks
+		*out = make([]CIDR, len(*in))
+		copy(*out, *in)
+	}
 	if in.PodRanges != nil {
 		in, out := &in.PodRanges, &out.PodRanges
 		*out = make([]CIDR, len(*in))

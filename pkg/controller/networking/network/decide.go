@@ -2,14 +2,16 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 )
 
 // isOwn tells whether a Network is one of this cluster's own ranges.
@@ -31,16 +33,27 @@ func given(network *ipamv1alpha1.Network) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// usedWithout is all that is in the way of a range for a Network: the own ranges, and what all other Networks hold. Missing names own ranges
-// that are not known yet.
-func usedWithout(self types.NamespacedName, all []ipamv1alpha1.Network, nodes []netip.Addr, o Options) (used addressing.Used, missing []string) {
+// surroundings are what may be in the way of a range.
+type surroundings struct {
+	// networks are all Networks.
+	networks []ipamv1alpha1.Network
+	// nodes are the addresses of this cluster's nodes and API servers, around the networks that nodes are in.
+	nodes  []netip.Addr
+	around []netip.Prefix
+	// fabrics are all InternalFabrics: nodes send what is for their ranges to peers, whatever Networks say.
+	fabrics []networkingv1beta1.InternalFabric
+}
+
+// usedWithout is all that is in the way of a range for a Network: the own ranges, what all other Networks hold, and what is around. Missing names
+// own ranges that are not known yet.
+func (s surroundings) usedWithout(self *ipamv1alpha1.Network, o Options) (used addressing.Used, missing []string) {
 	used = addressing.Used{
-		Pods: o.Pods, Services: o.Services, External: o.External, Internal: o.Internal, Reserved: o.Reserved,
-		Nodes: nodes, Peers: map[string][]netip.Prefix{},
+		Pods: o.Pods, Services: o.Services, External: o.External, Internal: o.Internal, Reserved: slices.Clone(o.Reserved),
+		Nodes: s.nodes, Networks: s.around, Peers: s.inUse(peerOf(self)),
 	}
 	known := map[string]bool{}
-	for i := range all {
-		other := &all[i]
+	for i := range s.networks {
+		other := &s.networks[i]
 		prefix, ok := given(other)
 		if !ok || other.Namespace == self.Namespace && other.Name == self.Name {
 			continue
@@ -57,6 +70,8 @@ func usedWithout(self types.NamespacedName, all []ipamv1alpha1.Network, nodes []
 			used.External = append(used.External[:len(used.External):len(used.External)], prefix)
 		case ipamv1alpha1.NetworkTypeInternal:
 			used.Internal = append(used.Internal[:len(used.Internal):len(used.Internal)], prefix)
+		case ipamv1alpha1.NetworkTypeReserved:
+			used.Reserved = append(used.Reserved, prefix)
 		default: // stands in the options
 		}
 	}
@@ -66,6 +81,23 @@ func usedWithout(self types.NamespacedName, all []ipamv1alpha1.Network, nodes []
 		}
 	}
 	return used, missing
+}
+
+// inUse are the ranges for which there are ways to peers, by cluster ID, without those of one peer.
+func (s surroundings) inUse(without string) map[string][]netip.Prefix {
+	ranges := map[string][]netip.Prefix{}
+	for i := range s.fabrics {
+		peer := s.fabrics[i].Labels[corev1beta1.RemoteClusterIDLabel]
+		if peer == without {
+			continue
+		}
+		for _, text := range s.fabrics[i].Spec.RemoteCIDRs {
+			if prefix, err := text.Prefix(); err == nil {
+				ranges[peer] = append(ranges[peer], prefix)
+			}
+		}
+	}
+	return ranges
 }
 
 // isElder tells whether the first of two Networks is the elder one.
@@ -102,15 +134,37 @@ func whyNotPeers(want string) string {
 	return ""
 }
 
-// nodeAddresses are those of all physical nodes.
-func nodeAddresses(nodes []corev1.Node) (all []netip.Addr) {
+// addressesOf are those of all physical nodes, and of the API servers.
+func addressesOf(nodes []corev1.Node, apiServers []discoveryv1.EndpointSlice) (all []netip.Addr) {
+	add := func(text string) {
+		if address, err := netip.ParseAddr(text); err == nil {
+			all = append(all, address)
+		}
+	}
 	for i := range nodes {
 		if nodes[i].Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
 			continue
 		}
 		for _, address := range nodes[i].Status.Addresses {
-			if parsed, err := netip.ParseAddr(address.Address); err == nil {
-				all = append(all, parsed)
+			add(address.Address)
+		}
+	}
+	for i := range apiServers {
+		for _, endpoint := range apiServers[i].Endpoints {
+			for _, address := range endpoint.Addresses {
+				add(address)
+			}
+		}
+	}
+	return all
+}
+
+// networksOf are those that nodes are in.
+func networksOf(nodes []networkingv1beta1.InternalNode) (all []netip.Prefix) {
+	for i := range nodes {
+		for _, text := range nodes[i].Status.Networks {
+			if prefix, err := text.Prefix(); err == nil && !slices.Contains(all, prefix) {
+				all = append(all, prefix)
 			}
 		}
 	}

@@ -1,11 +1,14 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,12 +51,39 @@ func peers(peer, name string, age int, want, has string) ipamv1alpha1.Network {
 	return network("liqo-tenant-"+peer, name, age, want, has, map[string]string{corev1beta1.RemoteClusterIDLabel: peer})
 }
 
+// leads are the ways to a peer.
+func leads(peer string, to ...networkingv1beta1.CIDR) []networkingv1beta1.InternalFabric {
+	return []networkingv1beta1.InternalFabric{{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: peer}}, Spec: networkingv1beta1.InternalFabricSpec{RemoteCIDRs: to},
+	}}
+}
+
+// What has an address of its own counts, whichever object tells of it.
+func TestWhatIsAround(t *testing.T) {
+	node := func(name, address string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}}}
+	}
+	virtual := node("milan", "10.1.1.1")
+	virtual.Labels = map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}
+	apiServers := []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.16.0.2"}}, {Addresses: []string{"x", "172.16.0.3"}}}}}
+	if got := fmt.Sprint(addressesOf([]corev1.Node{node("a", "172.31.1.2"), virtual}, apiServers)); got != "[172.31.1.2 172.16.0.2 172.16.0.3]" {
+		t.Errorf("addresses %s", got)
+	}
+	internal := func(networks ...networkingv1beta1.CIDR) networkingv1beta1.InternalNode {
+		return networkingv1beta1.InternalNode{Status: networkingv1beta1.InternalNodeStatus{Networks: networks}}
+	}
+	if got := fmt.Sprint(networksOf([]networkingv1beta1.InternalNode{internal("172.31.0.0/20", "x"), internal(), internal("172.31.0.0/20", "10.5.0.0/16")})); got != "[172.31.0.0/20 10.5.0.0/16]" {
+		t.Errorf("networks %s", got)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	external, internal := own("external-cidr", "10.70.0.0/16"), own("internal-cidr", "10.80.0.0/16")
 	for name, tc := range map[string]struct {
 		self   ipamv1alpha1.Network
 		others []ipamv1alpha1.Network
-		nodes  []netip.Addr
+		around surroundings
 		// want is the range that it has afterwards; not is one that it must not overlap, where the search decides on the range.
 		want   networkingv1beta1.CIDR
 		not    string
@@ -65,7 +95,16 @@ func TestDecide(t *testing.T) {
 		"one that overlaps the internal range": {self: peers("milan", "a", 1, "10.80.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.80.0.0/16"},
 		"one that is reserved":                 {self: peers("milan", "a", 1, "10.9.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, not: "10.9.0.0/16"},
 		"one around a node": {
-			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}, not: "10.61.0.0/16"},
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}}, not: "10.61.0.0/16"},
+		"one beside a node, in its network": {
+			self: peers("milan", "a", 1, "10.61.0.0/24", ""), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{around: prefixes("10.61.0.0/20")}, not: "10.61.0.0/20"},
+		"one that somebody else reserves": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), not: "10.61.0.0/16", others: []ipamv1alpha1.Network{external, internal,
+				network("liqo", "databases", 9, "10.61.3.0/24", "10.61.3.0/24", map[string]string{ipamv1alpha1.NetworkTypeLabel: "reserved"})}},
+		"one that leads to another peer": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{fabrics: leads("turin", "10.61.0.0/17")}, not: "10.61.0.0/16"},
+		"one that leads to the peer itself": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{fabrics: leads("milan", "10.61.0.0/16")}, want: "10.61.0.0/16"},
 		"one that another peer has": {
 			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, not: "10.61.0.0/16"},
 		"what was given stays, also if it is this cluster's now": {
@@ -81,7 +120,8 @@ func TestDecide(t *testing.T) {
 			self: peers("milan", "a", 1, "10.0.0.0/8", "10.0.0.0/8"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/17", "10.61.0.0/17")}, reason: "PoolExhausted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := decide(&tc.self, append(tc.others, tc.self), tc.nodes, options())
+			tc.around.networks = append(tc.others, tc.self)
+			err := tc.around.decide(&tc.self, options())
 			if tc.reason != "" {
 				if err == nil || reconcile.ReasonOf(err) != tc.reason || tc.self.Status.CIDR != "" {
 					t.Fatalf("has %q, error %v; want reason %s", tc.self.Status.CIDR, err, tc.reason)
@@ -133,7 +173,8 @@ func TestAnOwnRangeIsFound(t *testing.T) {
 		"another one if it is not":      {kind: "external-cidr", others: []ipamv1alpha1.Network{own("internal-cidr", "10.70.0.0/16")}, want: "10.70.0.0/16", moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			used, _ := usedWithout(types.NamespacedName{Namespace: "liqo", Name: tc.kind}, tc.others, nil, o)
+			self := network("liqo", tc.kind, 0, "", "", nil)
+			used, _ := surroundings{networks: tc.others}.usedWithout(&self, o)
 			got, err := findOwn(ownNetworks(o)[tc.kind], o, used)
 			if err != nil || (got == tc.want) == tc.moved {
 				t.Errorf("found %s, %v", got, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,8 @@ import (
 
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks/status,verbs=update;patch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=internalnodes;internalfabrics,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // ownPending is how long to wait for this cluster's own ranges, which take a few calls.
@@ -96,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	updated := network.DeepCopy()
-	if wanted {
+	if wanted || isOwn(network, r.options.Namespace) {
 		err = keepOwn(updated, own, r.options)
 	} else {
 		updated, err = r.give(ctx, updated)
@@ -124,26 +127,24 @@ func (r *Reconciler) create(ctx context.Context, own ownNetwork) error {
 	if why := whyNotOwn(own, r.options); why != "" {
 		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
 	}
-	key := types.NamespacedName{Namespace: r.options.Namespace, Name: own.name}
-	cidr := networkingv1beta1.CIDR(own.prefix.String())
+	network := &ipamv1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.options.Namespace, Name: own.name, Labels: map[string]string{
+			corev1beta1.ManagedLabel: "true", ipamv1alpha1.NetworkTypeLabel: own.kind,
+		}},
+		Spec: ipamv1alpha1.NetworkSpec{CIDR: networkingv1beta1.CIDR(own.prefix.String()), PreAllocated: own.preAllocated},
+	}
 	if !own.prefix.IsValid() {
-		all, nodes, err := r.list(ctx)
+		found, err := r.look(ctx)
 		if err != nil {
 			return err
 		}
-		used, _ := usedWithout(key, all, nodes, r.options)
-		if cidr, err = findOwn(own, r.options, used); err != nil {
+		used, _ := found.usedWithout(network, r.options)
+		if network.Spec.CIDR, err = findOwn(own, r.options, used); err != nil {
 			return reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, err)
 		}
 	}
-	network := &ipamv1alpha1.Network{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{
-			corev1beta1.ManagedLabel: "true", ipamv1alpha1.NetworkTypeLabel: own.kind,
-		}},
-		Spec: ipamv1alpha1.NetworkSpec{CIDR: cidr, PreAllocated: own.preAllocated},
-	}
 	if err := r.client.Create(ctx, network); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making Network %s: %w", key, err)
+		return fmt.Errorf("making Network %s: %w", client.ObjectKeyFromObject(network), err)
 	}
 	return nil
 }
@@ -158,16 +159,25 @@ func keepOwn(network *ipamv1alpha1.Network, own ownNetwork, o Options) error {
 	return nil
 }
 
-// list reads all Networks live, and the addresses of all nodes.
-func (r *Reconciler) list(ctx context.Context) ([]ipamv1alpha1.Network, []netip.Addr, error) {
-	networks, nodes := &ipamv1alpha1.NetworkList{}, &corev1.NodeList{}
+// look reads what may be in the way of a range: Networks live, so that none is given twice.
+func (r *Reconciler) look(ctx context.Context) (surroundings, error) {
+	networks, fabrics := &ipamv1alpha1.NetworkList{}, &networkingv1beta1.InternalFabricList{}
+	nodes, internal, apiServers := &corev1.NodeList{}, &networkingv1beta1.InternalNodeList{}, &discoveryv1.EndpointSliceList{}
 	if err := r.live.List(ctx, networks); err != nil {
-		return nil, nil, fmt.Errorf("listing Networks: %w", err)
+		return surroundings{}, fmt.Errorf("listing Networks: %w", err)
 	}
-	if err := r.client.List(ctx, nodes); err != nil {
-		return nil, nil, fmt.Errorf("listing Nodes: %w", err)
+	for _, list := range []client.ObjectList{nodes, internal, fabrics} {
+		if err := r.client.List(ctx, list); err != nil {
+			return surroundings{}, fmt.Errorf("listing what is in the way of ranges: %w", err)
+		}
 	}
-	return networks.Items, nodeAddresses(nodes.Items), nil
+	ofAPIServer := client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}
+	if err := r.live.List(ctx, apiServers, client.InNamespace(metav1.NamespaceDefault), ofAPIServer); err != nil {
+		return surroundings{}, fmt.Errorf("listing where the API server is: %w", err)
+	}
+	return surroundings{
+		networks: networks.Items, nodes: addressesOf(nodes.Items, apiServers.Items), around: networksOf(internal.Items), fabrics: fabrics.Items,
+	}, nil
 }
 
 // give gives a Network of a peer a range, unless it has one that nobody else had before. It returns the version that was decided on.
@@ -182,28 +192,28 @@ func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (*
 	if why := whyNotPeers(string(network.Spec.CIDR)); why != "" {
 		return network, reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
 	}
-	all, nodes, err := r.list(ctx)
+	found, err := r.look(ctx)
 	if err != nil {
 		return network, err
 	}
-	for i := range all {
-		if all[i].UID == network.UID {
-			return &all[i], decide(&all[i], all, nodes, r.options)
+	for i := range found.networks {
+		if live := &found.networks[i]; live.UID == network.UID {
+			return live, found.decide(live, r.options)
 		}
 	}
 	return network, nil // it is gone
 }
 
 // decide gives a Network a range that is free of all the others.
-func decide(network *ipamv1alpha1.Network, all []ipamv1alpha1.Network, nodes []netip.Addr, o Options) error {
-	if _, ok := given(network); ok && whoWasFirst(network, all, o.Namespace) == nil {
+func (s surroundings) decide(network *ipamv1alpha1.Network, o Options) error {
+	if _, ok := given(network); ok && whoWasFirst(network, s.networks, o.Namespace) == nil {
 		return nil
 	}
 	want, err := network.Spec.CIDR.Prefix()
 	if err != nil {
 		return reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, err)
 	}
-	used, missing := usedWithout(client.ObjectKeyFromObject(network), all, nodes, o)
+	used, missing := s.usedWithout(network, o)
 	if len(missing) > 0 {
 		return reconcile.Wait(ipamv1alpha1.ReasonExternalRangePending, "waiting for this cluster's own Networks "+strings.Join(missing, ", "), ownPending)
 	}
