@@ -14,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/mirror"
 )
 
 // Judge says what of an announcement keeps it from being a peer's; no error if nothing does.
@@ -38,6 +39,11 @@ func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
 		}
 	}
 	return nil
+}
+
+// isFilledIn tells whether it is this controller, and nobody else, who said in a Configuration where this cluster's pods are.
+func isFilledIn(configuration *networkingv1beta1.Configuration) bool {
+	return mirror.LastManager(configuration.ManagedFields, []string{"spec", "local", "cidr", "pod"}, "") == string(fieldManager)
 }
 
 // wish is a Network that has to be made.

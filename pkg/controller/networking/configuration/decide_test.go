@@ -126,3 +126,28 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// Where this cluster's pods are is kept in step, but not against whoever said it.
+func TestIsFilledIn(t *testing.T) {
+	const pods = `{"f:spec":{"f:local":{".":{},"f:cidr":{".":{},"f:external":{},"f:pod":{}}}}}`
+	for name, tc := range map[string]struct {
+		manager, fields string
+		want            bool
+	}{
+		"by this controller":          {"liqo-controller-manager", pods, true},
+		"by somebody else":            {"argocd", pods, false},
+		"nobody knows who wrote what": {"", "", false},
+	} {
+		c := milan()
+		c.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "liqoctl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:remote":{}}}`)}},
+			{Manager: "liqo-controller-manager", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}},
+		}
+		if tc.fields != "" {
+			c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{Manager: tc.manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(tc.fields)}})
+		}
+		if got := isFilledIn(&c); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

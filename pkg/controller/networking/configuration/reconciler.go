@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ import (
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=connections,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks,verbs=get;list;watch;create;delete
 
+// fieldManager is whom the API server notes for the ranges that are filled in.
+const fieldManager = client.FieldOwner("liqo-controller-manager")
+
 // pending is how long to wait for ranges, if no event tells that they were given.
 const pending = 10 * time.Second
 
@@ -47,12 +51,13 @@ type Options struct {
 // Reconciler completes Configurations.
 type Reconciler struct {
 	client  client.Client
+	live    client.Reader
 	options Options
 }
 
 // Register adds the controller to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{client: mgr.GetClient(), options: o}
+	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("configuration").
 		For(&networkingv1beta1.Configuration{}).
 		Owns(&ipamv1alpha1.Network{}).
@@ -102,23 +107,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// introduce fills in this cluster's ranges, if they are not there.
+// introduce fills in this cluster's ranges, if they are not there, and keeps those of pods in step with what the cluster has.
 func (r *Reconciler) introduce(ctx context.Context, configuration *networkingv1beta1.Configuration) (changed bool, err error) {
-	if configuration.Spec.Local != nil {
-		return false, nil
-	}
-	own, _, err := external.Range(ctx, r.client, r.options.Namespace)
-	if err != nil {
-		return false, err
-	}
-	local := networkingv1beta1.ClusterConfigCIDR{External: []networkingv1beta1.CIDR{networkingv1beta1.CIDR(own.String())}}
+	var pods []networkingv1beta1.CIDR
 	for _, prefix := range r.options.Pods {
-		local.Pod = append(local.Pod, networkingv1beta1.CIDR(prefix.String()))
+		pods = append(pods, networkingv1beta1.CIDR(prefix.String()))
 	}
 	updated := configuration.DeepCopy()
-	updated.Spec.Local = &networkingv1beta1.ClusterConfig{CIDR: local}
+	if configuration.Spec.Local == nil {
+		own, _, err := external.Range(ctx, r.client, r.options.Namespace)
+		if err != nil {
+			return false, err
+		}
+		updated.Spec.Local = &networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{
+			Pod: pods, External: []networkingv1beta1.CIDR{networkingv1beta1.CIDR(own.String())},
+		}}
+	} else if len(pods) > 0 && !slices.Equal(configuration.Spec.Local.CIDR.Pod, pods) {
+		live := &networkingv1beta1.Configuration{} // the cache does not hold who wrote what
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(configuration), live); err != nil {
+			return false, fmt.Errorf("reading Configuration %s/%s: %w", configuration.Namespace, configuration.Name, err)
+		}
+		if isFilledIn(live) {
+			updated.Spec.Local.CIDR.Pod = pods
+		}
+	}
+	if equality.Semantic.DeepEqual(configuration.Spec, updated.Spec) {
+		return false, nil
+	}
 	patch := client.MergeFromWithOptions(configuration, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, updated, patch); err != nil {
+	if err := r.client.Patch(ctx, updated, patch, fieldManager); err != nil {
 		return false, fmt.Errorf("telling Configuration %s/%s the ranges of this cluster: %w", configuration.Namespace, configuration.Name, err)
 	}
 	return true, nil
