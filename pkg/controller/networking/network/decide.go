@@ -126,6 +126,13 @@ func whoWasFirst(self *ipamv1alpha1.Network, all []ipamv1alpha1.Network, namespa
 	return nil
 }
 
+// keeps tells whether a Network stays with the range that it was given: nobody had it before, and no node has come to be in it, which the cluster
+// would not reach any more.
+func (s surroundings) keeps(network *ipamv1alpha1.Network, namespace string) bool {
+	prefix, ok := given(network)
+	return ok && whoWasFirst(network, s.networks, namespace) == nil && !slices.ContainsFunc(s.nodes, prefix.Contains)
+}
+
 // whyNotPeers says why a range cannot be a peer's; empty if it can.
 func whyNotPeers(want string) string {
 	if _, refused := addressing.Accept([]string{want}, addressing.Protected{}); len(refused) > 0 {

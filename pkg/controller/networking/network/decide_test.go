@@ -109,6 +109,11 @@ func TestDecide(t *testing.T) {
 			self: peers("milan", "a", 1, "10.61.0.0/16", ""), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, not: "10.61.0.0/16"},
 		"what was given stays, also if it is this cluster's now": {
 			self: peers("milan", "a", 1, "10.61.0.0/16", "10.244.0.0/16"), others: []ipamv1alpha1.Network{external, internal}, want: "10.244.0.0/16"},
+		"also if a node has come to be beside it": {
+			self: peers("milan", "a", 1, "10.61.0.0/24", "10.61.0.0/24"), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{
+				nodes: []netip.Addr{netip.MustParseAddr("10.61.1.9")}, around: prefixes("10.61.0.0/16")}, want: "10.61.0.0/24"},
+		"but not if a node has come to be in it": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}}, not: "10.61.0.0/16"},
 		"of two holders the elder keeps": {
 			self: peers("milan", "a", 9, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, want: "10.61.0.0/16"},
 		"the younger one gets another": {

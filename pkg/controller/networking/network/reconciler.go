@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"liqo.io/liqo/pkg/addressing"
@@ -71,6 +76,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("network").
 		For(&ipamv1alpha1.Network{}).
 		WatchesRawSource(start).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.around), builder.WithPredicates(moves())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -180,13 +186,16 @@ func (r *Reconciler) look(ctx context.Context) (surroundings, error) {
 	}, nil
 }
 
-// give gives a Network of a peer a range, unless it has one that nobody else had before. It returns the version that was decided on.
+// give gives a Network of a peer a range, unless it has one that it keeps. It returns the version that was decided on.
 func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (*ipamv1alpha1.Network, error) {
-	cached := &ipamv1alpha1.NetworkList{}
+	cached, nodes := &ipamv1alpha1.NetworkList{}, &corev1.NodeList{}
 	if err := r.client.List(ctx, cached); err != nil {
 		return network, fmt.Errorf("listing Networks: %w", err)
 	}
-	if _, ok := given(network); ok && whoWasFirst(network, cached.Items, r.options.Namespace) == nil {
+	if err := r.client.List(ctx, nodes); err != nil {
+		return network, fmt.Errorf("listing Nodes: %w", err)
+	}
+	if (surroundings{networks: cached.Items, nodes: addressesOf(nodes.Items, nil)}).keeps(network, r.options.Namespace) {
 		return network, nil
 	}
 	if why := whyNotPeers(string(network.Spec.CIDR)); why != "" {
@@ -206,7 +215,7 @@ func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (*
 
 // decide gives a Network a range that is free of all the others.
 func (s surroundings) decide(network *ipamv1alpha1.Network, o Options) error {
-	if _, ok := given(network); ok && whoWasFirst(network, s.networks, o.Namespace) == nil {
+	if s.keeps(network, o.Namespace) {
 		return nil
 	}
 	want, err := network.Spec.CIDR.Prefix()
@@ -217,13 +226,43 @@ func (s surroundings) decide(network *ipamv1alpha1.Network, o Options) error {
 	if len(missing) > 0 {
 		return reconcile.Wait(ipamv1alpha1.ReasonExternalRangePending, "waiting for this cluster's own Networks "+strings.Join(missing, ", "), ownPending)
 	}
-	network.Status.CIDR = "" // what somebody else had before is worse than nothing
+	network.Status.CIDR = "" // what somebody else has is worse than nothing
 	found, err := addressing.Allocate(peerOf(network), want, o.Pools, used)
 	if err != nil {
 		return reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, err)
 	}
 	network.Status.CIDR = networkingv1beta1.CIDR(found.String())
 	return nil
+}
+
+// around finds the Networks of peers whose ranges a node is in.
+func (r *Reconciler) around(ctx context.Context, object client.Object) (requests []ctrl.Request) {
+	node, ok := object.(*corev1.Node)
+	list := &ipamv1alpha1.NetworkList{}
+	if err := r.client.List(ctx, list); err != nil || !ok {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Networks")
+		return nil
+	}
+	here := addressesOf([]corev1.Node{*node}, nil)
+	for i := range list.Items {
+		network := &list.Items[i]
+		if prefix, ok := given(network); ok && !isOwn(network, r.options.Namespace) && slices.ContainsFunc(here, prefix.Contains) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(network)})
+		}
+	}
+	return requests
+}
+
+// moves passes nodes that come, and those whose addresses change.
+func moves() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, typed := e.ObjectNew.(*corev1.Node)
+			return ok && typed && !equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 func summarize(network *ipamv1alpha1.Network, err error) {
