@@ -224,19 +224,20 @@ func (k *Kernel) apply(wanted dataplane.State) (changes []string, forgot bool, e
 	return changes, forgot, fmt.Errorf("the kernel does not keep what it is told: %q", changes)
 }
 
-// compare changes what differs from a State.
+// compare changes what differs from a State. The firewall knows devices by their names: it comes before them, and goes after them. Devices forward
+// once all else is there, and go before all else. So wherever a pass ends, no packet passes the firewall by, or goes on without the rules.
 func (k *Kernel) compare(wanted dataplane.State) *pass {
 	p := &pass{stop: k.stop, refused: map[string]error{}}
+	tables := bring(p, k.tables(wanted), tablesOf(wanted.Firewall))
 	devices := bring(p, k.devices(wanted.Links), devicesOf(wanted.Links))
 	addresses := bring(p, k.addresses(), addressesOf(wanted.Links))
-	bring(p, k.settings(wanted.Devices), wanted.Devices)
 	neighbors := bring(p, k.neighbors(), neighborsOf(wanted.Neighbors))
 	entries := bring(p, k.forwarding(), entriesOf(wanted.Neighbors))
 	peers := bring(p, k.peers(wanted), k.peersOf(wanted))
 	routes := bring(p, k.routes(wanted), routesOf(wanted.Routes))
-	tables := bring(p, k.tables(wanted), tablesOf(wanted.Firewall))
 	rules := bring(p, k.rules(wanted), rulesOf(wanted.Rules))
-	for _, rest := range []func(){rules, tables, routes, peers, entries, neighbors, addresses, devices} {
+	bring(p, k.settings(wanted.Devices), wanted.Devices)
+	for _, rest := range []func(){devices, rules, routes, peers, entries, neighbors, addresses, tables} {
 		rest()
 	}
 	return p
@@ -324,8 +325,11 @@ func again[T any](read func() ([]T, error)) (all []T, err error) {
 	return all, err
 }
 
-// gone forgives that what was to be removed is not there.
+// gone forgives that what was to be removed is not there, as what a device had.
 func gone(err error) error {
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
 	for _, missing := range []error{unix.ENOENT, unix.ESRCH, unix.ENODEV, unix.EADDRNOTAVAIL, unix.ENXIO} {
 		if errors.Is(err, missing) {
 			return nil

@@ -102,9 +102,6 @@ func (k *Kernel) devices(wanted []dataplane.Link) resource[device] {
 		remove: func(d device) error {
 			k.tunnelGone(d.Name)
 			link, err := k.route.LinkByName(d.Name)
-			if errors.As(err, &netlink.LinkNotFoundError{}) {
-				return nil
-			}
 			if err != nil {
 				return err
 			}
@@ -182,11 +179,21 @@ func (k *Kernel) addOverlay(link dataplane.Link) error {
 	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
 		return err
 	}
-	made, err := k.route.LinkByName(link.Name)
+	return k.raise(link.Name)
+}
+
+// raise has a device carry packets. One that was down forwards none until it is told to, whatever the host has new devices do.
+func (k *Kernel) raise(name string) error {
+	link, err := k.route.LinkByName(name)
 	if err != nil {
 		return err
 	}
-	return k.route.LinkSetUp(made)
+	if link.Attrs().Flags&net.FlagUp == 0 {
+		if err := k.writeSetting(dataplane.Setting{Device: name, Name: "forwarding", Value: 0}); err != nil {
+			return err
+		}
+	}
+	return k.route.LinkSetUp(link)
 }
 
 // makeWay removes an overlay of ours under another name: the kernel has one for each VNI and port.
@@ -218,12 +225,12 @@ func (k *Kernel) setDevice(link netlink.Link, wanted device) error {
 	if err := k.route.LinkSetMTU(link, wanted.MTU); err != nil {
 		return err
 	}
-	return k.route.LinkSetUp(link)
+	return k.raise(wanted.Name)
 }
 
 func tunnelOf(link dataplane.Link) netlink.Link {
 	base := netlink.NewLinkAttrs()
-	base.Name, base.MTU, base.Flags = link.Name, link.MTU, net.FlagUp
+	base.Name, base.MTU = link.Name, link.MTU
 	return &netlink.Wireguard{LinkAttrs: base}
 }
 

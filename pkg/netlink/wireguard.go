@@ -75,21 +75,16 @@ func (k *Kernel) tunnel(name string, do func(tunnelEnd) error) error {
 func (k *Kernel) addTunnel(link dataplane.Link) error {
 	err := k.route.LinkAdd(tunnelOf(link))
 	private, ours := k.keys[link.Key]
-	switch {
-	case errors.Is(err, unix.EOPNOTSUPP) && !ours:
-		return ErrNoWireGuard
-	case errors.Is(err, unix.EOPNOTSUPP):
-		if err := k.within(func() error { return k.startUser(link) }); err != nil {
-			return err
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		if !ours {
+			return ErrNoWireGuard
 		}
-		made, err := k.route.LinkByName(link.Name)
-		if err != nil {
-			return err
-		}
-		if err := k.route.LinkSetUp(made); err != nil {
-			return err
-		}
-	case err != nil:
+		err = k.within(func() error { return k.startUser(link) })
+	}
+	if err != nil {
+		return err
+	}
+	if err := k.raise(link.Name); err != nil {
 		return err
 	}
 	return k.setTunnel(link, private)
