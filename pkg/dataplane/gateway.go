@@ -72,8 +72,9 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	input.Peer = usableRanges(input.Peer, &found)
 	input.Reach = found.four("range", input.Reach)
 	input.IPs = usableIPs(input.IPs, &found)
-	input.Nodes = usableNodes(input.Nodes, &found)
-	input.Transit = usable(input.Transit, &found)
+	own := []netip.Addr{input.Address, input.External}
+	input.Nodes = usableNodes(input.Nodes, own, &found)
+	input.Transit = usable(input.Transit, append(vteps(input.Nodes), own...), &found)
 
 	if input.PathMTU >= input.TunnelMTU {
 		input.PathMTU = 0
@@ -180,12 +181,16 @@ func usableRanges(ranges []Range, found *problems) []Range {
 	return kept
 }
 
-// usableNodes are the nodes that can be carried out, in order.
-func usableNodes(nodes []InternalNode, found *problems) []InternalNode {
+// usableNodes are the nodes that can be carried out, in order. The kernel refuses a next hop that is its host's own.
+func usableNodes(nodes []InternalNode, own []netip.Addr, found *problems) []InternalNode {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b InternalNode) int { return a.VTEP.Compare(b.VTEP) })
 	var kept []InternalNode
 	for _, node := range sorted {
 		if !found.is4("the address of a node", node.VTEP) || !found.is4("the address towards peers of a node", node.External) {
+			continue
+		}
+		if slices.Contains(own, node.VTEP) {
+			found.add(ProblemOverlap, "a node has the address %s, which is this gateway's", node.VTEP)
 			continue
 		}
 		if len(kept) > 0 && kept[len(kept)-1].VTEP == node.VTEP {
@@ -196,6 +201,15 @@ func usableNodes(nodes []InternalNode, found *problems) []InternalNode {
 		kept = append(kept, node)
 	}
 	return kept
+}
+
+// vteps are the addresses of nodes.
+func vteps(nodes []InternalNode) []netip.Addr {
+	all := make([]netip.Addr, 0, len(nodes))
+	for _, node := range nodes {
+		all = append(all, node.VTEP)
+	}
+	return all
 }
 
 // gatewayTable is the firewall of a gateway.

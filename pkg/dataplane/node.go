@@ -41,7 +41,7 @@ func Node(input NodeInput) (State, []Problem) {
 		return State{}, found
 	}
 	input.Self.Pods = found.four("pod range", input.Self.Pods)
-	input.Fabrics = usable(input.Fabrics, &found)
+	input.Fabrics = usable(input.Fabrics, append(slices.Clone(input.Self.Addresses), input.Self.VTEP, input.Self.External), &found)
 	input.IPs = usableIPs(input.IPs, &found)
 	if len(input.Fabrics) == 0 {
 		return State{}, found
@@ -67,13 +67,18 @@ func Node(input NodeInput) (State, []Problem) {
 	return state, found
 }
 
-// usable are the gateways that can be carried out: of those with overlapping ranges, or the same address, the first by address.
-func usable(fabrics []InternalFabric, found *problems) []InternalFabric {
+// usable are the gateways that can be carried out: of those with overlapping ranges, or the same address, the first by address; none with an
+// address that is taken.
+func usable(fabrics []InternalFabric, taken []netip.Addr, found *problems) []InternalFabric {
 	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int { return a.Gateway.Compare(b.Gateway) })
 	var kept []InternalFabric
-	taken := map[netip.Prefix]netip.Addr{}
+	ranges := map[netip.Prefix]netip.Addr{}
 	for _, fabric := range sorted {
 		if !found.is4("the gateway's address", fabric.Gateway) {
+			continue
+		}
+		if slices.Contains(taken, fabric.Gateway) {
+			found.add(ProblemOverlap, "a gateway has the address %s, which is a node's or this host's", fabric.Gateway)
 			continue
 		}
 		if len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway {
@@ -82,14 +87,14 @@ func usable(fabrics []InternalFabric, found *problems) []InternalFabric {
 		}
 		var remote []netip.Prefix
 		for _, prefix := range found.four("range of a peer", fabric.Remote) {
-			if other, holder, ok := overlapping(taken, prefix); ok {
+			if other, holder, ok := overlapping(ranges, prefix); ok {
 				found.add(ProblemOverlap, "range %s of gateway %s overlaps %s of gateway %s", prefix, fabric.Gateway, other, holder)
 				continue
 			}
 			remote = append(remote, prefix)
 		}
 		for _, prefix := range remote {
-			taken[prefix] = fabric.Gateway
+			ranges[prefix] = fabric.Gateway
 		}
 		fabric.Remote = remote
 		kept = append(kept, fabric)

@@ -143,6 +143,13 @@ func newEnd(t *testing.T, server bool) *end {
 		Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own}, Status: networkingv1beta1.ConfigurationStatus{Remote: &seen}})
 	e.api.Put(t, here+"internalfabrics/milan", &networkingv1beta1.InternalFabric{TypeMeta: kind("InternalFabric"), ObjectMeta: meta,
 		Spec: networkingv1beta1.InternalFabricSpec{GatewayIP: "192.0.2.1", Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.254"}}}})
+	// What a kubelet may say of its node, and the kernel takes for no next hop.
+	for i, address := range []networkingv1beta1.IP{"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.70.255.254", "192.0.2.1", "192.0.2.2"} {
+		node := &networkingv1beta1.InternalNode{TypeMeta: kind("InternalNode"), ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("odd-%d", i)}}
+		node.Spec.Interface.Node.IP = networkingv1beta1.IP(fmt.Sprintf("10.70.255.%d", i))
+		node.Status.NodeIP.Remote, node.Status.PodRanges = &address, []networkingv1beta1.CIDR{"0.0.0.0/0"}
+		e.api.Put(t, group+"internalnodes/"+node.Name, node)
+	}
 	return e
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -180,6 +181,36 @@ func TestWhatIsLeftOut(t *testing.T) {
 			gateway: `Invalid: InternalNode node-1: reading address "10.0.0.1.2": ParseAddr("10.0.0.1.2"): IPv4 address too long` + "\n" +
 				`Invalid: InternalNode node-1: reading range "10.1.0.0": netip.ParsePrefix("10.1.0.0"): no '/'`,
 		},
+		"a fabric whose gateway has an address of many": {
+			change:  func(w *world) { w.Fabrics[1].Spec.GatewayIP = "255.255.255.255" },
+			without: func(w *world) { w.Fabrics = w.Fabrics[:1] },
+			node:    "Invalid: InternalFabric liqo-tenant-turin/turin: 255.255.255.255 is no address of a node or a gateway",
+		},
+		"a node with an address of many": {
+			change:  func(w *world) { w.Nodes[0].Status.NodeIP.Remote = ptr.To(networkingv1beta1.IP("224.0.0.1")) },
+			without: func(w *world) { w.Nodes = w.Nodes[1:] },
+			gateway: "Invalid: InternalNode node-1: 224.0.0.1 is no address of a node or a gateway",
+		},
+		"a node with an address of nobody": {
+			change:  func(w *world) { w.Nodes[0].Status.NodeIP.Remote = ptr.To(networkingv1beta1.IP("0.0.0.0")) },
+			without: func(w *world) { w.Nodes = w.Nodes[1:] },
+			gateway: "Invalid: InternalNode node-1: 0.0.0.0 is no address of a node or a gateway",
+		},
+		"a node with an address of every host towards peers": {
+			change:  func(w *world) { w.Nodes[0].Spec.Interface.Node.IP = "127.0.0.1" },
+			without: func(w *world) { w.Nodes = w.Nodes[1:] },
+			gateway: "Invalid: InternalNode node-1: 127.0.0.1 is no address of a node or a gateway",
+		},
+		"a node that sends from an address of many": {
+			change:  func(w *world) { w.Nodes[0].Status.Addresses = append(w.Nodes[0].Status.Addresses, "224.0.0.1") },
+			without: func(*world) {},
+			gateway: "Invalid: InternalNode node-1: 224.0.0.1 is no address of a node or a gateway",
+		},
+		"a node with pods everywhere": {
+			change:  func(w *world) { w.Nodes[0].Status.PodRanges = append(w.Nodes[0].Status.PodRanges, "0.0.0.0/0") },
+			without: func(*world) {},
+			gateway: "Invalid: InternalNode node-1: range 0.0.0.0/0 is everything",
+		},
 		"a peer that announces everything": {
 			change: func(w *world) {
 				w.Configuration.Spec.Remote.CIDR.Pod[0], w.Configuration.Status.Remote.CIDR.Pod[0] = "0.0.0.0/0", "0.0.0.0/0"
@@ -246,8 +277,14 @@ func TestWhatHasToBeKnown(t *testing.T) {
 		"the node's own InternalNode":      {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { n.Self = nil }, node: "InternalNode"},
 		"the node's address":               {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { n.Self.Status.NodeIP.Remote = nil }, node: "InternalNode"},
 		"the node's address towards peers": {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { n.Self.Spec.Interface.Node.IP = "" }, node: "InternalNode"},
-		"the network's MTU":                {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { n.MTU = 0 }, node: "the MTU"},
-		"nothing, if there are no peers":   {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { *n = NodeObjects{} }},
+		"a usable address of the node": {
+			change: func(_ *world, n *NodeObjects, _ *GatewayObjects) {
+				n.Self.Status.NodeIP.Remote = ptr.To(networkingv1beta1.IP("224.0.0.1"))
+			},
+			node: "InternalNode",
+		},
+		"the network's MTU":              {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { n.MTU = 0 }, node: "the MTU"},
+		"nothing, if there are no peers": {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) { *n = NodeObjects{} }},
 		"nothing, if no peer can be used": {change: func(_ *world, n *NodeObjects, _ *GatewayObjects) {
 			n.Self = nil
 			n.Fabrics[0].Spec.MTU = 0

@@ -43,7 +43,7 @@ func Node(objects NodeObjects) (dataplane.NodeInput, []dataplane.Problem, error)
 	switch {
 	case len(input.Fabrics) == 0:
 	case !ok:
-		return input, found, incomplete("the address of this node (InternalNode)")
+		return input, found, incomplete("a usable address of this node (InternalNode)")
 	case objects.MTU == 0:
 		return input, found, incomplete("the MTU of the network between the nodes")
 	}
@@ -57,7 +57,7 @@ func (p *problems) fabric(object *networkingv1beta1.InternalFabric, protected ad
 	if object.Spec.MTU == 0 {
 		return dataplane.InternalFabric{}, false
 	}
-	gateway, ok := p.address(of, object.Spec.GatewayIP)
+	gateway, ok := p.host(of, object.Spec.GatewayIP)
 	if !ok {
 		return dataplane.InternalFabric{}, false
 	}

@@ -73,6 +73,17 @@ func (p *problems) address(of string, text networkingv1beta1.IP) (netip.Addr, bo
 	return address, err == nil
 }
 
+// host reads the address of a node or a gateway; false if it is left out. Nothing reserved is one: the kernel
+// refuses a route by most of them, and with it the whole pass.
+func (p *problems) host(of string, text networkingv1beta1.IP) (netip.Addr, bool) {
+	address, ok := p.address(of, text)
+	if ok && addressing.Reserved(address) {
+		p.add("%s: %s is no address of a node or a gateway", of, address)
+		return netip.Addr{}, false
+	}
+	return address, ok
+}
+
 // accepted reads ranges that are, or are to be, a peer's.
 func (p *problems) accepted(of string, ranges []networkingv1beta1.CIDR, protected addressing.Protected) []netip.Prefix {
 	texts := make([]string, 0, len(ranges))
@@ -86,25 +97,28 @@ func (p *problems) accepted(of string, ranges []networkingv1beta1.CIDR, protecte
 	return kept
 }
 
-// node reads an InternalNode; false if it has no address yet.
+// node reads an InternalNode; false if it has no address yet, or none that can be used.
 func (p *problems) node(object *networkingv1beta1.InternalNode) (node dataplane.InternalNode, ok bool) {
 	of := "InternalNode " + object.Name
 	if object.Status.NodeIP.Remote == nil {
 		return node, false
 	}
-	if node.VTEP, ok = p.address(of, *object.Status.NodeIP.Remote); !ok {
+	if node.VTEP, ok = p.host(of, *object.Status.NodeIP.Remote); !ok {
 		return node, false
 	}
-	if node.External, ok = p.address(of, object.Spec.Interface.Node.IP); !ok {
+	if node.External, ok = p.host(of, object.Spec.Interface.Node.IP); !ok {
 		return node, false
 	}
 	for _, text := range object.Status.Addresses {
-		if address, ok := p.address(of, text); ok {
+		if address, ok := p.host(of, text); ok {
 			node.Addresses = append(node.Addresses, address)
 		}
 	}
 	for _, text := range object.Status.PodRanges {
 		prefix, err := text.Prefix()
+		if err == nil && prefix.Bits() == 0 {
+			err = fmt.Errorf("range %s is everything", prefix)
+		}
 		if err != nil {
 			p.add("%s: %v", of, err)
 			continue

@@ -12,7 +12,8 @@ const (
 	ReasonKernelFeatureMissing = "KernelFeatureMissing"
 	// ReasonPortInUse: something else on the node has the overlay's UDP port.
 	ReasonPortInUse = "PortInUse"
-	// ReasonRouteOverlap: ranges of two peers overlap, or two nodes or gateways have one address; the first is carried out.
+	// ReasonRouteOverlap: ranges of two peers overlap, or two gateways have one address; the first is carried out. Or a gateway has an address of
+	// the node, and is left out.
 	ReasonRouteOverlap = "RouteOverlap"
 	// ReasonInputInvalid: an object says what cannot be carried out; it is left out, and the message says which.
 	ReasonInputInvalid = "InputInvalid"
