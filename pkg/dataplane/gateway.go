@@ -263,6 +263,8 @@ func fromPeer(input GatewayInput) []Chain {
 		when(within(Source, tunnelLink), within(Destination, tunnelLink)).accept(),
 		when().do(Statement{Do: Notrack}),
 		when(notIn(Source, setPeer)).drop(counterSpoofed),
+		// An IP resource may be a node: what that unpacks has passed none of these rules.
+		when(port(input.Port)).drop(counterForeign),
 		// Before the next: the peer knows an IP resource by its external address alone.
 		when(notIn(Destination, setReach)).drop(counterForeign),
 	}

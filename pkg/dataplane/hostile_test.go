@@ -3,6 +3,7 @@ package dataplane
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,11 +21,15 @@ func TestAHostilePeerReachesNothingElse(t *testing.T) {
 			for _, p := range attacker.peers {
 				h := w.hosts[p.gateway]
 				sources := [][]netip.Addr{addresses, tunnelEnds, attacker.allPods()}
-				targets := [][]netip.Addr{addresses, p.with.allPods(), {addr("198.18.0.1"), p.with.nodes[0].VTEP, p.with.peer(attacker).address}}
+				here := []netip.Addr{addr("198.18.0.1"), p.with.nodes[0].VTEP, p.with.peer(attacker).address}
+				for _, ip := range p.with.ips {
+					here = append(here, ip.External)
+				}
+				targets := [][]netip.Addr{addresses, p.with.allPods(), here}
 				for range 20 {
 					packet := Packet{Protocol: TCP, Source: oneOf(t, sources), Destination: oneOf(t, targets), SourcePort: 1000, DestinationPort: 80, Size: 60}
 					if rapid.Bool().Draw(t, "overlay") {
-						packet.Protocol, packet.DestinationPort, packet.MAC = UDP, DefaultOverlayPort, macOf(packet.Destination)
+						packet.Protocol, packet.DestinationPort, packet.MAC = UDP, DefaultOverlayPort, macOf(oneOf(t, [][]netip.Addr{{packet.Destination, p.with.nodes[0].VTEP}}))
 						packet.Inner = &Packet{Protocol: TCP, Source: oneOf(t, sources), Destination: oneOf(t, targets), Size: 60}
 					}
 					w.hops = nil
@@ -106,8 +111,16 @@ func TestNodesTakeNothingElseFromGateways(t *testing.T) {
 				for range 20 {
 					to := oneOf(t, [][]netip.Addr{addresses, n.pods, {n.VTEP, n.External, c.nodes[0].VTEP}})
 					source := graft(oneOf(t, [][]netip.Addr{addresses}), p.ranges[0].Seen)
+					packet := Packet{Protocol: TCP, Source: source, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 60}
+					if rapid.Bool().Draw(t, "overlay") {
+						packet.Protocol, packet.DestinationPort, packet.MAC = UDP, DefaultOverlayPort, macOf(c.nodes[0].VTEP)
+						packet.Inner = &Packet{Protocol: TCP, Source: source, Destination: oneOf(t, [][]netip.Addr{c.allPods()}), Size: 60}
+					}
 					w.hops = nil
-					w.enter(w.hosts[n.place], NodeDevice, Packet{Protocol: TCP, Source: source, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 60})
+					w.enter(w.hosts[n.place], NodeDevice, packet)
+					if unpacked(w.hops, packet.Inner) {
+						t.Fatalf("%s lets a gateway inject:\n%s", n.place, Trip{There: w.hops})
+					}
 					last, ok := Arrived(w.hops)
 					if !ok {
 						continue
@@ -123,6 +136,40 @@ func TestNodesTakeNothingElseFromGateways(t *testing.T) {
 	})
 	if passed == 0 {
 		t.Error("nothing passes at all")
+	}
+}
+
+// An IP resource that is a node has all ports of that node but the overlay's: what a node unpacks there has passed no gateway's rules. The
+// gateway lets none pass, and neither does a node whose gateway was taken over.
+func TestTheOverlayIsNotCarriedInItself(t *testing.T) {
+	a, b := twins()
+	node, seen := a.nodes[1].VTEP, addr("10.70.0.100")
+	a.ips = []IP{{Address: node, External: seen, Masquerade: true}}
+	w := newWalker(worldOf(t, a, b))
+	for name, tc := range map[string]struct {
+		at       Place
+		by       string
+		from, to string
+		port     uint16
+		dropped  bool
+	}{
+		"by the tunnel":                            {"gA-B", TunnelDevice, "10.244.2.2", "10.70.0.100", DefaultOverlayPort, true},
+		"by a gateway, to another node":            {"A1", NodeDevice, "10.61.2.2", "172.31.1.2", DefaultOverlayPort, true},
+		"by a gateway, to the node":                {"A2", NodeDevice, "10.61.2.2", "172.31.1.2", DefaultOverlayPort, true},
+		"to another port, by the tunnel":           {"gA-B", TunnelDevice, "10.244.2.2", "10.70.0.100", 53, false},
+		"to another port, by a gateway, elsewhere": {"A1", NodeDevice, "10.61.2.2", "172.31.1.2", 53, false},
+		"to another port, by a gateway":            {"A2", NodeDevice, "10.61.2.2", "172.31.1.2", 53, false},
+	} {
+		packet := Packet{Protocol: UDP, Source: addr(tc.from), Destination: addr(tc.to), SourcePort: 1000, DestinationPort: tc.port, Size: 110}
+		if tc.dropped {
+			packet.MAC, packet.Inner = macOf(node), &Packet{Protocol: UDP, Source: addr("10.61.9.9"), Destination: a.nodes[1].pods[0], Size: 60}
+		}
+		w.hops = nil
+		w.enter(w.hosts[tc.at], tc.by, packet)
+		last, arrived := Arrived(w.hops)
+		if tc.dropped && (len(w.hops) != 1 || !strings.HasSuffix(w.hops[0].Why, "as "+counterForeign)) || !tc.dropped && (!arrived || last.Place != "A2") {
+			t.Errorf("%s:\n%s", name, Trip{There: w.hops})
+		}
 	}
 }
 

@@ -147,6 +147,8 @@ func nodeTable(input NodeInput) Table {
 	}
 	// A pod that speaks the overlay's language could pretend to be a gateway, and through it a peer.
 	injected := when(port(input.Port), in(Source, setPods), notIn(Source, setGateways)).drop(counterSpoofed)
+	// So could a peer, where an IP resource is a node: the overlay is not carried in itself.
+	nested := when(iif(NodeDevice), port(input.Port)).drop(counterForeign)
 	return Table{
 		Family: "ip", Name: FirewallTable, Counters: []string{counterForeign, counterSpoofed},
 		Sets: []Set{
@@ -165,6 +167,7 @@ func nodeTable(input NodeInput) Table {
 			}},
 			{Name: "input", Hook: Input, Priority: PriorityFilter, Rules: []ChainRule{
 				injected,
+				nested,
 				when(iif(NodeDevice), state(StateEstablished, StateRelated)).accept(),
 				when(iif(NodeDevice), notIn(Source, setPeers)).drop(counterSpoofed),
 				when(iif(NodeDevice), icmp(echoRequest)).accept(),
@@ -173,6 +176,7 @@ func nodeTable(input NodeInput) Table {
 			}},
 			{Name: "forward", Hook: Forward, Priority: PriorityFilter, Rules: []ChainRule{
 				injected,
+				nested,
 				when(oif(NodeDevice), Match{Field: Opening}).clamp(0),
 				when(iif(NodeDevice)).goTo(chainFromPeers),
 			}},

@@ -232,7 +232,22 @@ func foreignDestinations() map[string]hostile {
 	}, "gA-B itself", fromTunnel)
 	add("the overlay of the gateway's pod", func(mark string) []byte {
 		return vxlanPacket(peerPod, gatewayPod, dataplane.VNI, vtepMAC(gatewayPod), udpPacket(peerPod, victimPod, mark))
-	}, "gA-B by liqo", itself)
+	}, "gA-B by liqo", itself, overlay)
+	// An IP resource is node A2. The gateway's own node would pass it on.
+	toNode := func(mark string) []byte {
+		return vxlanPacket(peerPod, "10.70.0.101", dataplane.VNI, vtepMAC("172.31.1.2"), udpPacket("10.61.9.9", victimPod, mark))
+	}
+	add("the overlay of a node that is an IP resource", toNode, "gA-B by liqo", overlay)
+	all["the overlay of a node that is an IP resource, in fragments"] = hostile{
+		packets: func(mark string) [][]byte {
+			whole := toNode(mark)[20:]
+			h := header{protocol: unix.IPPROTO_UDP, from: peerPod, to: "10.70.0.101", id: uint16(mark[len(mark)-1]) + 99, fragment: moreFragments}
+			first := h.packet(whole[:16])
+			h.fragment = 2
+			return [][]byte{first, h.packet(whole[16:])}
+		},
+		counted: "gA-B foreign", passes: thePod + " itself", without: map[dataplane.Place][]string{theGateway: {overlay}, nodeOne: {overlay}},
+	}
 	all["the overlay of the tunnel's end"] = hostile{
 		packets: one(func(mark string) []byte {
 			return vxlanPacket("169.254.18.1", "169.254.18.2", dataplane.VNI, vtepMAC(gatewayPod), udpPacket("10.244.1.2", "10.61.2.2", mark))
@@ -453,6 +468,19 @@ func takenOver() map[string]hostile {
 			by: theGateway, device: dataplane.GatewayDevice, seen: onA1, counted: counted, without: map[dataplane.Place][]string{nodeOne: {h.without}}, passes: h.passes,
 			packets: one(func(mark string) []byte {
 				return frame(vtepMAC("172.31.1.1"), unix.ETH_P_IP, udpPacket(h.from, h.to, mark))
+			}),
+		}
+	}
+	for name, h := range map[string]struct {
+		first  dataplane.Place
+		unpack string
+	}{"the node": {nodeTwo, "172.31.1.2"}, "another node": {nodeOne, "172.31.1.1"}} {
+		all["a gateway that was taken over, to the overlay of "+name+" that is an IP resource"] = hostile{
+			by: theGateway, device: dataplane.GatewayDevice, seen: []string{string(h.first) + " unpacks", "gA-B by liqo"}, counted: string(h.first) + " foreign",
+			without: map[dataplane.Place][]string{h.first: {overlay}}, passes: thePod + " itself",
+			packets: one(func(mark string) []byte {
+				inner := vxlanPacket("10.61.2.2", "172.31.1.2", dataplane.VNI, vtepMAC("172.31.1.2"), udpPacket("10.61.9.9", victimPod, mark))
+				return frame(vtepMAC(h.unpack), unix.ETH_P_IP, inner)
 			}),
 		}
 	}
