@@ -104,8 +104,8 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	}
 	peer.Allowed = outermost(peer.Allowed)
 	state.Peers = []Peer{peer}
-	for _, node := range input.Nodes {
-		state.Neighbors = append(state.Neighbors, neighbor(GatewayDevice, node.VTEP))
+	for _, address := range vteps(input.Nodes) {
+		state.Neighbors = append(state.Neighbors, neighbor(GatewayDevice, address))
 	}
 	for _, fabric := range input.Transit {
 		state.Neighbors = append(state.Neighbors, neighbor(GatewayDevice, fabric.Gateway))
@@ -181,9 +181,12 @@ func usableRanges(ranges []Range, found *problems) []Range {
 	return kept
 }
 
-// usableNodes are the nodes that can be carried out, in order. The kernel refuses a next hop that is its host's own.
+// usableNodes are the nodes that can be carried out, in order. Several may have one address: a machine that got another name, whose old Node is still
+// there. All that is theirs is reached there. The kernel refuses a next hop that is its host's own.
 func usableNodes(nodes []InternalNode, own []netip.Addr, found *problems) []InternalNode {
-	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b InternalNode) int { return a.VTEP.Compare(b.VTEP) })
+	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b InternalNode) int {
+		return cmp.Or(a.VTEP.Compare(b.VTEP), a.External.Compare(b.External))
+	})
 	var kept []InternalNode
 	for _, node := range sorted {
 		if !found.is4("the address of a node", node.VTEP) || !found.is4("the address towards peers of a node", node.External) {
@@ -193,23 +196,19 @@ func usableNodes(nodes []InternalNode, own []netip.Addr, found *problems) []Inte
 			found.add(ProblemOverlap, "a node has the address %s, which is this gateway's", node.VTEP)
 			continue
 		}
-		if len(kept) > 0 && kept[len(kept)-1].VTEP == node.VTEP {
-			found.add(ProblemOverlap, "two nodes have the address %s", node.VTEP)
-			continue
-		}
 		node.Pods = found.four("pod range", node.Pods)
 		kept = append(kept, node)
 	}
 	return kept
 }
 
-// vteps are the addresses of nodes.
+// vteps are the addresses of nodes that are in order, each once.
 func vteps(nodes []InternalNode) []netip.Addr {
 	all := make([]netip.Addr, 0, len(nodes))
 	for _, node := range nodes {
 		all = append(all, node.VTEP)
 	}
-	return all
+	return slices.Compact(all)
 }
 
 // gatewayTable is the firewall of a gateway.

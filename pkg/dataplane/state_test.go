@@ -84,7 +84,6 @@ func TestProblems(t *testing.T) {
 		"a range that is seen as a smaller one": {gateway(func(i *GatewayInput) {
 			i.Peer = append(i.Peer, Range{prefix("10.9.0.0/16"), prefix("10.71.0.0/17")})
 		}), "range 10.9.0.0/16 of the peer cannot be seen as 10.71.0.0/17", ProblemFamily, "ip saddr 10.244.0.0/16 ip saddr set"},
-		"two nodes with one address": {gateway(func(i *GatewayInput) { i.Nodes = append(i.Nodes, self) }), "two nodes have the address 172.31.1.2", ProblemOverlap, "10.244.2.0/24 via 172.31.1.2"},
 		"a node of IPv6": {gateway(func(i *GatewayInput) { i.Nodes = append(i.Nodes, InternalNode{VTEP: addr("fd00::7")}) }),
 			"the address of a node fd00::7 is not of IPv4", ProblemFamily, "10.244.2.0/24 via 172.31.1.2"},
 		"a gateway of IPv6": {gateway(func(i *GatewayInput) { i.Address = addr("fd00::8") }), "the gateway's address fd00::8 is not of IPv4", ProblemFamily, ""},
@@ -98,6 +97,23 @@ func TestProblems(t *testing.T) {
 				t.Errorf("the State has no %q:\n%s", tc.has, text)
 			}
 		})
+	}
+}
+
+// A machine that got another name has two Nodes as long as nobody removes the old one, which may come first. What is of either is reached by the one
+// address of both; a range that both have, or another node too, is so once.
+func TestNodesOfOneAddress(t *testing.T) {
+	a, b := twins()
+	input := a.gatewayInput(a.peer(b))
+	old, renamed := InternalNode{VTEP: a.nodes[1].VTEP, External: addr("10.70.0.77"), Addresses: []netip.Addr{addr("10.244.77.1")},
+		Pods: prefixes("10.244.77.0/24", "10.244.2.0/24", "10.244.1.0/24")}, a.nodes[1].InternalNode
+	for _, nodes := range [][]InternalNode{{a.nodes[0].InternalNode, old, renamed}, {renamed, old, a.nodes[0].InternalNode}} {
+		input.Nodes = nodes
+		state, problems := Gateway(input)
+		golden(t, "gateway-renamed-node.txt", state.String())
+		if len(problems) > 0 {
+			t.Error(problems)
+		}
 	}
 }
 
