@@ -234,14 +234,22 @@ func TestPlacement(t *testing.T) {
 	for i, tc := range []struct {
 		report netlink.Report
 		want   string
+		// fails is for how long passes have failed by then.
+		fails time.Duration
 	}{
-		{netlink.Report{Err: errors.New("refused")}, "false refused true"},
-		{netlink.Report{Changes: []string{"a"}}, "true <nil> true"},
-		{netlink.Report{Repair: true}, "true <nil> true"},
-		{netlink.Report{Repair: true, Changes: []string{"a"}}, "true <nil> false"},
-		{netlink.Report{}, "true <nil> false"},
+		{netlink.Report{Err: errors.New("refused")}, "false refused true", 0},
+		{netlink.Report{Err: errors.New("refused otherwise")}, "false refused otherwise true", time.Second},
+		{netlink.Report{Changes: []string{"a"}}, "true <nil> true", -1},
+		{netlink.Report{Repair: true}, "true <nil> true", -1},
+		{netlink.Report{Repair: true, Changes: []string{"a"}}, "true <nil> false", -1},
+		{netlink.Report{Err: errors.New("refused")}, "false refused false", 0},
+		{netlink.Report{}, "true <nil> false", -1},
 	} {
-		p.See(t.Context(), tc.report, now)
+		at := now.Add(time.Duration(i) * time.Second)
+		p.See(t.Context(), tc.report, at)
+		if fails := at.Sub(p.Failing); tc.fails >= 0 && fails != tc.fails || p.Failing.IsZero() != (tc.fails < 0) {
+			t.Errorf("after report %d: passes fail since %s, not for %s", i, p.Failing, tc.fails)
+		}
 		if got := fmt.Sprintf("%t %v %t", p.Placed, p.Err, p.Repaired.IsZero()); got != tc.want {
 			t.Errorf("after report %d: %s, want %s", i, got, tc.want)
 		}

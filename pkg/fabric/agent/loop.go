@@ -61,6 +61,8 @@ type Placement struct {
 	// Placed tells whether it is in the kernel; Err is what was refused if not.
 	Placed bool
 	Err    error
+	// Failing is since when passes fail; zero if the last one did not.
+	Failing time.Time
 	// Refused are the administrators' parts that were refused, with why; all else is in the kernel.
 	Refused map[string]error
 	// Repaired is when somebody else's changes were last put back.
@@ -83,6 +85,12 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
 	}
 	p.Placed, p.Err, p.Refused = r.Err == nil, r.Err, r.Refused
+	switch {
+	case r.Err == nil:
+		p.Failing = time.Time{}
+	case p.Failing.IsZero():
+		p.Failing = now
+	}
 	if r.Repair && len(r.Changes) > 0 {
 		p.Repaired = now
 	}

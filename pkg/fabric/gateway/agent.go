@@ -315,7 +315,7 @@ func (l *loop) tell() {
 	if l.kept != nil && l.missing == nil {
 		l.administrators.Tell(l.requests, l.placement, now)
 	}
-	lives, known := l.live.lives()
+	lives, known := answers(l.live, l.placement, now)
 	seen := observation{
 		keyless: l.key.One() == nil, missing: l.missing, problems: l.problems, placement: l.placement, server: l.pod.Server,
 		unresolved: l.resolved && !l.pod.Endpoint.IsValid(), endpoint: l.pod.Endpoint, userSpace: l.Kernel.InUserSpace(),

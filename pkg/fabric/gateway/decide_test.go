@@ -260,6 +260,8 @@ func TestStatusOf(t *testing.T) {
 			want: "Connected 12ms 1280 False MTUTooSmall: The other end answers short packets, but none of 1280 bytes: something on the way between the gateways drops long ones. " +
 				"Let UDP packets of 1340 bytes pass there, and the ICMP errors that tell of sizes."},
 		"the kernel refuses": {seen: with(func(o *observation) { o.placement.Err = syscall.EPERM }), want: "Connected 12ms 1440 False NotProgrammed: The kernel refuses: operation not permitted"},
+		"the kernel refuses for long": {seen: with(func(o *observation) { o.lives, o.placement.Err = false, syscall.EPERM }), before: connected,
+			want: "Error 12ms 1440 False NotProgrammed: The kernel refuses: operation not permitted"},
 		"no WireGuard at all": {seen: observation{known: true, placement: agent.Placement{Err: fmt.Errorf("add: %w", netlink.ErrNoWireGuard)}},
 			want: "Connecting  0 False WireGuardUnavailable: There is no tunnel: add: the kernel has no WireGuard"},
 	} {
@@ -271,6 +273,28 @@ func TestStatusOf(t *testing.T) {
 		got := fmt.Sprintf("%s %s %d %s %s: %s", after.Value, after.Latency.Value, after.MTU, c.Status, c.Reason, c.Message)
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// Nobody asks the other end while the kernel refuses what is wanted. What was known before counts for a while, so that a pass that fails once is
+// no Error.
+func TestNobodyAnswersForLongWhileTheKernelRefuses(t *testing.T) {
+	answered := newLiveness(noon)
+	answered.answer(answered.ask(noon), noon)
+	for name, tc := range map[string]struct {
+		live         *liveness
+		placement    agent.Placement
+		lives, known bool
+	}{
+		"it answers":                                   {answered, agent.Placement{Placed: true}, true, true},
+		"it answered, the kernel refuses":              {answered, agent.Placement{Err: syscall.EPERM, Failing: noon.Add(time.Second)}, true, true},
+		"it answered, the kernel refuses so long":      {answered, agent.Placement{Err: syscall.EPERM, Failing: noon}, false, true},
+		"nothing is known":                             {newLiveness(noon), agent.Placement{Placed: true}, false, false},
+		"nothing is known, the kernel refuses so long": {newLiveness(noon), agent.Placement{Err: syscall.EPERM, Failing: noon}, false, true},
+	} {
+		if lives, known := answers(tc.live, tc.placement, noon.Add(refusedAfter)); lives != tc.lives || known != tc.known {
+			t.Errorf("%s: lives %t, known %t", name, lives, known)
 		}
 	}
 }

@@ -23,6 +23,9 @@ import (
 const (
 	// latencyEvery is how often another latency may be told, latencyNews from which share on it is one, in percent.
 	latencyEvery, latencyNews = 10 * time.Second, 20
+	// refusedAfter is how long the kernel refuses what is wanted before the tunnel is an Error: as long as with an end that is silent. What fails
+	// once works a second later.
+	refusedAfter = silentAfter * interval
 )
 
 // observation is what is known of a tunnel.
@@ -67,6 +70,15 @@ func statusOf(o observation, before networkingv1beta1.ConnectionStatus, generati
 	ready.Type, ready.ObservedGeneration, ready.LastTransitionTime = corev1beta1.ConditionReady, generation, metav1.NewTime(now)
 	conditions.SetStandard(&after.Conditions, ready)
 	return after
+}
+
+// answers tells whether the other end answers; known is false as long as that cannot be said. It is not asked while the kernel refuses what is
+// wanted: then it does not, after a while, whatever it did before.
+func answers(l *liveness, p agent.Placement, now time.Time) (lives, known bool) {
+	if p.Err != nil && now.Sub(p.Failing) >= refusedAfter {
+		return false, true
+	}
+	return l.lives()
 }
 
 // value is the state of a tunnel in a word.

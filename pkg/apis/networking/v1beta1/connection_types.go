@@ -25,7 +25,7 @@ const (
 	Connecting ConnectionStatusValue = "Connecting"
 	// Connected: the other end answers.
 	Connected ConnectionStatusValue = "Connected"
-	// ConnectionError: the other end answered, and does not any more.
+	// ConnectionError: the other end answered, and does not any more, or is not asked because the kernel refuses what the gateway needs.
 	ConnectionError ConnectionStatusValue = "Error"
 )
 
