@@ -82,7 +82,7 @@ func faults() []fault {
 			"cluster rome was told that the pods of milan are in [10.128.0.0/9 100.64.0.0/10]", "PoolExhausted"},
 		{"the server has no address", changed(func() *side { return the.milan }, server, func() { server.Spec.Endpoint.ServiceType = corev1.ServiceTypeLoadBalancer }),
 			"GatewayServer rome: EndpointPending", ""},
-		{"no node takes the gateway's pod", unschedulable, "the gateway to milan in cluster rome is not ready: Unschedulable", ""},
+		{"no node takes the gateway's pod", unschedulable, "the gateway to milan in cluster rome is not ready: Unschedulable", "GatewayPodPending"},
 		{"the gateway is gone, and its word is old", withoutGateway, "there is no pod of the gateway to rome in cluster milan", ""},
 		{"a node has no agent", withoutAgent, "no agent runs on node", "so its pods do not reach rome"},
 		{"an agent stands still, and the firewall is flushed", stoppedAgent("nft", "delete", "table", "ip", "liqo"), "the agent on node", "does not answer"},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
@@ -228,6 +229,10 @@ func TestStatusOf(t *testing.T) {
 	}
 	silent := func(o *observation) { o.lives = false }
 	connected := statusOf(working, networkingv1beta1.ConnectionStatus{}, 1, noon)
+	lost := *connected.DeepCopy()
+	lost.Value, lost.Conditions = networkingv1beta1.ConnectionError, []metav1.Condition{{
+		Type: corev1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: networkingv1beta1.ReasonGatewayPodPending, Message: "No pod is ready.",
+	}}
 	for name, tc := range map[string]struct {
 		seen   observation
 		before networkingv1beta1.ConnectionStatus
@@ -249,6 +254,10 @@ func TestStatusOf(t *testing.T) {
 			want: "Error 12ms 1440 False NoHandshake: The other end does not answer at UDP 192.0.2.1:51840: it has to be reached there, and know this end's key."},
 		"an agent that starts again": {seen: observation{endpoint: working.endpoint, mtu: 1440}, before: connected, want: "Connected 12ms 1440 True Connected: The other end answers."},
 		"one that starts again after an error": {seen: observation{endpoint: working.endpoint, mtu: 1440}, before: statusOf(with(silent), connected, 1, noon),
+			want: "Error 12ms 1440 False NoHandshake: The other end does not answer at UDP 192.0.2.1:51840: it has to be reached there, and know this end's key."},
+		"its word was taken back, and it lives":   {seen: working, before: lost, want: "Connected 12ms 1440 True Connected: The other end answers."},
+		"one that starts again after it was lost": {seen: observation{endpoint: working.endpoint, mtu: 1440}, before: lost, want: "Error 12ms 1440 Unknown GatewayPodPending: No pod is ready."},
+		"no answer to one that was lost": {seen: with(silent), before: lost,
 			want: "Error 12ms 1440 False NoHandshake: The other end does not answer at UDP 192.0.2.1:51840: it has to be reached there, and know this end's key."},
 		"an answer again": {seen: working, before: statusOf(with(silent), connected, 1, noon), want: "Connected 12ms 1440 True Connected: The other end answers."},
 		"shorter packets": {seen: with(func(o *observation) { o.mtu = 1340 }),
@@ -299,6 +308,19 @@ func TestNobodyAnswersForLongWhileTheKernelRefuses(t *testing.T) {
 	}
 }
 
+// The time of Ready shows that a gateway has contradicted who took its word back, whatever else is wrong with it.
+func TestAContradictionHasATime(t *testing.T) {
+	before := networkingv1beta1.ConnectionStatus{Value: networkingv1beta1.ConnectionError, Conditions: []metav1.Condition{{
+		Type: corev1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: networkingv1beta1.ReasonGatewayPodPending, LastTransitionTime: metav1.NewTime(noon),
+	}}}
+	for name, placement := range map[string]agent.Placement{"all is well": {Placed: true}, "the kernel refuses": {Err: syscall.EPERM}} {
+		after := statusOf(observation{lives: true, known: true, mtu: 1440, placement: placement}, before, 1, noon.Add(time.Hour))
+		if at := after.Conditions[0].LastTransitionTime; after.Value != networkingv1beta1.Connected || !at.Time.Equal(noon.Add(time.Hour)) {
+			t.Errorf("%s: %s at %v", name, after.Value, at)
+		}
+	}
+}
+
 // Another latency is told if it is one, and not too often.
 func TestLatencyIsToldOnChange(t *testing.T) {
 	before := networkingv1beta1.ConnectionLatency{Value: "10ms", Timestamp: metav1.NewTime(noon)}
@@ -335,9 +357,14 @@ func TestNothingIsWrittenThatIsThere(t *testing.T) {
 		"none is there":      {func() *networkingv1beta1.Connection { return nil }, 1},
 		"it is there":        {func() *networkingv1beta1.Connection { return there }, 0},
 		"without its status": {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Status.Value = ""; return c }, 1},
-		"without its owner":  {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.OwnerReferences = nil; return c }, 1},
-		"without its label":  {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Labels = nil; return c }, 1},
-		"of another end":     {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Spec.Type = "Client"; return c }, 1},
+		"its word was taken back": {func() *networkingv1beta1.Connection {
+			c := there.DeepCopy()
+			c.Status.Value, c.Status.Conditions[0].Status = networkingv1beta1.ConnectionError, metav1.ConditionUnknown
+			return c
+		}, 1},
+		"without its owner": {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.OwnerReferences = nil; return c }, 1},
+		"without its label": {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Labels = nil; return c }, 1},
+		"of another end":    {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Spec.Type = "Client"; return c }, 1},
 	} {
 		c := newConnections(nil)
 		writes := 0

@@ -9,6 +9,6 @@
 //   - With each question the other end is told which clusters it reaches through this one. What it tells is bounded, written to the Connection
 //     where the Configuration has transit, and not more often than twice a minute; others judge it.
 //   - It makes its Connection, and writes it only when there is something new. A gateway that starts again takes the last word over until it
-//     knows better.
+//     knows better. The controller manager takes back the word of one that has no ready pod; who lives after all says it again.
 //   - Nothing is removed when it ends.
 package gateway

@@ -25,7 +25,8 @@ const (
 	Connecting ConnectionStatusValue = "Connecting"
 	// Connected: the other end answers.
 	Connected ConnectionStatusValue = "Connected"
-	// ConnectionError: the other end answered, and does not any more, or is not asked because the kernel refuses what the gateway needs.
+	// ConnectionError: the other end answered, and does not any more, or nobody asks it: this end has no gateway, or one whose kernel refuses what it
+	// needs.
 	ConnectionError ConnectionStatusValue = "Error"
 )
 

@@ -50,7 +50,7 @@ const (
 	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonEndpointPending: there is no address yet under which the peer could reach the gateway.
 	ReasonEndpointPending = "EndpointPending"
-	// ReasonGatewayPodPending: no pod of the gateway is ready; the message says why.
+	// ReasonGatewayPodPending: no pod of the gateway is ready; the message says why. Also of a Connection, whose tunnel nobody watches over then.
 	ReasonGatewayPodPending = "GatewayPodPending"
 	// ReasonGatewayMisplaced: the gateway is not in the tenant namespace of its peer.
 	ReasonGatewayMisplaced = "GatewayMisplaced"

@@ -7,4 +7,6 @@
 //   - All is owned by the GatewayServer or GatewayClient and goes with it. Nothing waits for us when it is deleted. The one object that
 //     cannot be owned, the ClusterRoleBinding, is removed when the gateway that it is named after is gone.
 //   - Where the gateway is reached, by its peer and by nodes, is told in both statuses. What was told stays until something else is known.
+//   - A gateway tells of its tunnel itself, in its Connection. Once it has had no ready pod for a while, that it is connected is taken back: it
+//     may say so again.
 package gateway

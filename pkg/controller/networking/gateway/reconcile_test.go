@@ -54,7 +54,8 @@ func newLab(t *testing.T, objects ...client.Object) *lab {
 		read(t, "server.yaml", &networkingv1beta1.WgGatewayServerTemplate{}, "wireguard-server"),
 		read(t, "client.yaml", &networkingv1beta1.WgGatewayClientTemplate{}, "wireguard-client"))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
-		&networkingv1beta1.GatewayServer{}, &networkingv1beta1.GatewayClient{}, &networkingv1beta1.WgGatewayServer{}, &networkingv1beta1.WgGatewayClient{}).Build()
+		&networkingv1beta1.GatewayServer{}, &networkingv1beta1.GatewayClient{}, &networkingv1beta1.WgGatewayServer{}, &networkingv1beta1.WgGatewayClient{},
+		&networkingv1beta1.Connection{}).Build()
 	options := Options{Namespace: "liqo", Live: c, Pods: c, Secrets: secrets.Store{Client: c, Reader: c}, Events: events.NewFakeRecorder(100)}
 	return &lab{c, t, &reconciler{c, options, serverSide}, &reconciler{c, options, clientSide}, &rights{c, c}}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,7 +35,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=services;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
 
-// What gateways may do in their namespaces must be a right of who gives it.
+// What gateways may do in their namespaces must be a right of who gives it. The word of a gateway that was lost is taken back.
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;publickeies;internalfabrics,verbs=get;list;watch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=connections,verbs=get;list;watch;create;update;patch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=connections/status,verbs=get;update;patch
@@ -51,6 +52,8 @@ type Options struct {
 	Secrets secrets.Store
 	// Events records what is wrong with gateways; the manager's recorder if nil.
 	Events events.EventRecorder
+	// Clock tells how long a gateway has had no ready pod; the real one if nil.
+	Clock clock.PassiveClock
 }
 
 // reconciler makes gateways of one side run.
@@ -93,6 +96,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Secrets.Client == nil {
 		o.Secrets = secrets.Store{Client: mgr.GetClient(), Reader: o.Live}
 	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	parts, err := newCache(mgr)
 	if err != nil {
 		return err
@@ -114,6 +120,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		if err := b.Complete(r); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", side.gateway, err)
 		}
+	}
+	if err := registerLosses(mgr, parts, o.Clock); err != nil {
+		return err
 	}
 	return registerRights(mgr, o.Live)
 }
