@@ -77,6 +77,9 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 	object := &networkingv1beta1.GatewayServer{ObjectMeta: s.named()}
 	err := progress.Run(ctx, r.observer, s.cluster.Name, "Making a gateway server for "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		change, err := s.ensure(ctx, task, object, func() error {
+			if object.GetResourceVersion() == "" {
+				object.Spec.Endpoint = networkingv1beta1.Endpoint{Port: networkingv1beta1.Port(DefaultPort), ServiceType: DefaultServiceType}
+			}
 			r.settings.serve(&object.Spec, s.cluster.LiqoNamespace)
 			return r.requireTemplate(ctx, s, &object.Spec.ServerTemplateRef, &networkingv1beta1.WgGatewayServerTemplate{})
 		})
@@ -116,12 +119,9 @@ func exposing(service corev1.ServiceType) string {
 	return "look the reason up in docs/troubleshooting.md, and run the same command again"
 }
 
-// serve fills in how the gateway server is exposed: what is wanted, else what is there, else the defaults.
+// serve fills in how the gateway server is exposed: what is wanted, else what is there.
 func (s *Settings) serve(spec *networkingv1beta1.GatewayServerSpec, liqoNamespace string) {
 	endpoint := &spec.Endpoint
-	if spec.ServerTemplateRef.Name == "" {
-		*endpoint = networkingv1beta1.Endpoint{Port: networkingv1beta1.Port(DefaultPort), ServiceType: DefaultServiceType}
-	}
 	endpoint.ServiceType = cmp.Or(s.ServiceType, endpoint.ServiceType)
 	endpoint.Port = cmp.Or(networkingv1beta1.Port(s.Port), endpoint.Port)
 	endpoint.NodePort = cmp.Or(s.NodePort, endpoint.NodePort)

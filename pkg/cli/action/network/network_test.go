@@ -136,6 +136,35 @@ func TestSettingsChangeWhatIsThere(t *testing.T) {
 	}
 }
 
+// A gateway server that a user's manifest made, without a template, stays exposed as it is, but for what settings say.
+func TestAGatewayServerOfAManifestStays(t *testing.T) {
+	is := networkingv1beta1.Endpoint{Port: 51820, ServiceType: corev1.ServiceTypeNodePort, NodePort: 30123}
+	other := is
+	other.NodePort = 30124
+	for sentence, tc := range map[string]struct {
+		settings network.Settings
+		want     networkingv1beta1.Endpoint
+	}{
+		"without settings":  {network.Settings{}, is},
+		"another node port": {network.Settings{NodePort: 30124}, other},
+	} {
+		w := newWorld(t, func(_, _ *fixture.Networks, _, there *fixture.Options) {
+			there.Objects = append(there.Objects, &networkingv1beta1.GatewayServer{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "rome", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "rome"}},
+				Spec:       networkingv1beta1.GatewayServerSpec{Endpoint: is},
+			})
+		})
+		o := w.options()
+		o.Settings = tc.settings
+		if _, err := network.Connect(t.Context(), o); err != nil {
+			t.Fatalf("%s: %v", sentence, err)
+		}
+		if diff := cmp.Diff(tc.want, get(t, w.milan, "rome", &networkingv1beta1.GatewayServer{}).Spec.Endpoint); diff != "" {
+			t.Errorf("%s: %s", sentence, diff)
+		}
+	}
+}
+
 // What the controller adds for clusters behind a peer is left alone; taking no part in transit any more takes it away.
 func TestTransitIsTurnedOnAndOff(t *testing.T) {
 	w := newWorld(t, nil)
