@@ -35,6 +35,7 @@ func TestVirtualKubeletsAreWaitedFor(t *testing.T) {
 		"it was not told of the new image": {"vk:old", "", 1, failure.Timeout, []string{"the controller manager has not given it image vk:new yet"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
 			spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "virtual-kubelet", Image: test.image}}}
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan-1", Labels: labels}, Spec: spec}
 			if test.reason != "" {
@@ -51,7 +52,11 @@ func TestVirtualKubeletsAreWaitedFor(t *testing.T) {
 					Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: test.available}},
 				pod,
 			}}).Cluster
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			timeout := 20 * time.Second
+			if test.code == failure.Timeout {
+				timeout = 10 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			err := install.Wait(ctx, cluster, nil)
 			if (err == nil) != (test.code == 0) || err != nil && failure.CodeOf(err) != test.code {

@@ -300,7 +300,7 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			w := newWorld(t, test.change)
 			o := w.options()
 			if test.code == failure.Timeout {
-				o.Timeout = 3 * time.Second
+				o.Timeout = 10 * time.Second
 			}
 			if test.alter != nil {
 				test.alter(&o)
@@ -391,7 +391,7 @@ func TestWhatKeepsAGatewayIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := w.options()
-	o.Timeout = time.Second
+	o.Timeout = 5 * time.Second
 	_, err := network.Disconnect(t.Context(), o)
 	want := "timed out waiting for what the controllers made for the network to milan to be gone: Connection liqo-tenant-milan/milan (cluster rome) is still there: see why with 'kubectl get ... -o yaml', and run the same command again"
 	if failure.CodeOf(err) != failure.Timeout || err.Error() != want {

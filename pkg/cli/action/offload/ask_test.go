@@ -87,7 +87,7 @@ func TestOffloadingToFewerClustersSaysWhatGoesAndAsks(t *testing.T) {
 				want.PodOffloadingStrategy = test.strategy
 			}
 			_, err := offload.Namespace(t.Context(), offload.Options{
-				Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: want, Timeout: 5 * time.Second,
+				Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: want, Timeout: 20 * time.Second,
 				Confirm: func(_ context.Context, question string) error { asked = question; return no },
 			})
 			if diff := cmp.Diff(test.asked, asked); diff != "" {

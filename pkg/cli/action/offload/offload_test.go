@@ -144,9 +144,12 @@ func TestOffloading(t *testing.T) {
 				test.offload = "shop"
 			}
 			cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Objects: test.objects, Missing: test.missing, React: answering(t, test.phase, test.status)})
-			recorder := &progress.Recorder{}
+			recorder, timeout := &progress.Recorder{}, 20*time.Second
+			if test.code == failure.Timeout {
+				timeout = 5 * time.Second
+			}
 			_, err := offload.Namespace(context.Background(), offload.Options{
-				Cluster: cluster.Cluster, Namespaces: []string{test.offload}, Spec: spec, Timeout: 2 * time.Second, Observer: recorder,
+				Cluster: cluster.Cluster, Namespaces: []string{test.offload}, Spec: spec, Timeout: timeout, Observer: recorder,
 			})
 			if failure.CodeOf(err) != test.code {
 				t.Fatalf("got %v (code %d), want code %d", err, failure.CodeOf(err), test.code)
@@ -168,7 +171,7 @@ func TestOffloadingAgainWritesNothing(t *testing.T) {
 	cluster := fixture.New(t, fixture.Options{
 		Name: "rome", ClusterID: "rome", Objects: []client.Object{namespace("shop")}, React: answering(t, offloadingv1beta1.ReadyOffloadingPhaseType, corev1.ConditionTrue),
 	})
-	o := offload.Options{Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: spec, Timeout: 5 * time.Second}
+	o := offload.Options{Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: spec, Timeout: 20 * time.Second}
 	for range 2 {
 		results, err := offload.Namespace(context.Background(), o)
 		want := []offload.Result{{Namespace: "shop", RemoteNamespace: "shop-rome", Phase: "Ready", Clusters: []string{"milan"}}}

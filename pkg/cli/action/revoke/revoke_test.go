@@ -116,7 +116,7 @@ func TestAConsumersCertificatesLoseTheirRights(t *testing.T) {
 func TestRightsThatAreNotTakenAreNamed(t *testing.T) {
 	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: []client.Object{tenant(t),
 		rights("shop-rome", "liqo-pod-logs", identity.ConsumerGroup("rome"))}})
-	report, err := revoke.Run(t.Context(), revoke.Options{Cluster: milan.Cluster, PeerID: "rome", Timeout: time.Second})
+	report, err := revoke.Run(t.Context(), revoke.Options{Cluster: milan.Cluster, PeerID: "rome", Timeout: 5 * time.Second})
 	if failure.CodeOf(err) != failure.Timeout || !strings.Contains(err.Error(), "RoleBinding shop-rome/liqo-pod-logs still gives it rights") || report.Consumer {
 		t.Errorf("got %v, %+v", err, report)
 	}

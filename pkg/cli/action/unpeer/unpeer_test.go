@@ -185,15 +185,17 @@ func TestForceFromEitherSide(t *testing.T) {
 	}
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			objects := test.objects
+			t.Parallel()
+			objects, timeout := test.objects, 20*time.Second
 			if objects != nil {
 				objects = append(objects, foreign(test.peer))
+				timeout = 10 * time.Second // It ends by this, see below.
 			}
 			cluster := fixture.New(t, fixture.Options{Name: test.home, ClusterID: test.home, Objects: objects})
 			recorder := &progress.Recorder{}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			_, err := unpeer.Force(ctx, unpeer.ForceOptions{Cluster: cluster.Cluster, PeerID: test.peer, Timeout: 2 * time.Second, Observer: recorder})
+			_, err := unpeer.Force(ctx, unpeer.ForceOptions{Cluster: cluster.Cluster, PeerID: test.peer, Timeout: timeout, Observer: recorder})
 			lines := recorder.Lines()
 			// A fake client collects no garbage: the Secrets in the deleted namespace stay, and have to be told.
 			if len(lines) > len(test.want) {
