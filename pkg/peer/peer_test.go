@@ -32,12 +32,18 @@ func (s channelSource) Run(ctx context.Context, changed func([]byte)) error {
 	}
 }
 
-// start runs a peer with fast probes and returns it with the states that it reports.
+// start runs a peer with fast probes, which are soon given up, and returns it with the states that it reports.
 func start(t *testing.T, source Source) (*Peer, <-chan State) {
+	t.Helper()
+	return startWith(t, source, 100*time.Millisecond)
+}
+
+// startWith is start with a time for each probe and request.
+func startWith(t *testing.T, source Source, timeout time.Duration) (*Peer, <-chan State) {
 	t.Helper()
 	p, err := New(Options{
 		ClusterID: "milan", Kubeconfig: source, Endpoints: identity.EndpointPolicy{AllowLoopback: true},
-		ProbeInterval: 20 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, RequestTimeout: 100 * time.Millisecond,
+		ProbeInterval: 20 * time.Millisecond, ProbeTimeout: timeout, RequestTimeout: timeout,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +80,8 @@ func connected(s State) bool { return s.Connected }
 
 func TestPeerIsLostAfterSeveralFailuresAndRegainedAtOnce(t *testing.T) {
 	s := newServer(t)
-	p, states := start(t, StaticSource(s.kubeconfig(t, nil)))
+	// A slow probe would count as one more loss.
+	p, states := startWith(t, StaticSource(s.kubeconfig(t, nil)), time.Minute)
 	got := await(t, states, "connected", connected)
 	if got.ServerVersion != "v1.36.3" || got.Reason != ReasonConnected || got.Epoch != 1 {
 		t.Errorf("connected as %+v", got)
@@ -151,7 +158,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestNewCredentialsAreTakenWithoutRestart(t *testing.T) {
 	s := newServer(t)
 	source := make(channelSource)
-	p, states := start(t, source)
+	p, states := startWith(t, source, time.Minute)
 	if _, err := p.Clients(); !errors.Is(err, ErrNotConnected) {
 		t.Fatalf("before any credentials: %v", err)
 	}
@@ -167,6 +174,9 @@ func TestNewCredentialsAreTakenWithoutRestart(t *testing.T) {
 	source <- s.kubeconfig(t, func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token = "two" })
 	await(t, states, "in its second epoch", func(st State) bool { return st.Epoch == 2 })
 	clients, _ := p.Clients()
+	if clients == first {
+		t.Error("other credentials left the clients")
+	}
 	_, _ = clients.Kube.CoreV1().Pods("a").Get(t.Context(), "b", metav1.GetOptions{})
 	if token := s.lastToken(); token != "Bearer two" {
 		t.Errorf("the token is %q", token)
