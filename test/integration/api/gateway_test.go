@@ -221,11 +221,13 @@ func (p *passage) edits(nodePort int32) {
 	p.get("gw-"+p.peer, service)
 	p.get(p.peer, rendered)
 	image := deployment.Spec.Template.Spec.Containers[0].Image
-	for _, o := range []client.Object{deployment, service, rendered} {
+	for o, edit := range map[client.Object]func(){
+		deployment: func() { deployment.Spec.Template.Spec.Containers[0].Image = "example.com/evil" },
+		service:    func() { service.Spec.Ports[0].Port = 1 },
+		rendered:   func() { rendered.Spec.Deployment.Spec.Template.Spec.HostNetwork = true },
+	} {
 		before := o.DeepCopyObject().(client.Object)
-		deployment.Spec.Template.Spec.Containers[0].Image = "example.com/evil"
-		service.Spec.Ports[0].Port = 1
-		rendered.Spec.Deployment.Spec.Template.Spec.HostNetwork = true
+		edit()
 		fixture.Must(p, "editing", env.Milan.Client.Patch(p.Context(), o, client.MergeFrom(before)))
 	}
 	fixture.Await(p, fixture.Patience, "the edits to be put back", func(ctx context.Context) (bool, string) {
