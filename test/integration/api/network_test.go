@@ -41,7 +41,7 @@ type networks struct {
 func TestNetworksAreConnectedAndTakenBack(t *testing.T) {
 	n := &networks{T: t, pair: &target.Pair{ConsumerID: fixture.Unique("here"), ProviderID: fixture.Unique("there")}}
 	n.pair.Consumer, n.pair.Provider = n.open(env.Rome, n.pair.ConsumerID), n.open(env.Milan, n.pair.ProviderID)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	n.speak(ctx, env.Rome, n.pair.ProviderID, &networkingv1beta1.GatewayClient{}, networkingv1beta1.ConnectionTypeClient)
 	n.speak(ctx, env.Milan, n.pair.ConsumerID, &networkingv1beta1.GatewayServer{}, networkingv1beta1.ConnectionTypeServer)
@@ -138,8 +138,11 @@ func (n *networks) speak(ctx context.Context, c *fixture.Cluster, peer string, o
 		if err := controllerutil.SetControllerReference(own, connection, target.Scheme()); err != nil {
 			return fmt.Errorf("telling of the tunnel: %w", err)
 		}
-		if err := c.Client.Create(ctx, connection); err != nil {
+		if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, connection)); err != nil {
 			return fmt.Errorf("telling of the tunnel: %w", err)
+		}
+		if err := c.Client.Get(ctx, key, connection); err != nil {
+			return fmt.Errorf("reading the connection: %w", err)
 		}
 		connection.Status.Value = networkingv1beta1.Connected
 		return c.Client.Status().Update(ctx, connection)
