@@ -29,9 +29,9 @@ import (
 const peerTimeout = 3 * time.Minute
 
 // again peers rome with milan as 'liqoctl peer' does.
-func again(t *testing.T, timeout time.Duration) error {
+func again(ctx context.Context, t *testing.T) error {
 	t.Helper()
-	_, err := peer.Run(t.Context(), peer.Options{Consumer: env.Rome.Target(t), Provider: env.Milan.Target(t), SkipValidation: true, Timeout: timeout,
+	_, err := peer.Run(ctx, peer.Options{Consumer: env.Rome.Target(t), Provider: env.Milan.Target(t), SkipValidation: true, Timeout: peerTimeout,
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("1000"), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("500")}})
 	return err
 }
@@ -121,7 +121,7 @@ func TestWhatTheProviderEndedIsSeenAndHealsByPeeringAgain(t *testing.T) {
 					return p.Status.Phase == corev1.PodFailed && p.Status.Reason == offloadingv1beta1.ReasonRightsRevoked
 				})
 			}
-			fixture.Must(t, "peering again", again(t, peerTimeout))
+			fixture.Must(t, "peering again", again(t.Context(), t))
 			w.awaitShows(t, "all to be well again", "")
 			if tc.empty {
 				running.Namespace = w.offload(t, "shop")
@@ -165,11 +165,23 @@ func TestAMarkOlderThanThePeeringGivesNoDataUp(t *testing.T) {
 		t.Errorf("info does not show the mark, and exits with %d:\n%s", code, out)
 	}
 	// The controllers do not reach milan yet: nobody takes the mark back but the command.
-	if err = again(t, interrupted); marked() {
-		t.Fatalf("'peer' leaves the mark: %v", err)
-	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	ended, seen := make(chan error, 1), "it runs"
+	go func() { ended <- again(ctx, t) }()
+	fixture.Await(t, fixture.Patience, "'peer' to take the mark back", func(context.Context) (bool, string) {
+		select {
+		case err := <-ended:
+			ended <- err
+			seen = fmt.Sprintf("it ended: %v", err)
+		default:
+		}
+		return !marked(), seen
+	})
+	cancel()
+	t.Logf("it was interrupted: %v", <-ended)
 	env.Milan.Link.Mend()
-	fixture.Must(t, "peering again", again(t, peerTimeout))
+	fixture.Must(t, "peering again", again(t.Context(), t))
 	w.awaitShows(t, "all to be well", "")
 
 	env.Milan.Link.Cut()

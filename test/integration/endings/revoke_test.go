@@ -58,7 +58,7 @@ func TestRevokedAtTheProvider(t *testing.T) {
 	if live.UID != remote.UID || live.DeletionTimestamp != nil {
 		t.Error("the pod at milan was taken, too")
 	}
-	fixture.Must(t, "peering again", again(t, peerTimeout))
+	fixture.Must(t, "peering again", again(t.Context(), t))
 	w.awaitShows(t, "all to be well again", "")
 	after, err := controlPlane(t.Context())
 	fixture.Must(t, "reading the Identity", err)

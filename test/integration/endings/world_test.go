@@ -34,8 +34,6 @@ const (
 	virtualClass = "liqo"
 	// forceTimeout is what leaving a provider that is lost may take: until that is known, and then all of it.
 	forceTimeout = 90 * time.Second
-	// interrupted is how long a command runs that is interrupted: past its first steps.
-	interrupted = 8 * time.Second
 	// refusalTimeout is what a command may take to refuse.
 	refusalTimeout = 20 * time.Second
 )

@@ -69,7 +69,10 @@ func TestRightsTakenBackQuietly(t *testing.T) {
 			if _, out := liqoctl(t, "info", "peer", "milan"); !strings.Contains(firstLine(out, "First cause"), tc.cause) {
 				t.Errorf("the first cause does not name %q:\n%s", tc.cause, out)
 			}
-			unknown(t, namespace)
+			fixture.Await(t, fixture.Patience, "nothing to be known of the pods", func(ctx context.Context) (bool, string) {
+				seen := concluded(ctx, namespace)
+				return seen == "", seen
+			})
 			fixture.Must(t, "stopping the virtual kubelet", w.kubelet.Stop())
 			w.kubelet.Launch(t)
 			end := time.Now().Add(apart)
@@ -98,22 +101,32 @@ func firstLine(text, word string) string {
 	return ""
 }
 
-// unknown checks that nothing is concluded of the pods of a namespace: they did not fail, and are not said to be ready.
+// unknown checks that nothing is concluded of the pods of a namespace.
 func unknown(t *testing.T, namespace string) {
 	t.Helper()
+	if seen := concluded(t.Context(), namespace); seen != "" {
+		t.Fatal(seen)
+	}
+}
+
+// concluded is what is concluded of the pods of a namespace: that one failed, or is ready; empty if it is nothing.
+func concluded(ctx context.Context, namespace string) string {
 	pods := &corev1.PodList{}
-	fixture.Must(t, "listing pods", env.Rome.Client.List(t.Context(), pods, client.InNamespace(namespace)))
+	if err := env.Rome.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return err.Error()
+	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		for _, c := range p.Status.Conditions {
 			if p.Status.Phase != corev1.PodRunning || c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || c.Reason != offloadingv1beta1.ReasonRightsRevoked) {
-				t.Fatalf("pod %s is %s %s: %v", p.Name, p.Status.Phase, p.Status.Reason, p.Status.Conditions)
+				return fmt.Sprintf("pod %s is %s %s: %v", p.Name, p.Status.Phase, p.Status.Reason, p.Status.Conditions)
 			}
 		}
 	}
 	if len(pods.Items) == 0 {
-		t.Fatal("the pods are gone")
+		return "the pods are gone"
 	}
+	return ""
 }
 
 // forbidTwin takes the consumer's rights in its twins, while the controller manager that would give them back does not run.
