@@ -50,10 +50,13 @@ func TestLiqoctl(t *testing.T) {
 	}
 }
 
-// saysHealthy checks that liqoctl info finds a healthy consumer with one healthy provider.
+// saysHealthy checks that liqoctl info finds a healthy consumer with one healthy provider. It exits with 4 while anything is unhealthy.
 func saysHealthy(t *testing.T, args []string) check {
 	return func(context.Context) (bool, string) {
-		o := the.liqoctl(t, soon, args...).succeeds(t)
+		o := the.liqoctl(t, soon, args...)
+		if o.code != 0 {
+			return false, o.String()
+		}
 		var info struct {
 			Local    struct{ ClusterID string }
 			Health   struct{ Healthy bool }

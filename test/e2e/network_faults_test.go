@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,11 +118,14 @@ func changed(of func() *side, object client.Object, change func()) func(t *testi
 		c.changes(t, object, change)
 		return func() {
 			ctx := context.WithoutCancel(t.Context())
-			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-				t.Fatalf("undoing it: %v", err)
-			}
-			before.SetResourceVersion(object.GetResourceVersion())
-			if err := c.Update(ctx, before); err != nil {
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+					return err
+				}
+				before.SetResourceVersion(object.GetResourceVersion())
+				return c.Update(ctx, before)
+			})
+			if err != nil {
 				t.Fatalf("undoing it: %v", err)
 			}
 		}

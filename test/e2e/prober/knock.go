@@ -6,9 +6,13 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// reaching is how long a connection may take: its first packet is sent again after 1, 3 and 7 s, which is told.
+const reaching = 15 * time.Second
 
 // knock opens a connection to each address that it reads, at once, and tells whether somebody was there, and how often a packet had to be sent again.
 func knock(in io.Reader) error {
@@ -30,7 +34,7 @@ func knock(in io.Reader) error {
 
 // open opens a connection, and says how many packets were sent more than once for that.
 func open(server string) (again uint32, err error) {
-	connection, err := net.DialTimeout("tcp4", server, timeout)
+	connection, err := net.DialTimeout("tcp4", server, reaching)
 	if err != nil {
 		return 0, err
 	}
