@@ -107,7 +107,8 @@ func (c *compiler) match(m dataplane.Match) error {
 	case dataplane.OutDevice:
 		c.device(expr.MetaKeyOIFNAME, m)
 	case dataplane.OriginalDestination:
-		c.add(&expr.Ct{Register: register, Key: expr.CtKeyDST}) // Direction 0: the original one.
+		// Not expr.CtKeyDST, which is of either family: nft 1.0.6 crashes when it lists a rule with that.
+		c.add(&expr.Ct{Register: register, Key: expr.CtKeyDSTIP}) // Direction 0: the original one.
 		c.address(m)
 	case dataplane.ConnectionState:
 		return c.states(m)

@@ -192,3 +192,18 @@ func TestAPassThatEndedEarlyIsCompleted(t *testing.T) {
 
 // everything shows what agents could have left in a namespace.
 const everything = `ip -o link show type vxlan; ip -4 addr; ip rule; ip -4 route show table all; ip -4 neigh; bridge fdb; nft list ruleset`
+
+// Whoever looks at a host with nft, kube-proxy among them, sees what is ours: nft 1.0.6 crashes at code that it would not write itself.
+func TestNftListsWhatIsOurs(t *testing.T) {
+	for name, p := range places(t) {
+		apply(t, p.kernel, p.state)
+		for _, table := range p.state.Firewall {
+			listed := foreign(t, p.namespace, "nft list table "+table.Family+" "+table.Name)
+			for _, chain := range table.Chains {
+				if !strings.Contains(listed, "chain "+chain.Name+" {") {
+					t.Errorf("%s: chain %s is not listed:\n%s", name, chain.Name, listed)
+				}
+			}
+		}
+	}
+}
