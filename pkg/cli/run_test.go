@@ -126,6 +126,8 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"a node port without nodes":            {[]string{"peer", "--gw-server-service-nodeport", "30000", "--gw-server-service-type", "ClusterIP"}, usage, "ERRO --gw-server-service-nodeport has no meaning with the type ClusterIP\n     Next: leave it out\n"},
 		"a server that is nowhere":             {[]string{"peer", "--gw-client-address", "a b"}, usage, "ERRO --gw-client-address a b is neither\n     Next: give an address such as 192.0.2.1, or a DNS name\n"},
 		"the network without saying what":      {[]string{"network"}, usage, "ERRO say what to do with the network\n     Next: liqoctl network connect|diff|disconnect|init|reset|status|test|trace\n"},
+		"an unknown kind of nodes":             {[]string{"test", "network", "--np-nodes", "some"}, usage, "ERRO --np-nodes some is unknown\n     Next: choose one of all, workers, control-planes\n"},
+		"flags of v1's test in ours":           {[]string{"network", "test", "--basic"}, usage, "ERRO unknown flag: --basic\n     Next: liqoctl network test --help\n"},
 		"no remote network":                    {append([]string{"network", "connect"}, local...), usage, "ERRO the remote cluster is missing\n     Next: name it with --remote-kubeconfig or --remote-context\n"},
 		"no time to connect":                   {[]string{"network", "connect", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"a quantity that is none":              {[]string{"peer", "--cpu", "many"}, usage, "ERRO --cpu many is not a quantity\n     Next: write it as Kubernetes does, for example 2, 500m or 4Gi\n"},
@@ -251,6 +253,38 @@ func TestTalkForProgramsIsJSON(t *testing.T) {
 			}
 			if last.Type != "error" || last.Code != test.code || last.Message == "" || !strings.Contains(last.Next, test.next) {
 				t.Errorf("the last line is %+v", last)
+			}
+		})
+	}
+}
+
+// A script that calls 'test network' as Liqo v1 has it goes on: what its flags would choose is said, on standard error alone.
+func TestFlagsOfV1sTestHaveNoEffect(t *testing.T) {
+	file := kubeconfig(t, nobody)
+	all := []string{"basic", "fail-fast", "info", "ip", "lb", "np-ext", "np-nodes", "pod-np", "rm"}
+	for sentence, test := range map[string]struct {
+		args []string
+		told []string
+	}{
+		"none": {[]string{"test", "network", "--kubeconfig", file}, nil},
+		"all": {[]string{"test", "-v", "--timeout", "10m", "--fail-fast", "network", "--kubeconfig", file, "-p", file,
+			"--basic", "--info", "--ip", "--lb", "--np-ext", "--np-nodes", "workers", "--pod-np", "--rm"}, all},
+		"all, for programs": {[]string{"test", "network", "-o", "json", "--kubeconfig", file, "--basic", "--fail-fast", "--info", "--ip", "--lb", "--np-ext",
+			"--np-nodes=control-planes", "--pod-np", "--rm"}, all},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := run(t, nil, "", test.args...)
+			if got.code != failure.Precondition || got.out != "" || !strings.Contains(got.err, "cluster rome cannot be reached") {
+				t.Errorf("exit code %d, standard output %q, and it said:\n%s", got.code, got.out, got.err)
+			}
+			var told []string
+			for line := range strings.Lines(got.err) {
+				if before, _, found := strings.Cut(line, " has no effect: "); found {
+					told = append(told, before[strings.LastIndex(before, "--")+2:])
+				}
+			}
+			if diff := cmp.Diff(test.told, told); diff != "" || strings.Contains(got.err, "{{") {
+				t.Errorf("%s; it said:\n%s", diff, got.err)
 			}
 		})
 	}

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"liqo.io/liqo/pkg/cli/action/networktest"
+	"liqo.io/liqo/pkg/cli/complete"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/session"
@@ -176,6 +178,60 @@ func newTestFamily(s *session.Session) *cobra.Command {
 			return failure.Misuse("liqoctl test network", "say what to test")
 		},
 	}
-	parent.AddCommand(newTest(s, "network", "net"))
+	command := newTest(s, "network", "net")
+	parent.AddCommand(command)
+	acceptFlagsOfV1(s, parent, command)
 	return parent
+}
+
+// nodeKinds are the values of --np-nodes.
+var nodeKinds = []string{"all", "workers", "control-planes"}
+
+const (
+	nodesFlag    = "np-nodes"
+	failFastFlag = "fail-fast"
+	untried      = "no pod is started, so Services are not tried; the ways that they take, from each node to pods of the peer, always are"
+)
+
+// ignored are the flags of Liqo v1's test that choose nothing here, with why.
+var ignored = map[string]string{
+	"basic":      "the test is always the same",
+	"info":       "the ranges of the clusters are shown by '{{ .Executable }} network status'",
+	"ip":         "nothing is made, so no IP resource is tried; see the way to one with '{{ .Executable }} network trace'",
+	"lb":         untried,
+	"np-ext":     untried,
+	"pod-np":     untried,
+	"rm":         "nothing is made that would have to be removed",
+	nodesFlag:    "every node is always looked at",
+	failFastFlag: "everything is always looked at, and what fails first is said at the end",
+}
+
+// acceptFlagsOfV1 has 'test network' take the flags that Liqo v1 has there, and say that they have no effect. They are not marked as
+// deprecated, because cobra would say so on standard output.
+func acceptFlagsOfV1(s *session.Session, parent, command *cobra.Command) {
+	var nodes string
+	for name := range ignored {
+		set := command.Flags()
+		if name == failFastFlag {
+			set = parent.PersistentFlags() // It may stand before 'network'.
+		}
+		if name == nodesFlag {
+			set.StringVar(&nodes, name, nodeKinds[0], "Has no effect")
+		} else {
+			set.Bool(name, false, "Has no effect")
+		}
+		set.Lookup(name).Hidden = true
+	}
+	s.Complete(command, nodesFlag, complete.Words(nodeKinds...))
+	command.PreRunE = func(command *cobra.Command, _ []string) error {
+		if err := oneOf(nodesFlag, nodes, nodeKinds); err != nil {
+			return err
+		}
+		command.Flags().Visit(func(flag *pflag.Flag) {
+			if why := ignored[flag.Name]; why != "" {
+				s.Say("--" + flag.Name + " has no effect: " + why)
+			}
+		})
+		return nil
+	}
 }
