@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/pkg/addressing"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
@@ -94,12 +95,13 @@ func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.Controller
 	return nil
 }
 
-// networkOptions are the ranges that the network module gives addresses from, and those that it keeps free of peers.
+// networkOptions are the ranges that the network module gives addresses from, and those that it keeps free of peers. Of the pods' ranges, peers are
+// told those of IPv4.
 func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networking.Options {
 	ipam := config.IPAM
 	return networking.Options{
 		ClusterID: env.clusterID, Namespace: env.namespace,
-		Pods: ipam.Prefixes(), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
+		Pods: addressing.IPv4(ipam.Prefixes()), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
 		Reserved: prefixes(ipam.ReservedSubnets...), Pools: prefixes(ipam.Pools...), OverlayPort: config.Networking.GenevePort,
 		Isolated:           config.Networking.Isolation == v1alpha1.IsolationOffloaded,
 		APIServerEndpoints: config.Networking.APIServerAccessThroughEndpointSlices,

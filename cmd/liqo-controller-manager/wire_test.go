@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -49,6 +50,26 @@ func TestWhatConsumersPodsMayUse(t *testing.T) {
 			}
 			if errs := reflection.CheckShadowPod(netadmin, rules); (len(errs) == 0) != tc.netadmin {
 				t.Errorf("kubectl debug --profile netadmin: %v", errs)
+			}
+		})
+	}
+}
+
+// Peers are told of the pods' ranges that packets can be carried to. What is no peer's is not narrowed.
+func TestTheNetworkIsOfIPv4(t *testing.T) {
+	for name, tc := range map[string]struct{ ranges, want []string }{
+		"one family":         {[]string{"10.244.0.0/16", "10.245.0.0/16"}, []string{"10.244.0.0/16", "10.245.0.0/16"}},
+		"two families":       {[]string{"10.244.0.0/16", "fd00::/56"}, []string{"10.244.0.0/16"}},
+		"two, the other way": {[]string{"fd00::/56", "10.244.0.0/16"}, []string{"10.244.0.0/16"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &v1alpha1.ControllerManager{IPAM: v1alpha1.IPAM{PodCIDRs: tc.ranges, ServiceCIDR: "10.96.0.0/12", ReservedSubnets: []string{"fd01::/64"}}}
+			got := networkOptions(config, surroundings{})
+			if diff := cmp.Diff(tc.want, texts(got.Pods)); diff != "" {
+				t.Error(diff)
+			}
+			if len(got.Reserved) != 1 || len(ownRanges(config)) != len(tc.ranges)+1 {
+				t.Errorf("reserved are %s, own are %s", got.Reserved, ownRanges(config))
 			}
 		})
 	}

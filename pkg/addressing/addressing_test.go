@@ -3,6 +3,7 @@ package addressing
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,23 @@ func TestMappingsAreBijections(t *testing.T) {
 			t.Fatal("an own address was restored")
 		}
 	})
+}
+
+func TestIPv4(t *testing.T) {
+	four, other := netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.245.0.0/16")
+	six := netip.MustParsePrefix("fd00::/56")
+	for name, tc := range map[string]struct{ all, want []netip.Prefix }{
+		"both families":      {[]netip.Prefix{other, six, four}, []netip.Prefix{other, four}},
+		"the other one only": {[]netip.Prefix{six}, []netip.Prefix{}},
+		"none":               {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(tc.all)
+			if got := IPv4(tc.all); !slices.Equal(got, tc.want) || !slices.Equal(tc.all, before) {
+				t.Errorf("of %s there is %s", before, got)
+			}
+		})
+	}
 }
 
 func TestAccept(t *testing.T) {

@@ -80,6 +80,11 @@ func (p Protected) refuse(prefix netip.Prefix) string {
 	return ""
 }
 
+// IPv4 returns the prefixes of IPv4, in order: the network carries no others yet.
+func IPv4(prefixes []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return !p.Addr().Is4() })
+}
+
 // Within tells whether an address lies in one of the prefixes and can be a pod's.
 func Within(address netip.Addr, prefixes []netip.Prefix) bool {
 	address = address.Unmap()

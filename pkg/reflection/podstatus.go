@@ -19,7 +19,7 @@ import (
 type StatusInput struct {
 	// NodeIP is the address of the virtual node, which pods show as their host's unless they show one already.
 	NodeIP string
-	// PodPrefixes are the ranges that the provider's pods must lie in; without any, no address is shown.
+	// PodPrefixes are the ranges that the provider's pods must lie in; without any of a family, no address of it is shown.
 	PodPrefixes []netip.Prefix
 	// OwnPrefixes are ranges of this cluster: no remote pod may claim an address in them.
 	OwnPrefixes []netip.Prefix
@@ -259,11 +259,12 @@ func (t *translation) addresses() {
 		t.out.PodIPs = append(t.out.PodIPs, corev1.PodIP{IP: address.String()})
 	}
 	if len(t.out.PodIPs) > 0 {
-		t.out.PodIP = t.out.PodIPs[0].IP
+		t.out.PodIP, t.unannounced = t.out.PodIPs[0].IP, false
 	}
 }
 
-// unannounced is why no address at all is shown. That says nothing against the provider's report: it is told of the VirtualNode.
+// unannounced is why no address of a family is shown. That says nothing against the provider's report: of two families, the network to it may carry
+// one. Where no address at all is shown, it is told of the VirtualNode.
 const unannounced = "the provider announced no range that it can be in: see condition " + offloadingv1beta1.AddressesShownCondition +
 	" of the pod's VirtualNode"
 
@@ -290,6 +291,7 @@ func (t *translation) address(claim string) (netip.Addr, string) {
 // whyNotAddress tells why an address cannot be a remote pod's. Showing it would send this cluster's traffic there.
 func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
+	ofFamily := func(p netip.Prefix) bool { return p.Addr().Is4() == address.Is4() }
 	switch {
 	case err != nil || address.Zone() != "" || address.Is4In6():
 		t.lie = true
@@ -299,7 +301,7 @@ func (t *translation) whyNotAddress(address netip.Addr, err error) string {
 		return fmt.Sprintf("pod IP %s cannot be a pod's", address)
 	case slices.ContainsFunc(t.in.PodPrefixes, holds):
 		return ""
-	case len(t.in.PodPrefixes) == 0:
+	case !slices.ContainsFunc(t.in.PodPrefixes, ofFamily):
 		return unannounced
 	case slices.ContainsFunc(t.in.OwnPrefixes, holds):
 		// Not a lie for certain: ranges of clusters may overlap where no network connects them.

@@ -345,6 +345,50 @@ func TestPodsOfAProviderThatAnnouncedNothing(t *testing.T) {
 	}
 }
 
+// A network that carries one family shows pods of two by it. That the other one is not shown says nothing against the provider.
+func TestPodsOfTwoFamilies(t *testing.T) {
+	four, six := plainInput.PodPrefixes[:1], plainInput.PodPrefixes
+	type shown struct {
+		Addresses []string
+		Ready     corev1.ConditionStatus
+		Why       string
+		Refused   int
+	}
+	for name, tc := range map[string]struct {
+		announced []netip.Prefix
+		ips       []string
+		want      shown
+	}{
+		"both are announced":         {six, []string{"10.1.0.7", "fd00::7"}, shown{[]string{"10.1.0.7", "fd00::7"}, corev1.ConditionTrue, "", 0}},
+		"one is":                     {four, []string{"10.1.0.7", "fd00::7"}, shown{[]string{"10.1.0.7"}, corev1.ConditionTrue, "", 0}},
+		"one is, the pod's second":   {four, []string{"fd00::7", "10.1.0.7"}, shown{[]string{"10.1.0.7"}, corev1.ConditionTrue, "", 0}},
+		"one is, and it is a lie":    {four, []string{"10.2.0.7", "fd00::7"}, shown{nil, corev1.ConditionFalse, "NoPodAddressRange", 1}},
+		"one is, the pod has it not": {four, []string{"fd00::7"}, shown{nil, corev1.ConditionTrue, "NoPodAddressRange", 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plainInput
+			in.PodPrefixes = tc.announced
+			local, remote := localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running(tc.ips[0], 0))
+			remote.Status.PodIPs = nil
+			for _, ip := range tc.ips {
+				remote.Status.PodIPs = append(remote.Status.PodIPs, corev1.PodIP{IP: ip})
+			}
+			status, refused := LocalStatus(local, remote, in)
+			got := shown{Ready: ready(status), Refused: len(refused)}
+			for _, ip := range status.PodIPs {
+				got.Addresses = append(got.Addresses, ip.IP)
+			}
+			if c := condition(status.Conditions, offloadingv1beta1.AddressShownCondition); c != nil {
+				got.Why = c.Reason
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, refused)
+			}
+			checkIdempotent(t, local, remote, status, in)
+		})
+	}
+}
+
 func TestTimestampsFromTheFutureAreClampedOnce(t *testing.T) {
 	remote := remotePod(running("10.1.0.7", 0))
 	future := metav1.NewTime(noon.Add(time.Hour))

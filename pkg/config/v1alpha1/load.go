@@ -180,8 +180,11 @@ func (i IPAM) validate(path *field.Path, networking bool) field.ErrorList {
 		}
 	}
 	// What is not known to be used here could be given to a peer.
-	if networking && len(i.PodCIDRs) == 0 && i.PodCIDR == "" {
+	switch pods := i.Prefixes(); {
+	case networking && len(i.PodCIDRs) == 0 && i.PodCIDR == "":
 		errs = append(errs, field.Required(path.Child("podCIDRs"), "the network module has to know which addresses the cluster's pods have"))
+	case networking && len(pods) > 0 && !slices.ContainsFunc(pods, func(p netip.Prefix) bool { return p.Addr().Is4() }):
+		errs = append(errs, field.Invalid(path.Child("podCIDRs"), pods, "the network module carries IPv4 alone: name a range of IPv4, or set networking.enabled=false"))
 	}
 	if networking && i.ServiceCIDR == "" {
 		errs = append(errs, field.Required(path.Child("serviceCIDR"), "the network module has to know which addresses the cluster's Services have"))

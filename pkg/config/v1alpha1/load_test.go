@@ -38,6 +38,7 @@ func TestParseRefuses(t *testing.T) {
 		"a pool that is no network":                     {"ipam: {", "ipam: {pools: [10.0.0.0/8, x], ", "ipam.pools[1]: Invalid value"},
 		"an overlay port that there is not":             {"profile:", "networking: {genevePort: 70000}\nprofile:", "networking.genevePort: Invalid value: 70000: must be a port, from 1 to 65535"},
 		"a network without the pods' addresses":         {"ipam: {podCIDRs: [10.10.0.0/16], ", "networking: {enabled: true}\nipam: {", "ipam.podCIDRs: Required value"},
+		"a network of IPv6 alone":                       {"ipam: {podCIDRs: [10.10.0.0/16], ", "networking: {enabled: true}\nipam: {podCIDRs: ['fd00::/56'], ", "ipam.podCIDRs: Invalid value: [\"fd00::/56\"]: the network module carries IPv4 alone: name a range of IPv4, or set networking.enabled=false"},
 		"a network without the Services' addresses":     {", serviceCIDR: 10.11.0.0/16}", "}\nnetworking: {enabled: true}", "ipam.serviceCIDR: Required value"},
 		"an unknown Pod Security level":                 {"maxPerTenant: 10", "maxPerTenant: 10, podSecurity: safe", "offloading.twinNamespaces.podSecurity: Unsupported value"},
 		"no namespaces for tenants":                     {"maxPerTenant: 10", "maxPerTenant: 0", "offloading.twinNamespaces.maxPerTenant: Invalid value: 0: must be at least 1"},

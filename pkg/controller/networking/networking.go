@@ -26,7 +26,7 @@ type Options struct {
 	ClusterID string
 	// Namespace that Liqo is installed in.
 	Namespace string
-	// Pods and Services are this cluster's own ranges.
+	// Pods and Services are this cluster's own ranges; those of Pods are of IPv4.
 	Pods, Services []netip.Prefix
 	// External is where what is no pod gets addresses towards peers. Internal is kept free of peers. Empty means that a free range is found.
 	External, Internal []netip.Prefix

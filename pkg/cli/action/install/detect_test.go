@@ -214,6 +214,27 @@ func TestCheckNetwork(t *testing.T) {
 	}
 }
 
+// The network carries IPv4. A cluster of two families has it; one of IPv6 alone is told so.
+func TestTheNetworkNeedsPodsOfIPv4(t *testing.T) {
+	const alone = "the network module carries IPv4 alone, and the pod CIDR is fd00::/56: name a range of IPv4 with --pod-cidr, or install with --set networking.enabled=false"
+	for sentence, test := range map[string]struct {
+		pods []string
+		want string
+	}{
+		"two families": {[]string{"10.244.0.0/16", "fd00::/56"}, ""}, "IPv6 alone": {[]string{"fd00::/56"}, alone}, "given elsewhere": {nil, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := ""
+			if err := CheckFamily(test.pods); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestManagerFlags(t *testing.T) {
 	static := pod("", func(p *corev1.Pod) {
 		p.Namespace, p.Labels = "kube-system", map[string]string{"component": "kube-controller-manager", "tier": "control-plane"}

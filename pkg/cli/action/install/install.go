@@ -212,6 +212,9 @@ func (p *Plan) detect(ctx context.Context) (string, error) {
 		}
 	}
 	if !o.SkipValidation && p.networking() {
+		if err := CheckFamily(p.Settings.PodCIDRs); err != nil {
+			return "", err
+		}
 		if err := CheckNetwork(p.ranges(), p.Settings, facts); err != nil {
 			return "", err
 		}

@@ -105,6 +105,19 @@ func CheckNetwork(ranges Ranges, settings Settings, facts Facts) error {
 	return nil
 }
 
+// CheckFamily refuses ranges of pods that the network module carries nothing to.
+func CheckFamily(pods []string) error {
+	four := func(text string) bool {
+		prefix, err := netip.ParsePrefix(text)
+		return err == nil && prefix.Addr().Is4()
+	}
+	if len(pods) == 0 || slices.ContainsFunc(pods, four) {
+		return nil
+	}
+	return failure.Unmet("name a range of IPv4 with --pod-cidr, or install with --set networking.enabled=false",
+		"the network module carries IPv4 alone, and the pod CIDR is %s", strings.Join(pods, ", "))
+}
+
 // parseCIDR reads a range; flag is what it was given by, with what stands between flag and value.
 func parseCIDR(what, text, flag string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/podaddress"
@@ -54,14 +55,14 @@ func observe(status *networkingv1beta1.InternalNodeStatus, node *corev1.Node, st
 	conditions.SetStandard(&status.Conditions, condition)
 }
 
-// prefixes are the ranges of a Node's pods that make sense.
+// prefixes are the ranges of a Node's pods that make sense and that packets are carried to.
 func prefixes(node *corev1.Node) (all []netip.Prefix) {
 	for _, text := range podRanges(node) {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			all = append(all, prefix.Masked())
 		}
 	}
-	return all
+	return addressing.IPv4(all)
 }
 
 // holds tells whether an address is a pod's, of all those that may have it: it was given to the one that started last, if that is not going.
@@ -123,17 +124,19 @@ func podRanges(node *corev1.Node) []string {
 	return node.Spec.PodCIDRs
 }
 
-// internalIP is the address under which pods and other nodes know a node.
+// internalIP is the address under which pods and other nodes know a node: the first one, of IPv4 if there is one.
 func internalIP(node *corev1.Node) (networkingv1beta1.IP, bool) {
+	var found netip.Addr
 	for _, address := range node.Status.Addresses {
-		if address.Type != corev1.NodeInternalIP {
+		parsed, err := netip.ParseAddr(address.Address)
+		if parsed = parsed.Unmap(); err != nil || address.Type != corev1.NodeInternalIP {
 			continue
 		}
-		if parsed, err := netip.ParseAddr(address.Address); err == nil {
-			return networkingv1beta1.IP(parsed.Unmap().String()), true
+		if !found.IsValid() || !found.Is4() && parsed.Is4() {
+			found = parsed
 		}
 	}
-	return "", false
+	return networkingv1beta1.IP(found.String()), found.IsValid()
 }
 
 // gateway is what an InternalFabric is made of.

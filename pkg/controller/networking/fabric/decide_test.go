@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,8 @@ func TestObserve(t *testing.T) {
 		Reason  string
 	}
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "a1"}, {Type: corev1.NodeInternalIP, Address: "172.31.1.1"}, {Type: corev1.NodeInternalIP, Address: "fd00::1"}}
+	backwards := slices.Clone(addresses)
+	slices.Reverse(backwards)
 	for name, tc := range map[string]struct {
 		before networkingv1beta1.InternalNodeStatus
 		node   corev1.Node
@@ -35,7 +38,15 @@ func TestObserve(t *testing.T) {
 	}{
 		"a node": {
 			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:1::/64"}}, Status: corev1.NodeStatus{Addresses: addresses}},
-			want: want{"172.31.1.1", cidrs{"10.244.1.0/24", "fd00:1::/64"}, "NodeRangesRead"},
+			want: want{"172.31.1.1", cidrs{"10.244.1.0/24"}, "NodeRangesRead"},
+		},
+		"that names IPv6 first": {
+			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00:1::/64", "10.244.1.0/24"}}, Status: corev1.NodeStatus{Addresses: backwards}},
+			want: want{"172.31.1.1", cidrs{"10.244.1.0/24"}, "NodeRangesRead"},
+		},
+		"of IPv6 alone": {
+			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "fd00:1::/64"}, Status: corev1.NodeStatus{Addresses: addresses[2:]}},
+			want: want{"fd00::1", nil, "PodsRead"},
 		},
 		"of one family": {
 			node: corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24"}, Status: corev1.NodeStatus{Addresses: addresses}},
