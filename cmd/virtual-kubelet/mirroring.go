@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
-	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
@@ -60,6 +58,7 @@ type mirroring struct {
 	configs      map[string]offloadingv1beta1.ReflectorConfig
 	provider     reflection.Provider
 	peers        translation.Peers
+	externals    translation.Externals
 	// leads is told whether this virtual node reflects; nil as long as nobody wants to know.
 	leads func(bool)
 	// term is held as long as an engine runs.
@@ -107,10 +106,18 @@ func (m *mirroring) setPeers(peers translation.Peers) {
 	m.tellProvider()
 }
 
+// setExternals takes by which addresses peers reach what is no pod.
+func (m *mirroring) setExternals(externals translation.Externals) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.externals = externals
+	m.tellProvider()
+}
+
 // tellProvider tells what is known of the provider, once its virtual nodes are. The caller locks.
 func (m *mirroring) tellProvider() {
-	m.provider.Elsewhere = m.peers.Home
-	m.provider.AddressPlan = m.peers.String()
+	m.provider.Addresses, m.provider.Elsewhere = m.externals.Translate, m.peers.Home
+	m.provider.AddressPlan = m.externals.String() + "; " + m.peers.String()
 	if m.current != nil {
 		m.current.SetProvider(m.provider)
 	}
@@ -198,10 +205,8 @@ func closeOnce(c chan struct{}) {
 
 // providerOf is what this cluster knows of a provider; own is the virtual node whose offers are taken.
 func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.VirtualNode, cluster string) reflection.Provider {
-	var mapping addressing.Mapping
 	provider := reflection.ProviderOf(own)
 	provider.Nodes = map[string]bool{}
-	provider.Addresses = func(a netip.Addr) (netip.Addr, bool) { return mapping.Translate(a) }
 	for _, vn := range all {
 		if string(vn.Spec.ClusterID) == cluster {
 			provider.Nodes[vn.Name] = true

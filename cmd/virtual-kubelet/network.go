@@ -75,7 +75,17 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 		watchAll(ctx, k.watching, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, k.flags.tenantNamespace,
 			func(all []*networkingv1beta1.Connection) { k.network.setConnections(ctx, all, k.flags.foreignCluster) })
 	})
-	watchAll(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, k.flags.liqoNamespace, k.network.setIPs)
+	watchAll(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, k.setIPs)
+}
+
+// setIPs takes the IP resources of all namespaces. Where the API server is, those of Liqo's namespace alone say.
+func (k *kubelet) setIPs(all []*ipamv1alpha1.IP) {
+	every := make([]ipamv1alpha1.IP, 0, len(all))
+	for _, ip := range all {
+		every = append(every, *ip)
+	}
+	k.mirror.setExternals(translation.ExternalsOf(every, k.own))
+	k.network.setIPs(slices.DeleteFunc(all, func(ip *ipamv1alpha1.IP) bool { return ip.Namespace != k.flags.liqoNamespace }))
 }
 
 // setConfigurations takes the Configurations of the tenant namespace. While one does not say how the provider is seen, what was known

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqo.io/liqo/pkg/addressing"
@@ -195,5 +197,58 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Endpoints that are no pods are told to the provider by the addresses of their IP resources, in whatever namespace those are, as soon as there are
+// any and as long as there are. Where the API server is, only those of Liqo's namespace say.
+func TestEndpointsOfIPResources(t *testing.T) {
+	told := &actor{}
+	k := &kubelet{flags: flags{liqoNamespace: "liqo"}, own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+		mirror: newMirroring(nil), network: newNetwork(true, func(context.Context) {})}
+	k.network.setConfigurations(t.Context(), []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}, "milan")
+	k.mirror.current = told
+	k.mirror.setVirtualNodes("milan", virtualNodes("milan"), "milan")
+	of := func(namespace string, address, external networkingv1beta1.IP) *ipamv1alpha1.IP {
+		ip := apiServerIP("database", ipamv1alpha1.IPTypeAPIServer, external)
+		ip.Namespace, ip.Spec.IP = namespace, address
+		return ip
+	}
+	kind, _ := reflection.Lookup(endpointSliceKind)
+	local := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "database", Labels: map[string]string{discoveryv1.LabelServiceName: "database"}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.168.7.7"}}, {Addresses: []string{"10.244.2.2"}}}}
+	plans := map[string]string{}
+	for _, step := range []struct {
+		ips  []*ipamv1alpha1.IP
+		want []string
+	}{
+		{nil, []string{"10.244.2.2", "192.168.7.7"}},
+		{[]*ipamv1alpha1.IP{of("shop", "192.168.7.7", "")}, []string{"10.244.2.2", "192.168.7.7"}},
+		{[]*ipamv1alpha1.IP{of("shop", "192.168.7.7", "10.70.0.4"), of("liqo", "10.244.2.2", "10.70.0.5")}, []string{"10.244.2.2", "10.70.0.4"}},
+		{[]*ipamv1alpha1.IP{of("shop", "192.168.7.7", "10.70.0.4"), of("bank", "192.168.7.7", "10.70.0.3")}, []string{"10.244.2.2", "10.70.0.3"}},
+		{nil, []string{"10.244.2.2", "192.168.7.7"}},
+	} {
+		k.setIPs(step.ips)
+		result := kind.Translate(reflection.Input{Local: local, Parent: &corev1.Service{}, Home: "rome", Remote: "milan", RemoteNamespace: "shop-rome", Provider: told.provider})
+		shadow, ok := result.Apply.(*offloadingv1beta1.ShadowEndpointSlice)
+		if !ok {
+			t.Fatalf("it stays at home: %+v", result.Skip)
+		}
+		var got []string
+		for _, endpoint := range shadow.Spec.Template.Endpoints {
+			got = append(got, endpoint.Addresses...)
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Error(diff)
+		}
+		// Slices are looked at again only when the plan is another one.
+		if before, there := plans[told.provider.AddressPlan]; there && before != fmt.Sprint(got) {
+			t.Errorf("plan %q makes of them %s and %s", told.provider.AddressPlan, before, got)
+		}
+		plans[told.provider.AddressPlan] = fmt.Sprint(got)
+	}
+	if at := k.network.apiServer().Addr().String(); len(plans) != 3 || at != "10.70.0.5" {
+		t.Errorf("the API server is at %s; plans: %v", at, plans)
 	}
 }

@@ -111,6 +111,12 @@ func overlapping(taken map[netip.Prefix]netip.Addr, prefix netip.Prefix) (other 
 	return netip.Prefix{}, netip.Addr{}, false
 }
 
+// UsableIPs are the IP resources that nodes and gateways carry out.
+func UsableIPs(ips []IP) []IP {
+	var left problems
+	return usableIPs(ips, &left)
+}
+
 // usableIPs are the IP resources that can be carried out, in order, each address once on either side.
 func usableIPs(ips []IP, found *problems) []IP {
 	sorted := slices.SortedFunc(slices.Values(ips), func(a, b IP) int {

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -224,6 +225,11 @@ func TestTheProviderChanges(t *testing.T) {
 		w.equal("endpoints", 2, w.endpoints("a"))
 		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
 		w.wrote("nothing new")
+		external := func(netip.Addr) (netip.Addr, bool) { return netip.MustParseAddr("10.70.0.3"), true }
+		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}, Addresses: external, AddressPlan: "10.0.0.1=10.70.0.3"})
+		w.wrote("an address gets another one", "patch "+shadowID+"a")
+		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.wrote("it is what it was", "patch "+shadowID+"a")
 		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-2": true, "worker": true}})
 		w.wrote("all endpoints are the provider's", "delete "+shadowID+"a")
 	})

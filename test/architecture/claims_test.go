@@ -83,7 +83,8 @@ var (
 	chartValue = regexp.MustCompile(`\b(?:apiServer|authentication|common|controllerManager|discovery|ipam|metrics|networking|offloading|storage|virtualKubelet|webhook)(?:\.[a-zA-Z]+)+`)
 	// notAValue tells API groups and files from values.
 	notAValue = regexp.MustCompile(`\.(?:liqo\.io|k|md|yaml)$|\.liqo\.io`)
-	ownKey    = regexp.MustCompile(`\b(?:[a-z-]+\.)*liqo\.io/[a-zA-Z-]+`)
+	// ownKey is no version of a group, which goes on with a digit.
+	ownKey = regexp.MustCompile(`\b(?:[a-z-]+\.)*liqo\.io/[a-zA-Z-]+\b`)
 )
 
 // valueExists tells whether the chart has a value of the path. Below an empty map anything goes.

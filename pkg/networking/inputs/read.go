@@ -128,6 +128,12 @@ func (p *problems) node(object *networkingv1beta1.InternalNode) (node dataplane.
 	return node, true
 }
 
+// IPs are the IP resources by which peers reach something: of several for one address, the one that agents take.
+func IPs(objects []ipamv1alpha1.IP) []dataplane.IP {
+	var left problems
+	return dataplane.UsableIPs(left.ips(objects))
+}
+
 // ips reads the IP resources that have an address.
 func (p *problems) ips(objects []ipamv1alpha1.IP) (all []dataplane.IP) {
 	for i := range objects {
