@@ -113,7 +113,7 @@ func whyNotServed(ip *ipamv1alpha1.IP, namespace string) string {
 	return fmt.Sprintf("peers are told of %s/%s alone", namespace, ipamv1alpha1.NetworkTypeExternal)
 }
 
-// serve makes the Service that an IP asks for, and has it lead to the address.
+// serve makes the Service that an IP asks for, and has it lead to what the IP stands for.
 func (r *Reconciler) serve(ctx context.Context, ip *ipamv1alpha1.IP) error {
 	if ip.Spec.ServiceTemplate == nil {
 		return nil

@@ -59,19 +59,19 @@ func orHad[T comparable](wanted *T, had T) {
 	}
 }
 
-// fillSlice makes an EndpointSlice lead to the address of an IP.
+// fillSlice makes an EndpointSlice lead to what an IP stands for. For peers, virtual kubelets put the address there that peers know it by.
 func fillSlice(slice *discoveryv1.EndpointSlice, ip *ipamv1alpha1.IP) {
 	slice.Labels = merged(slice.Labels, map[string]string{
 		corev1beta1.ManagedLabel: "true", discoveryv1.LabelServiceName: ip.Name, discoveryv1.LabelManagedBy: sliceManager,
 	}, nil)
 	if slice.AddressType == "" {
 		slice.AddressType = discoveryv1.AddressTypeIPv4
-		if address, err := ip.Status.IP.Addr(); err == nil && address.Is6() {
+		if address, err := ip.Spec.IP.Addr(); err == nil && address.Is6() {
 			slice.AddressType = discoveryv1.AddressTypeIPv6
 		}
 	}
 	ready := true
-	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{string(ip.Status.IP)}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{string(ip.Spec.IP)}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
 	slice.Ports = nil
 	for _, port := range ip.Spec.ServiceTemplate.Spec.Ports {
 		name, protocol, number := port.Name, port.Protocol, port.Port

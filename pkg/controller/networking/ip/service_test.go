@@ -53,6 +53,7 @@ func TestAServiceThatIsThereIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
+// No node of this cluster has a way to the address for peers.
 func TestTheSliceLeadsToTheAddress(t *testing.T) {
 	got := &discoveryv1.EndpointSlice{}
 	fillSlice(got, asking())
@@ -61,7 +62,7 @@ func TestTheSliceLeadsToTheAddress(t *testing.T) {
 			"liqo.io/managed": "true", "kubernetes.io/service-name": "database", "endpointslice.kubernetes.io/managed-by": "ip.ipam.liqo.io",
 		}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.70.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.168.7.7"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
 		Ports: []discoveryv1.EndpointPort{
 			{Name: ptr.To("sql"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](5432)},
 			{Name: ptr.To("web"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](8080)},
