@@ -19,12 +19,8 @@ import (
 	"liqo.io/liqo/pkg/networking/inputs"
 )
 
-const (
-	// telling is how long a write of a condition may take, and after how long one is made again that did not show.
-	telling = 5 * time.Second
-	// maxWaiting is how many conditions wait to be written; others are written later.
-	maxWaiting = 64
-)
+// maxWaiting is how many conditions wait to be written; others are written later.
+const maxWaiting = 64
 
 // resources are those of the kinds by which administrators ask.
 var resources = map[string]string{"FirewallConfiguration": "firewallconfigurations", "RouteConfiguration": "routeconfigurations"}
@@ -193,7 +189,7 @@ func (a *Administrators) tell(r inputs.Request, condition *networkingv1beta1.Hos
 		return
 	}
 	// What was written a moment ago may not be seen yet.
-	if last, ok := a.told[r.Meta.UID]; ok && sameCondition(last.condition, wanted) && now.Sub(last.when) < telling {
+	if last, ok := a.told[r.Meta.UID]; ok && sameCondition(last.condition, wanted) && now.Sub(last.when) < writing {
 		return
 	}
 	select {
@@ -205,7 +201,7 @@ func (a *Administrators) tell(r inputs.Request, condition *networkingv1beta1.Hos
 
 // write applies the host's conditions under a name of the host's own: what another host applies does not take them away.
 func (a *Administrators) write(ctx context.Context, w write) error {
-	ctx, cancel := context.WithTimeout(ctx, telling)
+	ctx, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
 	sum := sha256.Sum256([]byte(a.name))
 	owner := fmt.Sprintf("liqo-host-%x", sum[:8])

@@ -98,24 +98,18 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 
 // Keeper has States put into the kernel.
 type Keeper struct {
-	wanted chan dataplane.State
+	wanted newest[dataplane.State]
 	// Reports are what became of them.
 	Reports chan netlink.Report
 }
 
 // NewKeeper makes one.
 func NewKeeper() *Keeper {
-	return &Keeper{wanted: make(chan dataplane.State, 1), Reports: make(chan netlink.Report, 16)}
+	return &Keeper{wanted: make(newest[dataplane.State], 1), Reports: make(chan netlink.Report, 16)}
 }
 
 // Want says what is wanted from now on. It is to be called by one goroutine.
-func (k *Keeper) Want(state dataplane.State) {
-	select {
-	case <-k.wanted:
-	default:
-	}
-	k.wanted <- state
-}
+func (k *Keeper) Want(state dataplane.State) { k.wanted.put(state) }
 
 // Run keeps what is wanted in the kernel until the context ends. What is there stays.
 func (k *Keeper) Run(ctx context.Context, kernel *netlink.Kernel) error {

@@ -121,12 +121,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.administrators.Run(ctx, group)
 	here, there := dataplane.TunnelEnds(a.Pod.Server)
 	l := &loop{
-		Agent: a, keeper: agent.NewKeeper(), echo: newEcho(here, there), resolver: newResolver(), connections: newConnections(a.Cluster),
+		Agent: a, keeper: agent.NewKeeper(), echo: newEcho(here, there), resolver: newResolver(), connections: newConnections(a.write),
 		live: newLiveness(time.Now()),
 	}
 	group.Go(func() error { return l.keeper.Run(ctx, a.Kernel) })
 	group.Go(func() error { l.resolver.run(ctx); return nil })
-	group.Go(func() error { l.connections.run(ctx); return nil })
+	group.Go(func() error { l.connections.Run(ctx); return nil })
 	group.Go(func() error { return l.run(ctx) })
 	return group.Wait()
 }
@@ -137,7 +137,7 @@ type loop struct {
 	keeper      *agent.Keeper
 	echo        *echo
 	resolver    *resolver
-	connections *connections
+	connections connections
 
 	live *liveness
 	// lived tells whether the other end answered when it was last asked.

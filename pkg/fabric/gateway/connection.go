@@ -6,31 +6,22 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/fabric/agent"
 )
 
-const (
-	// owner is the field manager of what the agent writes.
-	owner = "liqo-gateway"
-	// writing is how long a write may take, and after how long one is made again that did not show.
-	writing = 5 * time.Second
-)
+// owner is the field manager of what the agent writes.
+const owner = "liqo-gateway"
 
-// connections writes the gateway's Connection, while others work.
+// connections writes the gateway's Connection.
 type connections struct {
-	cluster *agent.Cluster
-	// wanted is what is to be there; written is what was, by the same goroutine that says so, and when.
-	wanted  chan networkingv1beta1.Connection
-	written networkingv1beta1.Connection
-	when    time.Time
+	*agent.Writer[networkingv1beta1.Connection]
 }
 
-func newConnections(c *agent.Cluster) *connections {
-	return &connections{cluster: c, wanted: make(chan networkingv1beta1.Connection, 1)}
+func newConnections(write func(context.Context, networkingv1beta1.Connection) error) connections {
+	return connections{agent.NewWriter(isThere, write)}
 }
 
 // connectionOf is the Connection that a gateway is to have, without its status.
@@ -49,20 +40,15 @@ func connectionOf(o own, name, peer string) networkingv1beta1.Connection {
 }
 
 // want says what is to be there, where something else is.
-func (c *connections) want(wanted networkingv1beta1.Connection, there *networkingv1beta1.Connection, now time.Time) {
-	if there != nil && sameConnection(wanted, *there) && sameStatus(wanted.Status, there.Status) {
-		return
+func (c connections) want(wanted networkingv1beta1.Connection, there *networkingv1beta1.Connection, now time.Time) {
+	if there == nil || !isThere(wanted, *there) {
+		c.Want(wanted, now)
 	}
-	// What was written a moment ago may not be seen yet.
-	if sameConnection(wanted, c.written) && sameStatus(wanted.Status, c.written.Status) && now.Sub(c.when) < writing {
-		return
-	}
-	c.written, c.when = wanted, now
-	select {
-	case <-c.wanted:
-	default:
-	}
-	c.wanted <- wanted
+}
+
+// isThere tells whether what is wanted of a Connection is there.
+func isThere(wanted, there networkingv1beta1.Connection) bool {
+	return sameConnection(wanted, there) && sameStatus(wanted.Status, there.Status)
 }
 
 // sameConnection tells whether what is wanted of a Connection, apart from its status, is there.
@@ -78,28 +64,13 @@ func sameConnection(wanted, there networkingv1beta1.Connection) bool {
 		!slices.ContainsFunc(wanted.OwnerReferences, func(ref metav1.OwnerReference) bool { return !owned(ref) })
 }
 
-// run writes until the context ends.
-func (c *connections) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case wanted := <-c.wanted:
-			if err := c.write(ctx, wanted); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Telling how the tunnel is")
-			}
-		}
-	}
-}
-
-func (c *connections) write(ctx context.Context, wanted networkingv1beta1.Connection) error {
-	ctx, cancel := context.WithTimeout(ctx, writing)
-	defer cancel()
+// write writes the gateway's Connection.
+func (a *Agent) write(ctx context.Context, wanted networkingv1beta1.Connection) error {
 	object := agent.Object{
 		Resource: networkingv1beta1.GroupVersion.WithResource("connections"), Kind: "Connection", Namespace: wanted.Namespace, Name: wanted.Name,
 	}
 	metadata := map[string]any{"labels": wanted.Labels, "ownerReferences": wanted.OwnerReferences}
-	if err := c.cluster.Apply(ctx, owner, object, metadata, map[string]any{"spec": wanted.Spec}); err != nil {
+	if err := a.Cluster.Apply(ctx, owner, object, metadata, map[string]any{"spec": wanted.Spec}); err != nil {
 		return err
 	}
 	status := map[string]any{"value": wanted.Status.Value, "mtu": wanted.Status.MTU, "conditions": wanted.Status.Conditions}
@@ -110,5 +81,5 @@ func (c *connections) write(ctx context.Context, wanted networkingv1beta1.Connec
 		status["transit"] = wanted.Status.Transit
 	}
 	object.Part = "status"
-	return c.cluster.Apply(ctx, owner, object, nil, map[string]any{"status": status})
+	return a.Cluster.Apply(ctx, owner, object, nil, map[string]any{"status": status})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -366,17 +367,17 @@ func TestNothingIsWrittenThatIsThere(t *testing.T) {
 		"without its label": {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Labels = nil; return c }, 1},
 		"of another end":    {func() *networkingv1beta1.Connection { c := there.DeepCopy(); c.Spec.Type = "Client"; return c }, 1},
 	} {
-		c := newConnections(nil)
-		writes := 0
-		for range 3 {
-			c.want(wanted, tc.there(), noon)
-			if len(c.wanted) > 0 {
-				<-c.wanted
-				writes++
+		synctest.Test(t, func(t *testing.T) {
+			writes := 0
+			c := newConnections(func(context.Context, networkingv1beta1.Connection) error { writes++; return nil })
+			go c.Run(t.Context())
+			for range 3 {
+				c.want(wanted, tc.there(), noon)
+				synctest.Wait()
 			}
-		}
-		if writes != tc.writes {
-			t.Errorf("%s: written %d times, want %d", name, writes, tc.writes)
-		}
+			if writes != tc.writes {
+				t.Errorf("%s: written %d times, want %d", name, writes, tc.writes)
+			}
+		})
 	}
 }

@@ -2,12 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/klog/v2"
+	"k8s.io/apimachinery/pkg/types"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -103,20 +102,21 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.administrators.Run(ctx, group)
-	keeper := agent.NewKeeper()
+	keeper, teller := agent.NewKeeper(), agent.NewWriter(told.same, a.write)
 	group.Go(func() error { return keeper.Run(ctx, a.Kernel) })
-	group.Go(func() error { return a.loop(ctx, keeper) })
+	group.Go(func() error { teller.Run(ctx); return nil })
+	group.Go(func() error { return a.loop(ctx, keeper, teller) })
 	return group.Wait()
 }
 
 // loop makes passes whenever something changes, until the context ends.
-func (a *Agent) loop(ctx context.Context, keeper *agent.Keeper) error {
+func (a *Agent) loop(ctx context.Context, keeper *agent.Keeper, teller *agent.Writer[told]) error {
 	settled := agent.Settled(ctx, a.changed)
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	var p pass
 	for {
-		a.round(ctx, keeper, &p)
+		a.round(keeper, teller, &p)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -138,14 +138,12 @@ type pass struct {
 	placement agent.Placement
 	// kept is what the kernel was told to have; nil if nothing yet.
 	kept *dataplane.State
-	// told is the status that was written last, and when; known is where the node was last.
-	told  status
-	when  time.Time
+	// known is where the node was last.
 	known *place
 }
 
 // round has the kernel get what is wanted, and tells how the node is.
-func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
+func (a *Agent) round(keeper *agent.Keeper, teller *agent.Writer[told], p *pass) {
 	w, err := a.wanted()
 	if err == nil && (p.kept == nil || !reflect.DeepEqual(*p.kept, w.State)) {
 		p.kept, p.placement.Placed = &w.State, false
@@ -172,25 +170,22 @@ func (a *Agent) round(ctx context.Context, keeper *agent.Keeper, p *pass) {
 	}
 	now := time.Now()
 	wanted := statusOf(observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement}, self, now)
-	if wanted == nil || wanted.same(p.told) && now.Sub(p.when) < look/2 {
-		return
+	if wanted != nil {
+		teller.Want(told{self.UID, *wanted}, now)
 	}
-	if err := a.write(ctx, self, *wanted); err != nil {
-		klog.FromContext(ctx).Error(err, "Telling how the node is")
-		return
-	}
-	p.told, p.when = *wanted, now
 }
 
-func (a *Agent) write(ctx context.Context, self *networkingv1beta1.InternalNode, s status) error {
-	ctx, cancel := context.WithTimeout(ctx, look)
-	defer cancel()
-	err := a.Cluster.Apply(ctx, owner, agent.Object{
-		Resource: networkingv1beta1.GroupVersion.WithResource("internalnodes"), Kind: "InternalNode", Name: self.Name, Part: "status",
-	}, map[string]any{"uid": self.UID}, map[string]any{"status": map[string]any{
-		"addresses": s.host.addresses, "networks": s.host.networks, "conditions": []any{s.ready}}})
-	if err != nil {
-		return fmt.Errorf("applying the status: %w", err)
-	}
-	return nil
+// told is what is said of the node, in the InternalNode with a UID.
+type told struct {
+	uid    types.UID
+	status status
+}
+
+func (t told) same(other told) bool { return t.uid == other.uid && t.status.same(other.status) }
+
+func (a *Agent) write(ctx context.Context, t told) error {
+	return a.Cluster.Apply(ctx, owner, agent.Object{
+		Resource: networkingv1beta1.GroupVersion.WithResource("internalnodes"), Kind: "InternalNode", Name: a.Name, Part: "status",
+	}, map[string]any{"uid": t.uid}, map[string]any{"status": map[string]any{
+		"addresses": t.status.host.addresses, "networks": t.status.host.networks, "conditions": []any{t.status.ready}}})
 }

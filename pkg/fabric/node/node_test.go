@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -114,9 +115,9 @@ func newFabric(mtu networkingv1beta1.MTU) *networkingv1beta1.InternalFabric {
 }
 
 // start runs the agent of node-2 on a host until the test ends.
-func start(t *testing.T, namespace string, api *fakeapi.REST) {
+func start(t *testing.T, namespace string, api http.Handler) {
 	t.Helper()
-	served := httptest.NewServer(http.HandlerFunc(api.ServeHTTP))
+	served := httptest.NewServer(api)
 	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
 	cluster, err := agent.Connect(&rest.Config{Host: served.URL})
 	if err != nil {
@@ -202,5 +203,42 @@ func TestANode(t *testing.T) {
 	})
 	if more := api.Applied(self+"/status") - writes; more > 1 {
 		t.Errorf("a peer that went was told %d times", more)
+	}
+}
+
+// However long the API server lets what is told of the node wait: what others take away, again and again, is put back at once.
+func TestANodeThatCannotTell(t *testing.T) {
+	namespace, api := host(t), fakeapi.NewREST()
+	api.Put(t, self, newNode())
+	api.Put(t, fabric, newFabric(1380))
+	asked := make(chan struct{}, 100)
+	start(t, namespace, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPatch {
+			api.ServeHTTP(w, r)
+			return
+		}
+		asked <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body) // Only then it is noticed that who asks has gone.
+		<-r.Context().Done()
+	}))
+	routes := func() string { return within(t, namespace, "ip route show table 5163 2>/dev/null || true") }
+	eventually(t, func() string {
+		if len(asked) == 0 {
+			return "nothing is told"
+		}
+		return ""
+	})
+	for range 24 {
+		begun := time.Now()
+		within(t, namespace, "ip route flush table 5163")
+		eventually(t, func() string {
+			if routes() == "" {
+				return "the routes are not there"
+			}
+			return ""
+		})
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Fatalf("it took %s to put back what was taken away", took)
+		}
 	}
 }
