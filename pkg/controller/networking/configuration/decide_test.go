@@ -140,11 +140,11 @@ func TestIsFilledIn(t *testing.T) {
 	} {
 		c := milan()
 		c.ManagedFields = []metav1.ManagedFieldsEntry{
-			{Manager: "liqoctl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:remote":{}}}`)}},
-			{Manager: "liqo-controller-manager", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}},
+			{Manager: "liqoctl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:remote":{}}}`)},
+			{Manager: "liqo-controller-manager", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 		}
 		if tc.fields != "" {
-			c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{Manager: tc.manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(tc.fields)}})
+			c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{Manager: tc.manager, FieldsV1: metav1.NewFieldsV1(tc.fields)})
 		}
 		if got := isFilledIn(&c); got != tc.want {
 			t.Errorf("%s: %v", name, got)
