@@ -50,9 +50,11 @@ func deniedChanged() predicate.Predicate {
 	}}
 }
 
-// cameOrWent selects what comes and goes.
+// cameOrWent selects what comes and goes, for the peer that its label names.
 func cameOrWent() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetLabels()[corev1beta1.RemoteClusterIDLabel] != e.ObjectNew.GetLabels()[corev1beta1.RemoteClusterIDLabel]
+	}}
 }
 
 // removed selects deletions.
