@@ -66,9 +66,7 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
 			func(all []*networkingv1beta1.Configuration) {
 				k.mirror.setPeers(translation.PeersOf(all))
-				k.network.setConfigurations(ctx, slices.DeleteFunc(all, func(c *networkingv1beta1.Configuration) bool {
-					return c.Namespace != k.flags.tenantNamespace
-				}), k.flags.foreignCluster)
+				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
 			})
 	})
 	group.Go(func() {
@@ -88,8 +86,7 @@ func (k *kubelet) setIPs(all []*ipamv1alpha1.IP) {
 	k.network.setIPs(slices.DeleteFunc(all, func(ip *ipamv1alpha1.IP) bool { return ip.Namespace != k.flags.liqoNamespace }))
 }
 
-// setConfigurations takes the Configurations of the tenant namespace. While one does not say how the provider is seen, what was known
-// before stays.
+// setConfigurations takes the Configurations of all peers. While that of the provider does not say how it is seen, what was known before stays.
 func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration, provider string) {
 	peer, err := translation.Of(translation.Choose(all, provider))
 	n.mu.Lock()

@@ -28,7 +28,7 @@ func milanIs(seenPods, seenExternal networkingv1beta1.CIDR) *networkingv1beta1.C
 		return networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{pod}, External: []networkingv1beta1.CIDR{external}}}
 	}
 	c := &networkingv1beta1.Configuration{
-		ObjectMeta: metav1.ObjectMeta{Name: "milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}},
 		Spec:       networkingv1beta1.ConfigurationSpec{Remote: ranges("10.244.0.0/16", "10.70.0.0/16")},
 	}
 	if status := ranges(seenPods, seenExternal); seenPods != "" {

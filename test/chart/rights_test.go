@@ -65,7 +65,7 @@ func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {
 func TestRightsAreAboutKindsThatExist(t *testing.T) {
 	rendered := documents(t, "v1.36.0", valueSets["network"])
 	known, rules := map[string]bool{}, map[string][]rbacv1.PolicyRule{
-		"gateways' servers": gateway.Rules("gatewayservers", "milan", "milan"), "gateways' clients": gateway.Rules("gatewayclients", "milan", "milan"),
+		"gateways' servers": gateway.Rules("gatewayservers", "milan"), "gateways' clients": gateway.Rules("gatewayclients", "milan"),
 	}
 	for name, document := range rendered {
 		if definition, is := strings.CutPrefix(name, "CustomResourceDefinition "); is {

@@ -42,14 +42,15 @@ type Options struct {
 // Agent is the agent of a gateway.
 type Agent struct {
 	Options
-	changed       agent.Signal
-	side          side
-	configuration *agent.Objects[networkingv1beta1.Configuration]
-	key           *agent.Objects[networkingv1beta1.PublicKey]
-	fabrics       *agent.Objects[networkingv1beta1.InternalFabric]
-	connection    *agent.Objects[networkingv1beta1.Connection]
-	nodes         *agent.Objects[networkingv1beta1.InternalNode]
-	ips           *agent.Objects[ipamv1alpha1.IP]
+	changed agent.Signal
+	side    side
+	// configurations and keys are all of the tenant namespace: which of them counts, inputs.OfPeer says.
+	configurations *agent.Objects[networkingv1beta1.Configuration]
+	keys           *agent.Objects[networkingv1beta1.PublicKey]
+	fabrics        *agent.Objects[networkingv1beta1.InternalFabric]
+	connection     *agent.Objects[networkingv1beta1.Connection]
+	nodes          *agent.Objects[networkingv1beta1.InternalNode]
+	ips            *agent.Objects[ipamv1alpha1.IP]
 	// administrators ask for more than the gateway needs.
 	administrators *agent.Administrators
 }
@@ -59,8 +60,8 @@ func New(o Options) *Agent {
 	a := &Agent{Options: o, changed: agent.NewSignal()}
 	version, changed := networkingv1beta1.GroupVersion, a.changed.Raise
 	a.side = follow(o, changed)
-	a.configuration = agent.Follow[networkingv1beta1.Configuration](o.Cluster, version.WithResource("configurations"), o.Namespace, o.Peer, changed)
-	a.key = agent.Follow[networkingv1beta1.PublicKey](o.Cluster, version.WithResource("publickeies"), o.Namespace, o.Peer, changed)
+	a.configurations = agent.Follow[networkingv1beta1.Configuration](o.Cluster, version.WithResource("configurations"), o.Namespace, "", changed)
+	a.keys = agent.Follow[networkingv1beta1.PublicKey](o.Cluster, version.WithResource("publickeies"), o.Namespace, "", changed)
 	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, version.WithResource("internalfabrics"), "", "", changed)
 	a.connection = agent.Follow[networkingv1beta1.Connection](o.Cluster, version.WithResource("connections"), o.Namespace, o.Name, changed)
 	a.nodes = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, version.WithResource("internalnodes"), "", "", changed)
@@ -72,13 +73,21 @@ func New(o Options) *Agent {
 }
 
 func (a *Agent) followers() []agent.Follower {
-	return []agent.Follower{a.side, a.configuration, a.key, a.fabrics, a.connection, a.nodes, a.ips}
+	return []agent.Follower{a.side, a.configurations, a.keys, a.fabrics, a.connection, a.nodes, a.ips}
 }
+
+// configuration says how the two clusters see each other; nil if nothing does.
+func (a *Agent) configuration() *networkingv1beta1.Configuration {
+	return inputs.OfPeer(a.configurations.All(), a.Peer)
+}
+
+// key is that of the other end; nil if it is not known.
+func (a *Agent) key() *networkingv1beta1.PublicKey { return inputs.OfPeer(a.keys.All(), a.Peer) }
 
 // wanted says what is wanted of a pod. It fails if something is missing for that.
 func (a *Agent) wanted(pod inputs.GatewayPod) (dataplane.State, []dataplane.Problem, error) {
 	objects := inputs.GatewayObjects{
-		Configuration: a.configuration.One(), PublicKey: a.key.One(), Fabrics: a.fabrics.All(), Nodes: a.nodes.All(), IPs: a.ips.All(), Pod: pod,
+		Peer: a.Peer, Configuration: a.configuration(), PublicKey: a.key(), Fabrics: a.fabrics.All(), Nodes: a.nodes.All(), IPs: a.ips.All(), Pod: pod,
 	}
 	for i := range objects.Fabrics {
 		if fabric := &objects.Fabrics[i]; fabric.Namespace == a.Namespace && fabric.Name == a.Name {
@@ -279,7 +288,7 @@ func (l *loop) program() {
 	state, l.problems, l.missing = l.wanted(l.pod)
 	asked, requests := l.administrators.Wanted()
 	state, l.requests = state.With(asked), requests
-	if c := l.configuration.One(); c != nil && l.missing == nil {
+	if c := l.configuration(); c != nil && l.missing == nil {
 		l.announced, l.transit.unwanted = announcementOf(c), !c.Spec.Transit
 	}
 	if l.missing == nil && (l.kept == nil || !reflect.DeepEqual(*l.kept, state)) {
@@ -317,7 +326,7 @@ func (l *loop) tell() {
 	}
 	lives, known := answers(l.live, l.placement, now)
 	seen := observation{
-		keyless: l.key.One() == nil, missing: l.missing, problems: l.problems, placement: l.placement, server: l.pod.Server,
+		peer: l.Peer, keyless: l.key() == nil, missing: l.missing, problems: l.problems, placement: l.placement, server: l.pod.Server,
 		unresolved: l.resolved && !l.pod.Endpoint.IsValid(), endpoint: l.pod.Endpoint, userSpace: l.Kernel.InUserSpace(),
 		lives: lives, known: known, latency: l.live.latency, mtu: l.pod.PathMTU, most: l.sizes.most, wished: o.mtu > 0, blocked: l.sizes.blocked,
 		transit: l.transit,

@@ -1,8 +1,8 @@
 // Package gateway is the agent of a gateway: it has the tunnel to one peer carry packets, and tells how it does.
 //
 // Contract:
-//   - It reads what names its own peer, in its own namespace, and besides that InternalNodes, InternalFabrics and IPs. As long as something is
-//     missing, what is in the kernel stays.
+//   - It reads what names its own peer by label, in its own namespace, and besides that InternalNodes, InternalFabrics and IPs. As long as
+//     something is missing, or may not be read yet, what is in the kernel stays.
 //   - The other end is asked through the tunnel every two seconds; five questions without an answer are an Error. Only the other end's own address
 //     is answered, and not more often than somebody who asks needs.
 //   - A client whose server is silent resolves its names anew, tries the next of its addresses, and begins another session.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/netlink"
@@ -139,7 +140,7 @@ func newEnd(t *testing.T, server bool) *end {
 		return networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: []networkingv1beta1.CIDR{pod}, External: []networkingv1beta1.CIDR{external}}}
 	}
 	own, seen := cidr("10.244.0.0/16", "10.70.0.0/16"), cidr("10.61.0.0/16", "10.71.0.0/16")
-	e.api.Put(t, here+"configurations/milan", &networkingv1beta1.Configuration{TypeMeta: kind("Configuration"), ObjectMeta: meta,
+	e.api.Put(t, here+"configurations/milan-net", &networkingv1beta1.Configuration{TypeMeta: kind("Configuration"), ObjectMeta: ofMilan("milan-net"),
 		Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own}, Status: networkingv1beta1.ConfigurationStatus{Remote: &seen}})
 	e.api.Put(t, here+"internalfabrics/milan", &networkingv1beta1.InternalFabric{TypeMeta: kind("InternalFabric"), ObjectMeta: meta,
 		Spec: networkingv1beta1.InternalFabricSpec{GatewayIP: "192.0.2.1", Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.254"}}}})
@@ -189,12 +190,19 @@ func (e *end) latency(t *testing.T) {
 	}
 }
 
+// ofMilan is the metadata of an object of some name that stands for the peer.
+func ofMilan(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "liqo-tenant-milan", Name: name, CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"},
+	}
+}
+
 // trust gives an end the key of the other one.
 func (e *end) trust(t *testing.T) {
 	t.Helper()
 	other := testKey(!e.server).Public()
-	e.api.Put(t, here+"publickeies/milan", &networkingv1beta1.PublicKey{TypeMeta: metav1.TypeMeta{Kind: "PublicKey"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}, Spec: networkingv1beta1.PublicKeySpec{PublicKey: other[:]}})
+	e.api.Put(t, here+"publickeies/my-key", &networkingv1beta1.PublicKey{TypeMeta: metav1.TypeMeta{Kind: "PublicKey"},
+		ObjectMeta: ofMilan("my-key"), Spec: networkingv1beta1.PublicKeySpec{PublicKey: other[:]}})
 }
 
 // start starts the gateway's process and returns what ends it.

@@ -30,7 +30,8 @@ const (
 
 // observation is what is known of a tunnel.
 type observation struct {
-	// keyless tells that the other end's key is not known; missing is what else is not.
+	// peer is the cluster at the other end. keyless tells that the other end's key is not known; missing is what else is not.
+	peer      string
 	keyless   bool
 	missing   error
 	problems  []dataplane.Problem
@@ -116,7 +117,7 @@ func readiness(o observation) metav1.Condition {
 	err := o.placement.Err
 	switch {
 	case o.keyless:
-		return no(networkingv1beta1.ReasonKeyMissing, "There is no PublicKey with the key of the other end.")
+		return no(networkingv1beta1.ReasonKeyMissing, "There is no PublicKey with label %s=%s: the key of the other end is not known.", corev1beta1.RemoteClusterIDLabel, o.peer)
 	case o.missing != nil:
 		return no(networkingv1beta1.ReasonIncomplete, "Waiting: %v.", o.missing)
 	case errors.Is(err, netlink.ErrNoWireGuard):

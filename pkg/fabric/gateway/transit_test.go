@@ -100,12 +100,12 @@ func TestAHubAnnouncesALeaf(t *testing.T) {
 	for _, e := range []*end{hub, leaf} {
 		e.trust(t)
 		c := &networkingv1beta1.Configuration{}
-		e.api.Get(t, here+"configurations/milan", c)
+		e.api.Get(t, here+"configurations/milan-net", c)
 		c.Spec.Transit = true
 		if e == hub {
 			c.Spec.Local.CIDR.External = append(c.Spec.Local.CIDR.External, "10.63.0.0/16")
 		}
-		e.api.Put(t, here+"configurations/milan", c)
+		e.api.Put(t, here+"configurations/milan-net", c)
 		e.start(t)
 	}
 	turin := &networkingv1beta1.InternalFabric{TypeMeta: metav1.TypeMeta{Kind: "InternalFabric"}, ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-turin", Name: "turin"}}

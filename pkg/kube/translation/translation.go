@@ -1,7 +1,6 @@
 package translation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -49,24 +48,16 @@ func Find(ctx context.Context, reader client.Reader, peer string) (*networkingv1
 	if err := reader.List(ctx, &list, client.InNamespace(corev1beta1.TenantNamespacePrefix+peer)); err != nil {
 		return nil, fmt.Errorf("listing the Configurations of cluster %q: %w", peer, err)
 	}
-	configurations := make([]*networkingv1beta1.Configuration, 0, len(list.Items))
-	for i := range list.Items {
-		configurations = append(configurations, &list.Items[i])
-	}
-	return Choose(configurations, peer), nil
+	return inputs.OfPeer(list.Items, peer), nil
 }
 
-// Choose returns the Configuration of a peer out of those in its tenant namespace: of several the oldest. It is nil if there is none.
+// Choose returns the one that counts of the Configurations of a peer; nil if there is none.
 func Choose(all []*networkingv1beta1.Configuration, peer string) *networkingv1beta1.Configuration {
-	theirs := slices.DeleteFunc(slices.Clone(all), func(c *networkingv1beta1.Configuration) bool {
-		return c.Labels[corev1beta1.RemoteClusterIDLabel] != peer
-	})
-	if len(theirs) == 0 {
-		return nil
+	values := make([]networkingv1beta1.Configuration, 0, len(all))
+	for _, c := range all {
+		values = append(values, *c)
 	}
-	return slices.MinFunc(theirs, func(a, b *networkingv1beta1.Configuration) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	return inputs.OfPeer(values, peer)
 }
 
 // Connected tells whether the tunnel to a peer is known to work.

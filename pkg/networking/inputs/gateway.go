@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"liqo.io/liqo/pkg/addressing"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
@@ -12,6 +13,8 @@ import (
 
 // GatewayObjects is what is known of a gateway and of what it connects.
 type GatewayObjects struct {
+	// Peer is the cluster at the other end.
+	Peer string
 	// Configuration, PublicKey and Fabric are those of the peer; nil if there is none.
 	Configuration *networkingv1beta1.Configuration
 	PublicKey     *networkingv1beta1.PublicKey
@@ -64,7 +67,9 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 		MTU: pod.MTU, TunnelMTU: pod.TunnelMTU(), PathMTU: pod.PathMTU, Port: pod.Port, Host: pod.Host,
 	}
 	switch {
-	case objects.Configuration == nil || objects.Configuration.Spec.Local == nil:
+	case objects.Configuration == nil:
+		return input, nil, incomplete("a Configuration with label %s=%s", corev1beta1.RemoteClusterIDLabel, objects.Peer)
+	case objects.Configuration.Spec.Local == nil:
 		return input, nil, incomplete("how the two clusters see each other (Configuration)")
 	case objects.Fabric == nil:
 		return input, nil, incomplete("the gateway's address towards peers (InternalFabric)")

@@ -53,7 +53,7 @@ func (w *world) node() NodeObjects {
 
 func (w *world) gateway() GatewayObjects {
 	return GatewayObjects{
-		Configuration: &w.Configuration, PublicKey: &w.PublicKey, Fabric: &w.own, Fabrics: w.Fabrics, Nodes: w.Nodes, IPs: w.IPs,
+		Peer: "milan", Configuration: &w.Configuration, PublicKey: &w.PublicKey, Fabric: &w.own, Fabrics: w.Fabrics, Nodes: w.Nodes, IPs: w.IPs,
 		Pod: GatewayPod{
 			Address: netip.MustParseAddr("10.244.1.200"), Node: "node-1", Host: netip.MustParseAddr("172.31.1.99"), Key: dataplane.Key{1},
 			Endpoint: netip.MustParseAddrPort("192.0.2.7:51840"), MTU: 1500, Port: 6091,
@@ -290,7 +290,7 @@ func TestWhatHasToBeKnown(t *testing.T) {
 			n.Fabrics[0].Spec.MTU = 0
 			n.Fabrics[1].Spec.MTU = 0
 		}},
-		"the Configuration":                     {change: func(_ *world, _ *NodeObjects, g *GatewayObjects) { g.Configuration = nil }, gateway: "Configuration"},
+		"the Configuration":                     {change: func(_ *world, _ *NodeObjects, g *GatewayObjects) { g.Configuration = nil }, gateway: "a Configuration with label liqo.io/remote-cluster-id=milan"},
 		"own ranges":                            {change: func(w *world, _ *NodeObjects, _ *GatewayObjects) { w.Configuration.Spec.Local = nil }, gateway: "Configuration"},
 		"the ranges under which a peer is seen": {change: func(w *world, _ *NodeObjects, _ *GatewayObjects) { w.Configuration.Status.Remote = nil }, gateway: "Configuration"},
 		"the fabric":                            {change: func(_ *world, _ *NodeObjects, g *GatewayObjects) { g.Fabric = nil }, gateway: "InternalFabric"},

@@ -179,7 +179,7 @@ func (p *passage) get(name string, into client.Object) {
 	fixture.Must(p, "reading "+name, env.Milan.Client.Get(p.Context(), client.ObjectKey{Namespace: p.namespace, Name: name}, into))
 }
 
-// rights are those of the gateway's pod: what concerns it, by name, and nothing of another gateway.
+// rights are those of the gateway's pod: itself, what is known of the peer, whatever its name, and nothing of another gateway.
 func (p *passage) rights() {
 	p.Helper()
 	pod := env.Milan.As(p, "system:serviceaccount:"+p.namespace+":gw-"+p.peer, "system:serviceaccounts", "system:serviceaccounts:"+p.namespace)
@@ -187,6 +187,12 @@ func (p *passage) rights() {
 		err := pod.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.peer}, &networkingv1beta1.GatewayServer{})
 		return err == nil, fmt.Sprint(err)
 	})
+	for _, list := range []client.ObjectList{&networkingv1beta1.ConfigurationList{}, &networkingv1beta1.PublicKeyList{}} {
+		fixture.Must(p, "listing what is known of the peer", pod.List(p.Context(), list, client.InNamespace(p.namespace)))
+		if err := pod.List(p.Context(), list); !apierrors.IsForbidden(err) {
+			p.Errorf("a gateway lists the %T of all peers: %v", list, err)
+		}
+	}
 	for _, o := range []client.Object{&networkingv1beta1.Configuration{}, &networkingv1beta1.PublicKey{}, &networkingv1beta1.InternalFabric{}} {
 		if err := pod.Get(p.Context(), client.ObjectKey{Namespace: p.namespace, Name: p.peer}, o); !apierrors.IsNotFound(err) {
 			p.Errorf("a gateway looks for its %T: %v", o, err)

@@ -87,7 +87,7 @@ type ConfigurationStatus struct {
 }
 
 // Configuration tells this cluster which ranges a peer has, and holds those under which this cluster sees them. The peer is named by label
-// liqo.io/remote-cluster-id.
+// liqo.io/remote-cluster-id, and the object has any name; of several for one peer the oldest counts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=liqo,shortName=conf

@@ -9,7 +9,8 @@ type PublicKeySpec struct {
 	PublicKey []byte `json:"publicKey"`
 }
 
-// PublicKey is the key by which a gateway knows the peer's. The peer is named by label liqo.io/remote-cluster-id.
+// PublicKey is the key by which a gateway knows the peer's. The peer is named by label liqo.io/remote-cluster-id, and the object has any name; of
+// several for one peer the oldest counts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=publickeies,categories=liqo,shortName=pk;pkies;pkey

@@ -27,7 +27,7 @@ const (
 	ReasonMTUTooSmall = "MTUTooSmall"
 	// ReasonEndpointUnresolved: the names of the peer's gateway have no addresses.
 	ReasonEndpointUnresolved = "EndpointUnresolved"
-	// ReasonKeyMissing: the key of the other end is not known; there is no PublicKey.
+	// ReasonKeyMissing: the key of the other end is not known; there is no PublicKey with the label of the peer.
 	ReasonKeyMissing = "KeyMissing"
 	// ReasonWireGuardUnavailable: the kernel has no WireGuard. If the gateway runs it, the tunnel works, and costs more.
 	ReasonWireGuardUnavailable = "WireGuardUnavailable"

@@ -16,6 +16,7 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // mostCarried is how many addresses the clusters behind a peer may have together, as 32 ranges of /16 do. More would fill the pools, which
@@ -61,7 +62,12 @@ func carry(configuration *networkingv1beta1.Configuration, all []networkingv1bet
 	if !configuration.Spec.Transit {
 		return ""
 	}
-	others := slices.DeleteFunc(slices.Clone(all), func(c networkingv1beta1.Configuration) bool { return !carried(&c, configuration) })
+	var others []networkingv1beta1.Configuration
+	for i := range all {
+		if c := &all[i]; carried(c, configuration) && inputs.OfPeer(all, c.Labels[corev1beta1.RemoteClusterIDLabel]) == c {
+			others = append(others, *c)
+		}
+	}
 	slices.SortFunc(others, func(a, b networkingv1beta1.Configuration) int {
 		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
 			return byAge

@@ -38,6 +38,8 @@ func TestCarry(t *testing.T) {
 		}
 		return c
 	}
+	second := seenAs("naples", time.Second, cidrs{"10.64.0.0/16"}, cidrs{"10.74.0.0/16"})
+	second.Name = "a-second"
 	many := cidrs{}
 	for i := range 28 {
 		many = append(many, networkingv1beta1.CIDR(fmt.Sprintf("10.%d.0.0/16", 100+i)))
@@ -70,6 +72,14 @@ func TestCarry(t *testing.T) {
 		},
 		"the other one is nobody": {
 			others: []networkingv1beta1.Configuration{naples(func(c *networkingv1beta1.Configuration) { c.Labels = nil })}, want: own,
+		},
+		"two of the other one: the oldest counts": {others: []networkingv1beta1.Configuration{second, naples(nil)}, want: naplesToo},
+		"the oldest is without transit": {
+			others: []networkingv1beta1.Configuration{second, naples(func(c *networkingv1beta1.Configuration) { c.Spec.Transit = false })}, want: own,
+		},
+		"not the one in another namespace": {
+			others: []networkingv1beta1.Configuration{second, naples(func(c *networkingv1beta1.Configuration) { c.Namespace = "default" })},
+			want:   cidrs{"10.70.0.0/16", "10.64.0.0/16", "10.74.0.0/16"},
 		},
 		"another Configuration of the same peer": {
 			others: []networkingv1beta1.Configuration{seenAs("milan", time.Minute, cidrs{"10.64.0.0/16"}, nil)}, want: own,

@@ -15,6 +15,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/external"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers;gatewayclients;configurations;connections,verbs=get;list;watch
@@ -80,12 +81,7 @@ func (r *gateways) gather(ctx context.Context, owner client.Object, endpoint *ne
 			return found, fmt.Errorf("listing what is known of peer %s: %w", peer, err)
 		}
 	}
-	if len(configurations.Items) > 0 {
-		found.configuration = &configurations.Items[0]
-	}
-	if len(connections.Items) > 0 {
-		found.connection = &connections.Items[0]
-	}
+	found.configuration, found.connection = inputs.OfPeer(configurations.Items, peer), inputs.OfPeer(connections.Items, peer)
 	return found, nil
 }
 

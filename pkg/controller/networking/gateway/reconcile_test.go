@@ -172,6 +172,24 @@ func TestAServerIsMadeWhatItIsRenderedTo(t *testing.T) {
 	}
 }
 
+// Users name what is known of the peer as they like; of all else a gateway reads and writes what has its own name.
+func TestWhatAGatewayMayDo(t *testing.T) {
+	var got []string
+	for _, rule := range Rules("gatewayservers", "server") {
+		got = append(got, strings.Join(slices.Concat(rule.Resources, rule.ResourceNames, rule.Verbs), " "))
+	}
+	want := []string{
+		"gatewayservers server get list watch",
+		"configurations publickeies get list watch",
+		"connections server get list watch update patch",
+		"connections create",
+		"connections/status server get update patch",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // versions are the versions of all that a gateway is made of.
 func (l *lab) versions() map[string]string {
 	l.Helper()

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,7 +33,7 @@ func (r *reconciler) account(ctx context.Context, s *scope) error {
 	owner := s.controlledBy(s.rendered.Object, r.side.rendered)
 	for _, want := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: Rules(r.side.resource, s.gateway.GetName(), s.peer)},
+		&rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: Rules(r.side.resource, s.gateway.GetName())},
 		&rbacv1.RoleBinding{
 			ObjectMeta: *meta.DeepCopy(),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
@@ -48,14 +47,14 @@ func (r *reconciler) account(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// Rules are what a gateway may do in its namespace: read what concerns it, by name, and tell of its tunnel.
-func Rules(resource, gateway, peer string) []rbacv1.PolicyRule {
-	groups := []string{networkingv1beta1.GroupVersion.Group}
-	// By convention all are named after the peer.
-	names := slices.Compact([]string{peer, gateway})
+// Rules are what a gateway may do in its namespace, which is that of its peer alone: read itself and what is known of the peer, and tell of its
+// tunnel.
+func Rules(resource, gateway string) []rbacv1.PolicyRule {
+	groups, names := []string{networkingv1beta1.GroupVersion.Group}, []string{gateway}
 	return []rbacv1.PolicyRule{
-		{APIGroups: groups, Resources: []string{resource}, ResourceNames: []string{gateway}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: groups, Resources: []string{"configurations", "publickeies"}, ResourceNames: names, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: groups, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get", "list", "watch"}},
+		// They stand for the peer by a label, of which RBAC knows nothing; users name them as they like.
+		{APIGroups: groups, Resources: []string{"configurations", "publickeies"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: groups, Resources: []string{"connections"}, ResourceNames: names, Verbs: []string{"get", "list", "watch", "update", "patch"}},
 		// RBAC cannot tell by its name who may create an object.
 		{APIGroups: groups, Resources: []string{"connections"}, Verbs: []string{"create"}},
