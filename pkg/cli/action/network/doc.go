@@ -4,7 +4,8 @@
 //   - Preconditions first: both clusters answer, are two, have Liqo with its network module, and give the user every right that is needed.
 //     Nothing is created before they all hold.
 //   - Each side is told the other's ranges (Configuration); one side gets a gateway server, the other one a client that goes to it; each is
-//     told the other's public key. All of it stands in the tenant namespaces, by the cluster ID of the peer.
+//     told the other's public key. All of it stands in the tenant namespaces, with the cluster ID of the peer as label and,
+//     where it is new, as name.
 //   - Idempotent and resumable: run again it continues, and where everything is in place it writes nothing. How a gateway is exposed, and
 //     the endpoint of a tunnel that is up, stay as they are unless options say otherwise. Networks that are connected the other way round
 //     stay so.

@@ -74,7 +74,7 @@ func (s side) hasAny(ctx context.Context, list client.ObjectList) (bool, error) 
 // serve makes the gateway server, and waits until it can be reached.
 func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, error) {
 	s := r.server
-	object := &networkingv1beta1.GatewayServer{ObjectMeta: s.named()}
+	object := &networkingv1beta1.GatewayServer{}
 	err := progress.Run(ctx, r.observer, s.cluster.Name, "Making a gateway server for "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		change, err := s.ensure(ctx, task, object, func() error {
 			if object.GetResourceVersion() == "" {
@@ -164,7 +164,7 @@ func (r *run) requireTemplate(ctx context.Context, s side, ref *corev1.ObjectRef
 // dial makes the gateway client.
 func (r *run) dial(ctx context.Context, server *networkingv1beta1.EndpointStatus) error {
 	s := r.client
-	object := &networkingv1beta1.GatewayClient{ObjectMeta: s.named()}
+	object := &networkingv1beta1.GatewayClient{}
 	return progress.Run(ctx, r.observer, s.cluster.Name, "Making a gateway client for "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		change, err := s.ensure(ctx, task, object, func() error {
 			r.settings.dial(&object.Spec, server, r.up, s.cluster.LiqoNamespace)

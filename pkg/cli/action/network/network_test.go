@@ -2,12 +2,14 @@ package network_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -113,6 +115,107 @@ func TestConnectingAgainWritesNothing(t *testing.T) {
 	report, err := network.Connect(t.Context(), o)
 	if err != nil || report.Changed || report.Server != "milan" || len(w.writes()) != before {
 		t.Errorf("the other way round: %v, %+v, wrote %v", err, report, w.writes())
+	}
+}
+
+// Manifests of users have names of their own: what they made is completed, and nothing is made beside it. One without the label is nobody's.
+func TestObjectsOfOtherNamesAreUsed(t *testing.T) {
+	named := func(name, peer string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: name, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: peer}}
+	}
+	endpoint := networkingv1beta1.Endpoint{Port: 51999, ServiceType: corev1.ServiceTypeNodePort}
+	w := newWorld(t, func(_, _ *fixture.Networks, _, there *fixture.Options) {
+		there.Objects = append(there.Objects,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-rome"}},
+			&networkingv1beta1.Configuration{ObjectMeta: named("rome-net", "rome")}, &networkingv1beta1.Configuration{ObjectMeta: named("other", "")},
+			&networkingv1beta1.GatewayServer{ObjectMeta: named("server", "rome"), Spec: networkingv1beta1.GatewayServerSpec{Endpoint: endpoint}},
+			&networkingv1beta1.PublicKey{ObjectMeta: named("my-key", "rome")})
+	})
+	if _, err := network.Connect(t.Context(), w.options()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"milan: done: Configuration rome-net updated", "milan: done: Gateway server server is at 192.0.2.1:51999", "milan: done: PublicKey my-key updated",
+	} {
+		if !slices.Contains(w.recorder.Lines(), want) {
+			t.Errorf("not told: %s, but %q", want, w.recorder.Lines())
+		}
+	}
+	got := map[string]int{}
+	for name, list := range map[string]client.ObjectList{
+		"Configurations": &networkingv1beta1.ConfigurationList{}, "gateways": &networkingv1beta1.GatewayServerList{}, "keys": &networkingv1beta1.PublicKeyList{},
+	} {
+		if err := w.milan.Client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		got[name] = meta.LenList(list)
+	}
+	server := &networkingv1beta1.GatewayServer{}
+	if err := w.milan.Client.Get(t.Context(), types.NamespacedName{Namespace: "liqo-tenant-rome", Name: "server"}, server); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"Configurations": 2, "gateways": 1, "keys": 1}, got); diff != "" || server.Spec.Endpoint != endpoint {
+		t.Errorf("%s, the gateway is at %+v", diff, server.Spec.Endpoint)
+	}
+	before := len(w.writes())
+	if report, err := network.Connect(t.Context(), w.options()); err != nil || report.Changed || len(w.writes()) != before {
+		t.Errorf("again: %v, %+v, wrote %v", err, report, w.writes())
+	}
+}
+
+// impatient does something about what is waited for.
+type impatient struct {
+	progress.Observer
+	about func(message string)
+}
+
+func (i impatient) Begin(cluster, title string) progress.Task {
+	return impatientTask{i.Observer.Begin(cluster, title), i.about}
+}
+
+type impatientTask struct {
+	progress.Task
+	about func(message string)
+}
+
+func (i impatientTask) Waiting(message string) {
+	i.Task.Waiting(message)
+	i.about(message)
+}
+
+// What is being deleted is waited for, whatever its name; then the next one counts.
+func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	named := func(name string, age time.Duration) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age)),
+			Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}
+	}
+	going := &networkingv1beta1.Configuration{ObjectMeta: named("milan-net", time.Hour)}
+	going.Finalizers = []string{"example.com/a"}
+	w := newWorld(t, func(_, _ *fixture.Networks, home, _ *fixture.Options) {
+		home.Objects = append(home.Objects, going, &networkingv1beta1.Configuration{ObjectMeta: named("next", time.Minute)})
+	})
+	if err := w.rome.Client.Delete(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	o := w.options()
+	o.Observer = impatient{w.recorder, func(message string) {
+		if message != "Configuration liqo-tenant-milan/milan-net (cluster rome) is being deleted" {
+			return
+		}
+		gone := &networkingv1beta1.Configuration{ObjectMeta: named("milan-net", time.Hour)}
+		if err := w.rome.Client.Get(t.Context(), client.ObjectKeyFromObject(gone), gone); err != nil {
+			t.Error(err)
+		}
+		gone.Finalizers = nil
+		if err := w.rome.Client.Update(t.Context(), gone); err != nil {
+			t.Error(err)
+		}
+	}}
+	if _, err := network.Init(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if lines := w.recorder.Lines(); !slices.Contains(lines, "rome: done: Configuration next updated") {
+		t.Errorf("told %q", lines)
 	}
 }
 
@@ -410,6 +513,11 @@ func TestStatus(t *testing.T) {
 	if _, err := network.Connect(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+	second := get(t, w.milan, "rome", &networkingv1beta1.Configuration{})
+	second = &networkingv1beta1.Configuration{ObjectMeta: metav1.ObjectMeta{Namespace: second.Namespace, Name: "rome-net", Labels: second.Labels}, Spec: second.Spec}
+	if err := w.milan.Client.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
 	foreign := &networkingv1beta1.Connection{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "x", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "paris"}}}
 	if err := w.milan.Client.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
@@ -417,7 +525,8 @@ func TestStatus(t *testing.T) {
 	ranges := []network.Range{{Kind: "pod", CIDR: "10.244.0.0/16", SeenAs: "10.61.0.0/16"}, {Kind: "external", CIDR: "10.70.0.0/16", SeenAs: "10.71.0.0/16"}}
 	endpoint := network.Endpoint{Addresses: []string{"192.0.2.1"}, Port: 51840}
 	want := &network.Status{ClusterID: "milan", Enabled: true, Peers: []network.Peer{{ClusterID: "rome", State: "Connecting", Role: "Server", Endpoint: endpoint,
-		Latency: "12ms", MTU: 1440, Ranges: ranges, Alerts: []string{"Connection rome: Connecting: NoHandshake: not yet"}}}}
+		Latency: "12ms", MTU: 1440, Ranges: ranges, Alerts: []string{
+			"Configuration rome-net: it does not count, because rome is older", "Connection rome: Connecting: NoHandshake: not yet"}}}}
 	got, err := network.ReadStatus(t.Context(), w.milan.Cluster)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)

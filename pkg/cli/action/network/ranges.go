@@ -142,7 +142,7 @@ func (r *run) announce(ctx context.Context, to, of side) error {
 		if err != nil {
 			return "", err
 		}
-		object := &networkingv1beta1.Configuration{ObjectMeta: to.named()}
+		object := &networkingv1beta1.Configuration{}
 		change, err := to.ensure(ctx, task, object, func() error {
 			object.Spec.Transit = ptr.Deref(r.settings.Transit, object.Spec.Transit)
 			wanted := withTransit(cidrs, &object.Spec)
@@ -167,7 +167,10 @@ func withTransit(cidrs networkingv1beta1.ClusterConfigCIDR, spec *networkingv1be
 // remapped waits until a side has a place for the ranges of the other one.
 func (r *run) remapped(ctx context.Context, s side) error {
 	return progress.Run(ctx, r.observer, s.cluster.Name, "Finding a place for the ranges of "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
-		object := &networkingv1beta1.Configuration{ObjectMeta: s.named()}
+		object := &networkingv1beta1.Configuration{}
+		if _, err := s.find(ctx, object); err != nil {
+			return "", err
+		}
 		judge := &judge{object: s.cluster.Describe(object)}
 		err := until(ctx, task, s.cluster.Describe(object)+" to be configured",
 			"look the reason up in docs/troubleshooting.md, and run the same command again",

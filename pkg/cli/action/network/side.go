@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // side is one of the two clusters.
@@ -27,27 +29,44 @@ type side struct {
 	namespace string
 }
 
-// named is the metadata of what stands for the peer.
-func (s side) named() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: s.namespace, Name: s.peerID}
-}
-
 // ofPeer selects what stands for the peer.
 func (s side) ofPeer() []client.ListOption {
 	return []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: s.peerID}}
 }
 
-// ensure makes an object that stands for the peer as mutate wants it; one that is being deleted is waited for first.
+// find reads the object of its kind that counts for the peer; false if there is none, and then it has the name that it is to get.
+func (s side) find(ctx context.Context, object client.Object) (bool, error) {
+	kind, err := s.cluster.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return false, fmt.Errorf("finding what stands for cluster %s: %w", s.peerID, err)
+	}
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := s.cluster.List(ctx, all, s.ofPeer()...); err != nil {
+		return false, err
+	}
+	object.SetNamespace(s.namespace)
+	object.SetName(s.peerID)
+	if counts := inputs.OfPeer(all.Items, s.peerID); counts != nil {
+		object.SetName(counts.Name)
+	}
+	return s.cluster.Get(ctx, object)
+}
+
+// ensure makes the object that counts for the peer as mutate wants it; one that is being deleted is waited for first.
 func (s side) ensure(ctx context.Context, task progress.Task, object client.Object, mutate func() error) (target.Change, error) {
-	earlier, ok := object.DeepCopyObject().(client.Object)
-	if ok {
-		err := await.Until(ctx, task, "an earlier "+s.cluster.Describe(object)+" to be gone", func(ctx context.Context) (bool, string, error) {
-			found, err := s.cluster.Get(ctx, earlier)
-			return !found || earlier.GetDeletionTimestamp().IsZero(), "it is being deleted", err
-		})
-		if err != nil {
-			return "", err
+	err := await.Until(ctx, task, "what stood for cluster "+s.peerID+" earlier to be gone", func(ctx context.Context) (bool, string, error) {
+		there, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return false, "", fmt.Errorf("%T is no object", object)
 		}
+		found, err := s.find(ctx, there)
+		object.SetNamespace(there.GetNamespace())
+		object.SetName(there.GetName())
+		return !found || there.GetDeletionTimestamp().IsZero(), s.cluster.Describe(there) + " is being deleted", err
+	})
+	if err != nil {
+		return "", err
 	}
 	return s.cluster.Ensure(ctx, object, func() error {
 		labels := object.GetLabels()
@@ -153,7 +172,7 @@ func nextOf(err error) (text, next string) {
 func initRights(cluster *target.Cluster, namespace string) []target.Right {
 	rights := append(target.Rights("", "namespaces", "", "get", "create", "update"),
 		target.Rights(ipamv1alpha1.GroupVersion.Group, "networks", cluster.LiqoNamespace, "list")...)
-	return append(rights, target.Rights(networkingv1beta1.GroupVersion.Group, "configurations", namespace, "get", "create", "update")...)
+	return append(rights, target.Rights(networkingv1beta1.GroupVersion.Group, "configurations", namespace, "get", "list", "create", "update")...)
 }
 
 // connectRights are what a user needs in a cluster for Connect.
@@ -162,7 +181,7 @@ func connectRights(cluster *target.Cluster, namespace string) []target.Right {
 	for _, resource := range []string{"gatewayservers", "gatewayclients"} {
 		rights = append(rights, target.Rights(group, resource, namespace, "get", "list", "create", "update")...)
 	}
-	rights = append(rights, target.Rights(group, "publickeies", namespace, "get", "create", "update")...)
+	rights = append(rights, target.Rights(group, "publickeies", namespace, "get", "list", "create", "update")...)
 	rights = append(rights, target.Rights(group, "connections", namespace, "list")...)
 	return append(rights, target.Rights("", "secrets", namespace, "get")...)
 }

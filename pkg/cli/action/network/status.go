@@ -13,6 +13,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/networking/inputs"
 )
 
 // Status of the network of a cluster.
@@ -111,7 +112,8 @@ func read(ctx context.Context, cluster *target.Cluster, options ...client.ListOp
 		return found[id]
 	}
 	for i := range configurations.Items {
-		of(&configurations.Items[i].ObjectMeta).configuration(&configurations.Items[i])
+		c := &configurations.Items[i]
+		of(&c.ObjectMeta).configuration(c, inputs.OfPeer(configurations.Items, c.Labels[corev1beta1.RemoteClusterIDLabel]))
 	}
 	for i := range servers.Items {
 		of(&servers.Items[i].ObjectMeta).server(&servers.Items[i])
@@ -130,8 +132,13 @@ func read(ctx context.Context, cluster *target.Cluster, options ...client.ListOp
 	return peers, nil
 }
 
-func (p *Peer) configuration(c *networkingv1beta1.Configuration) {
-	p.Ranges = append(p.Ranges, RangesOf(c)...)
+// configuration takes over what a Configuration says; counts is the one that counts.
+func (p *Peer) configuration(c, counts *networkingv1beta1.Configuration) {
+	if counts != nil && c != counts {
+		p.Alerts = append(p.Alerts, "Configuration "+c.Name+": it does not count, because "+counts.Name+" is older")
+		return
+	}
+	p.Ranges = RangesOf(c)
 	p.alert(c, "Configuration", c.Status.Conditions)
 }
 

@@ -46,7 +46,7 @@ func (r *run) trust(ctx context.Context, to, of side) error {
 		if err != nil {
 			return "", err
 		}
-		object := &networkingv1beta1.PublicKey{ObjectMeta: to.named()}
+		object := &networkingv1beta1.PublicKey{}
 		change, err := to.ensure(ctx, task, object, func() error {
 			if !bytes.Equal(object.Spec.PublicKey, key) {
 				object.Spec.PublicKey = key
@@ -69,12 +69,12 @@ type gateway struct {
 // gatewayOf reads a side's end of the tunnel.
 func (r *run) gatewayOf(ctx context.Context, s side) (gateway, error) {
 	if s.id == r.server.id {
-		object := &networkingv1beta1.GatewayServer{ObjectMeta: s.named()}
-		found, err := s.cluster.Get(ctx, object)
+		object := &networkingv1beta1.GatewayServer{}
+		found, err := s.find(ctx, object)
 		return gateway{found, object.Generation, object.Status.Conditions, object.Status.SecretRef}, err
 	}
-	object := &networkingv1beta1.GatewayClient{ObjectMeta: s.named()}
-	found, err := s.cluster.Get(ctx, object)
+	object := &networkingv1beta1.GatewayClient{}
+	found, err := s.find(ctx, object)
 	return gateway{found, object.Generation, object.Status.Conditions, object.Status.SecretRef}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/target"
@@ -80,5 +82,39 @@ func TestDifferencesAreToldAndPutRight(t *testing.T) {
 	o.Repair = true
 	if got, err = Diff(t.Context(), o); err != nil || len(got) != 1 || got[0].Pod != deaf.Pod {
 		t.Errorf("after the repair: %v, %+v", err, got)
+	}
+}
+
+// What stands for a peer is found by its label, whatever its name; of several the oldest.
+func TestWhatCountsForThePeer(t *testing.T) {
+	named := func(name, peer string, age time.Duration) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age)),
+			Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: peer}}
+	}
+	server := &networkingv1beta1.GatewayServer{ObjectMeta: named("server", "milan", 0)}
+	server.Status.SecretRef = &corev1.ObjectReference{Name: "keys"}
+	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, Objects: []client.Object{
+		server, &corev1.Secret{ObjectMeta: named("keys", "", 0), Data: map[string][]byte{networkingv1beta1.PublicKeyKey: []byte("own")}},
+		&networkingv1beta1.Configuration{ObjectMeta: named("milan", "", time.Hour)}, &networkingv1beta1.Configuration{ObjectMeta: named("milan-net", "milan", 0)},
+		&networkingv1beta1.PublicKey{ObjectMeta: named("milan", "milan", 0), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("later")}},
+		&networkingv1beta1.PublicKey{ObjectMeta: named("my-key", "milan", time.Hour), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("theirs")}},
+		&networkingv1beta1.Connection{ObjectMeta: named("server", "milan", 0)},
+		agentPodOf("liqo-tenant-milan", "gw-server-1", "node-1", map[string]string{
+			networkingv1beta1.GatewayComponentLabel: gatewayComponent, networkingv1beta1.GatewayNameLabel: "server", corev1beta1.RemoteClusterIDLabel: "milan",
+		}),
+	}})
+	f, err := gather(t.Context(), cluster.Cluster, &pods{}, "milan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.configuration == nil || f.server == nil || f.peerKey == nil || f.connection == nil || len(f.gateways) != 1 {
+		t.Fatalf("found %+v", f)
+	}
+	got := []string{f.configuration.Name, f.server.Name, string(f.key), f.peerKey.Name, f.connection.Name, f.gateways[0].pod.Name}
+	if diff := cmp.Diff([]string{"milan-net", "server", "own", "my-key", "server", "gw-server-1"}, got); diff != "" || !f.knows([]byte("theirs")) {
+		t.Error(diff)
+	}
+	if f, err = gather(t.Context(), cluster.Cluster, &pods{}, "turin"); err != nil || f.configuration != nil || f.peerKey != nil || len(f.gateways) > 0 {
+		t.Errorf("of another peer: %v, %+v", err, f)
 	}
 }

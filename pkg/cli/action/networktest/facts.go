@@ -25,8 +25,10 @@ type facts struct {
 	server        *networkingv1beta1.GatewayServer
 	client        *networkingv1beta1.GatewayClient
 	connection    *networkingv1beta1.Connection
-	// key is the public key of the cluster's gateway, peerKey the one that it was told of the other end; nil if there is none.
-	key, peerKey []byte
+	// peerKey is what the cluster was told of the other end's key.
+	peerKey *networkingv1beta1.PublicKey
+	// key is the public key of the cluster's gateway; nil if there is none.
+	key []byte
 
 	// nodes are the physical nodes of the cluster, internal what agents and controllers say of them, by name.
 	nodes    []string

@@ -70,7 +70,7 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if f.agents, err = agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: fabricComponent}); err != nil {
 		return nil, err
 	}
-	f.gateways, err = agentPods(ctx, c, f.namespace(), client.MatchingLabels{networkingv1beta1.GatewayComponentLabel: gatewayComponent, networkingv1beta1.GatewayNameLabel: peer})
+	f.gateways, err = agentPods(ctx, c, f.namespace(), client.MatchingLabels{networkingv1beta1.GatewayComponentLabel: gatewayComponent, corev1beta1.RemoteClusterIDLabel: peer})
 	if err != nil {
 		return nil, err
 	}
@@ -81,33 +81,19 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 
 func (f *facts) namespace() string { return corev1beta1.TenantNamespacePrefix + f.peer }
 
-// found reads an object that stands for the peer; nil if there is none.
-func found[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, c *target.Cluster, f *facts) (P, error) {
-	object := P(new(T))
-	object.SetNamespace(f.namespace())
-	object.SetName(f.peer)
-	there, err := c.Get(ctx, object)
-	if err != nil || !there {
-		return nil, err
+func (f *facts) readObjects(ctx context.Context, c *target.Cluster) error {
+	configurations, keys := &networkingv1beta1.ConfigurationList{}, &networkingv1beta1.PublicKeyList{}
+	servers, clients := &networkingv1beta1.GatewayServerList{}, &networkingv1beta1.GatewayClientList{}
+	connections := &networkingv1beta1.ConnectionList{}
+	for _, list := range []client.ObjectList{configurations, keys, servers, clients, connections} {
+		if err := c.List(ctx, list, client.InNamespace(f.namespace())); err != nil {
+			return err
+		}
 	}
-	return object, nil
-}
-
-func (f *facts) readObjects(ctx context.Context, c *target.Cluster) (err error) {
-	var errs [5]error
-	f.configuration, errs[0] = found[networkingv1beta1.Configuration](ctx, c, f)
-	f.server, errs[1] = found[networkingv1beta1.GatewayServer](ctx, c, f)
-	f.client, errs[2] = found[networkingv1beta1.GatewayClient](ctx, c, f)
-	f.connection, errs[3] = found[networkingv1beta1.Connection](ctx, c, f)
-	key, err := found[networkingv1beta1.PublicKey](ctx, c, f)
-	if key != nil {
-		f.peerKey = key.Spec.PublicKey
-	}
-	errs[4] = err
-	return errors.Join(errs[:]...)
+	f.configuration, f.peerKey = inputs.OfPeer(configurations.Items, f.peer), inputs.OfPeer(keys.Items, f.peer)
+	f.server, f.client = inputs.OfPeer(servers.Items, f.peer), inputs.OfPeer(clients.Items, f.peer)
+	f.connection = inputs.OfPeer(connections.Items, f.peer)
+	return nil
 }
 
 // readKeys reads the public key of the cluster's own gateway.

@@ -83,6 +83,9 @@ func (f *facts) manager() string {
 	return "see whether the controller manager runs: kubectl get pods -n " + f.liqo
 }
 
+// label is the one that objects have which stand for the peer.
+func (f *facts) label() string { return corev1beta1.RemoteClusterIDLabel + "=" + f.peer }
+
 // notReady is what the condition Ready of an object says that is not as it should be.
 func (f *facts) notReady(kind string, of *metav1.ObjectMeta, conditions []metav1.Condition) []finding {
 	ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady)
@@ -98,7 +101,7 @@ func (f *facts) notReady(kind string, of *metav1.ObjectMeta, conditions []metav1
 func ranges(f, other *facts) []finding {
 	c := f.configuration
 	if c == nil {
-		return failed(connect, "cluster %s was not told the ranges of %s: there is no Configuration", f.id, f.peer)
+		return failed(connect, "cluster %s was not told the ranges of %s: there is no Configuration with label %s", f.id, f.peer, f.label())
 	}
 	var found []finding
 	if other != nil {
@@ -133,15 +136,20 @@ func gatewayObject(f, _ *facts) []finding {
 func keys(f, other *facts) []finding {
 	switch {
 	case f.peerKey == nil:
-		return failed(connect, "cluster %s does not know the key of the gateway in %s: there is no PublicKey", f.id, f.peer)
+		return failed(connect, "cluster %s does not know the key of the gateway in %s: there is no PublicKey with label %s", f.id, f.peer, f.label())
 	case other == nil:
 		return skipped("whether it is that of %s is not known without that cluster", f.peer)
 	case other.key == nil:
 		return failed(seeReasons, "the gateway in %s has no keys", other.id)
-	case !bytes.Equal(f.peerKey, other.key):
-		return failed("give it the right one: "+connect, "cluster %s was told another key than the gateway in %s has: PublicKey %s does not match", f.id, f.peer, f.peer)
+	case !f.knows(other.key):
+		return failed("give it the right one: "+connect, "cluster %s was told another key than the gateway in %s has: PublicKey %s does not match", f.id, f.peer, f.peerKey.Name)
 	}
 	return nil
+}
+
+// knows tells whether a key is the one that the cluster was told of the other end.
+func (f *facts) knows(key []byte) bool {
+	return f.peerKey != nil && bytes.Equal(f.peerKey.Spec.PublicKey, key)
 }
 
 func gatewayPods(f, _ *facts) []finding {
@@ -239,7 +247,7 @@ func tunnel(f, other *facts) []finding {
 
 // noHandshake says which way is closed.
 func noHandshake(f, other *facts) []finding {
-	if other != nil && (!bytes.Equal(f.peerKey, other.key) || !bytes.Equal(other.peerKey, f.key)) {
+	if other != nil && (!f.knows(other.key) || !other.knows(f.key)) {
 		return failed("see the keys first", "the tunnel from cluster %s to %s: NoHandshake: the two ends do not know each other's keys", f.id, f.peer)
 	}
 	from, to := f, other

@@ -30,6 +30,11 @@ func runs(namespace, name, node string) agentPod {
 	return pod
 }
 
+// publicKey is the one of a gateway, and the name of its object.
+func publicKey(of string) *networkingv1beta1.PublicKey {
+	return &networkingv1beta1.PublicKey{ObjectMeta: metav1.ObjectMeta{Name: of}, Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte(of)}}
+}
+
 // healthy is a cluster with two nodes whose network works.
 func healthy(id, peer string, server bool) *facts {
 	named := metav1.ObjectMeta{Name: peer}
@@ -38,7 +43,7 @@ func healthy(id, peer string, server bool) *facts {
 	}
 	f := &facts{
 		liqo: "liqo-here", overlayPort: 7777,
-		id: id, peer: peer, enabled: true, own: network.Own{Pod: own().Pod, External: own().External}, key: []byte(id), peerKey: []byte(peer),
+		id: id, peer: peer, enabled: true, own: network.Own{Pod: own().Pod, External: own().External}, key: []byte(id), peerKey: publicKey(peer),
 		configuration: &networkingv1beta1.Configuration{ObjectMeta: named, Spec: networkingv1beta1.ConfigurationSpec{Remote: networkingv1beta1.ClusterConfig{CIDR: own()}}},
 		connection:    &networkingv1beta1.Connection{ObjectMeta: named},
 		nodes:         []string{id + "-1", id + "-2"}, internal: map[string]*networkingv1beta1.InternalNode{},
@@ -78,15 +83,15 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"nothing":                     {func(_, _ *facts) {}, "", ""},
 		"the module is off":           {func(_, m *facts) { *m = facts{id: "milan", peer: "rome"} }, "module: the network module is off in cluster milan", "networking.enabled=true"},
 		"never connected":             {func(r, _ *facts) { *r = facts{id: "rome", peer: "milan", enabled: true} }, "module: cluster rome is connected to no network of milan", "network connect"},
-		"no Configuration":            {func(r, _ *facts) { r.configuration = nil }, "ranges: cluster rome was not told the ranges of milan", "network connect"},
+		"no Configuration":            {func(r, _ *facts) { r.configuration = nil }, "ranges: cluster rome was not told the ranges of milan: there is no Configuration with label liqo.io/remote-cluster-id=milan", "network connect"},
 		"other ranges of pods":        {func(_, m *facts) { m.own.Pod = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the pods of milan are in [10.244.0.0/16], but they are in [10.1.0.0/16]", "network init"},
 		"another external range":      {func(_, m *facts) { m.own.External = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the external range of milan", "network init"},
 		"the pools are exhausted":     {func(r, _ *facts) { r.configuration.Status.Conditions = says("Ready", false, "PoolExhausted") }, "ranges: Configuration milan: PoolExhausted: as said", "docs/troubleshooting.md"},
 		"nobody looks at objects":     {func(r, _ *facts) { r.configuration.Generation = 2 }, "ranges: the controller manager has not looked at Configuration milan yet", "kubectl get pods -n liqo-here"},
 		"no gateway":                  {func(r, _ *facts) { r.client = nil }, "gateway: cluster rome has no gateway to milan", "network connect"},
 		"a server without an address": {func(_, m *facts) { m.server.Status.Conditions = says("Ready", false, "EndpointPending") }, "gateway: GatewayServer rome: EndpointPending: as said", "docs/troubleshooting.md"},
-		"no key":                      {func(r, _ *facts) { r.peerKey = nil }, "keys: cluster rome does not know the key of the gateway in milan", "network connect"},
-		"a wrong key":                 {func(r, _ *facts) { r.peerKey = []byte("x"); r.lost("NoHandshake") }, "keys: cluster rome was told another key than the gateway in milan has", "network connect"},
+		"no key":                      {func(r, _ *facts) { r.peerKey = nil }, "keys: cluster rome does not know the key of the gateway in milan: there is no PublicKey with label liqo.io/remote-cluster-id=milan", "network connect"},
+		"a wrong key":                 {func(r, _ *facts) { r.peerKey = publicKey("x"); r.lost("NoHandshake") }, "keys: cluster rome was told another key than the gateway in milan has: PublicKey x does not match", "network connect"},
 		"a gateway without keys":      {func(_, m *facts) { m.key = nil }, "keys: the gateway in milan has no keys", ""},
 		"no gateway pod":              {func(_, m *facts) { m.gateways = nil }, "gateway pod: there is no pod of the gateway to rome in cluster milan", "kubectl describe"},
 		"a gateway pod that waits": {func(_, m *facts) {

@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/networking/inputs"
 	way "liqo.io/liqo/pkg/networking/trace"
 )
 
@@ -160,12 +161,9 @@ func gather(ctx context.Context, cluster *target.Cluster) (way.Cluster, error) {
 		fabric := &fabrics.Items[i]
 		p, found := inside[client.ObjectKeyFromObject(fabric)]
 		p.Fabric, p.Peer = *fabric, fabric.Labels[corev1beta1.RemoteClusterIDLabel]
-		for j := range configurations.Items {
-			c := &configurations.Items[j]
-			if found && c.Namespace == fabric.Namespace && c.Labels[corev1beta1.RemoteClusterIDLabel] == p.Peer && c.Status.Remote != nil {
-				p.Configuration = *c
-				known.Peerings = append(known.Peerings, p)
-			}
+		if c := inputs.OfPeer(configurations.Items, p.Peer); found && c != nil && c.Namespace == fabric.Namespace && c.Status.Remote != nil {
+			p.Configuration = *c
+			known.Peerings = append(known.Peerings, p)
 		}
 	}
 	if len(known.Peerings) == 0 {

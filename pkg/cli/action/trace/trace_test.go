@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,9 +31,13 @@ func cluster(t *testing.T, id, peer, pods, external string, server bool) *fixtur
 	node := &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	node.Spec.Interface.Node.IP = "10.70.255.254"
 	node.Status.NodeIP.Remote, node.Status.PodRanges = ptr.To(networkingv1beta1.IP("172.31.1.1")), []networkingv1beta1.CIDR{"10.244.1.0/24"}
+	// The Configuration has a name of its own, and a later one changes nothing.
+	older, later := named, named
+	older.Name, later.CreationTimestamp = peer+"-net", metav1.NewTime(time.Unix(1e9, 0))
 	objects := []client.Object{
 		node,
-		&networkingv1beta1.Configuration{ObjectMeta: named, Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own},
+		&networkingv1beta1.Configuration{ObjectMeta: later, Status: networkingv1beta1.ConfigurationStatus{Remote: ptr.To(config("10.99.0.0/16", "10.98.0.0/16"))}},
+		&networkingv1beta1.Configuration{ObjectMeta: older, Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own},
 			Status: networkingv1beta1.ConfigurationStatus{Remote: ptr.To(config(pods, external))}},
 		&networkingv1beta1.InternalFabric{ObjectMeta: named, Spec: networkingv1beta1.InternalFabricSpec{
 			MTU: 1440, GatewayIP: "10.244.1.200", RemoteCIDRs: []networkingv1beta1.CIDR{networkingv1beta1.CIDR(pods), networkingv1beta1.CIDR(external)},
