@@ -25,7 +25,7 @@ import (
 // What agents write is taken by an API server, and conditions of others stay: a node's agent where there is no peer, and a gateway's that waits
 // for the key of its peer. Neither puts anything into the kernel.
 func TestWhatAgentsWriteIsTaken(t *testing.T) {
-	name, address := fixture.Unique("agent"), networkingv1beta1.IP("127.0.0.1")
+	name, address := fixture.Unique("agent"), networkingv1beta1.IP("192.0.2.77")
 	withoutFabrics(t)
 	internal := &networkingv1beta1.InternalNode{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -63,7 +63,7 @@ func TestWhatAgentsWriteIsTaken(t *testing.T) {
 	ofNode := node.New(node.Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: name, Namespace: name, Port: 6091})
 	ofGateway := gateway.New(gateway.Options{
 		Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Namespace: name, Name: name, Peer: name,
-		Pod: inputs.GatewayPod{Address: netip.MustParseAddr(string(address)), Host: netip.MustParseAddr(string(address)), Server: true, Port: 6091},
+		Pod: inputs.GatewayPod{Address: netip.MustParseAddr("127.0.0.1"), Host: netip.MustParseAddr(string(address)), Server: true, Port: 6091},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
