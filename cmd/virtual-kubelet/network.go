@@ -110,7 +110,7 @@ func (n *network) setConnections(ctx context.Context, all []*networkingv1beta1.C
 			continue
 		}
 		tunnel.Connected = tunnel.Connected || c.Status.Value == networkingv1beta1.Connected
-		tunnel.Message = "the other end of the tunnel to the provider does not answer"
+		tunnel.Message = "the tunnel to the provider does not work"
 		if ready := meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
 			tunnel.Message += ": " + ready.Message
 		}

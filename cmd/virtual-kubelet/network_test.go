@@ -172,7 +172,7 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{{Type: corev1beta1.ConditionReady, Message: message}}
 		return c
 	}
-	const silent = "the other end of the tunnel to the provider does not answer"
+	const silent = "the tunnel to the provider does not work"
 	mapped := []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}
 	for name, tc := range map[string]struct {
 		configurations []*networkingv1beta1.Configuration

@@ -238,8 +238,11 @@ func (s surroundings) decide(network *ipamv1alpha1.Network, o Options) error {
 // around finds the Networks of peers whose ranges a node is in.
 func (r *Reconciler) around(ctx context.Context, object client.Object) (requests []ctrl.Request) {
 	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
 	list := &ipamv1alpha1.NetworkList{}
-	if err := r.client.List(ctx, list); err != nil || !ok {
+	if err := r.client.List(ctx, list); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing Networks")
 		return nil
 	}
