@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -44,8 +45,9 @@ var demo string
 type tour struct {
 	lab     *cluster.Lab
 	liqoctl string
-	// digests of the images by name.
-	digests map[string]string
+	// archives and digests are the images', the latter by name.
+	archives []string
+	digests  map[string]string
 	// kubectlPath is the lab's own kubectl.
 	kubectlPath string
 	steps       step.Observer
@@ -56,8 +58,15 @@ func up(ctx context.Context) error {
 	t := &tour{steps: step.NewLines(os.Stdout, clock.RealClock{})}
 	fmt.Println("Two Kubernetes clusters, rome and milan, on this machine; rome borrows resources from milan.\n" +
 		"Both have the same ranges of addresses, and neither's pods are routed to the other: Liqo connects them.")
+	// Compiling and starting clusters each leave processors idle that the other one uses.
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return step.Run(t.steps, "compile liqoctl and the images", func() error { return t.compile(groupCtx) })
+	})
 	var err error
-	if t.lab, err = cluster.Up(ctx, clusters(), t.steps); err != nil {
+	// The clusters start to their end even if nothing can be built for them: half a lab could not be taken down.
+	t.lab, err = cluster.Up(ctx, clusters(), t.steps)
+	if err = errors.Join(err, group.Wait()); err != nil {
 		return fmt.Errorf("starting the clusters: %w", err)
 	}
 	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, t.steps)
@@ -69,7 +78,7 @@ func up(ctx context.Context) error {
 		name string
 		work func(context.Context) error
 	}{
-		{"compile liqoctl and the images, load them into the nodes", t.images},
+		{"load the images into the nodes", t.load},
 		{"install Liqo on rome", t.install(consumer)},
 		{"install Liqo on milan", t.install(provider)},
 		{"peer rome with milan", t.peer},
@@ -105,30 +114,39 @@ func down(ctx context.Context) error {
 	return lab.Down(ctx, step.NewLines(os.Stdout, clock.RealClock{}))
 }
 
-func (t *tour) images(ctx context.Context) error {
-	folder := filepath.Join("bin", "images")
+// compile makes liqoctl and the images.
+func (t *tour) compile(ctx context.Context) error {
 	binaries, err := assembly.Select(manager, kubelet, mover, gateway, fabric)
 	if err != nil {
 		return err
 	}
 	artifacts, err := assembly.Assemble(ctx, assembly.Options{
-		Root: ".", Out: folder, Format: assembly.DockerArchive, Tag: tag,
+		Root: ".", Out: filepath.Join("bin", "images"), Format: assembly.DockerArchive, Tag: tag,
 		Architectures: []string{runtime.GOARCH}, RepositoryPrefix: assembly.DefaultRepositoryPrefix,
 	}, binaries...)
 	if err != nil {
 		return err
 	}
-	var archives []string
 	t.digests = map[string]string{}
 	for _, artifact := range artifacts {
-		archives = append(archives, artifact.Path)
+		t.archives = append(t.archives, artifact.Path)
 		t.digests[artifact.Name] = artifact.Digest
 	}
-	if err := t.lab.Load(ctx, archives); err != nil {
+	t.liqoctl = filepath.Join("bin", "liqoctl")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", t.liqoctl, "./cmd/liqoctl")
+	// As the images are compiled, so that what they have in common is compiled once.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func (t *tour) load(ctx context.Context) error {
+	if err := t.lab.Load(ctx, t.archives); err != nil {
 		return fmt.Errorf("loading the images into the nodes: %w", err)
 	}
-	t.liqoctl = filepath.Join("bin", "liqoctl")
-	return t.execute(ctx, "go", "build", "-o", t.liqoctl, "./cmd/liqoctl")
+	return nil
 }
 
 func (t *tour) install(name string) func(context.Context) error {

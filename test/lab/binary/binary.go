@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -142,12 +143,12 @@ func Ensure(ctx context.Context, names []string, o step.Observer) (Set, error) {
 func ready(dir string, names []string) (Set, error) {
 	set, missing := Set{}, []string{}
 	for _, name := range names {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 			missing = append(missing, name)
 			continue
 		}
-		set[name] = path
+		set[name] = file
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%s=%s lacks the programs %s: put executables of these names there, or unset %s to have them built",
@@ -210,15 +211,15 @@ func (m module) ensure(ctx context.Context, root, cache string, names []string, 
 		return err
 	}
 	defer unlock()
-	for _, name := range missing {
-		if _, err := os.Stat(set[name]); err == nil {
-			continue // built by the one that held the lock
-		}
-		if err := step.Run(o, "building "+name, func() error { return m.build(ctx, root, name, set[name]) }); err != nil {
-			return err
-		}
+	// Those that the one who held the lock has built are there now.
+	missing = slices.DeleteFunc(missing, func(name string) bool {
+		_, err := os.Stat(set[name])
+		return err == nil
+	})
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	return step.Run(o, "building "+strings.Join(missing, ", "), func() error { return m.build(ctx, root, dir, missing) })
 }
 
 // key hashes everything that decides what the module's binaries contain.
@@ -226,15 +227,15 @@ func (m module) key(root string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOOS, runtime.GOARCH, m.ldflags)
 	for _, input := range m.inputs {
-		err := filepath.WalkDir(filepath.Join(root, m.dir, input), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+		err := filepath.WalkDir(filepath.Join(root, m.dir, input), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") {
 				return err
 			}
-			data, err := os.ReadFile(path)
+			data, err := os.ReadFile(file)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(h, filepath.Base(path), len(data))
+			fmt.Fprintln(h, filepath.Base(file), len(data))
 			h.Write(data)
 			return nil
 		})
@@ -245,23 +246,62 @@ func (m module) key(root string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-func (m module) build(ctx context.Context, root, name, target string) error {
-	temporary := target + ".new"
-	verb := []string{"build"}
-	if strings.HasSuffix(name, ".test") {
-		verb = []string{"test", "-c"} // the program is the tests of its package
+// build builds programs into a folder: those that share packages by one command, which compiles packages and links programs side by side.
+func (m module) build(ctx context.Context, root, dir string, names []string) error {
+	partial, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return fmt.Errorf("creating a build folder: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(verb, "-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w "+m.ldflags),
-		"-o", temporary, m.packages[name])...)
+	defer os.RemoveAll(partial)
+	var together []string
+	for _, name := range names {
+		if path.Base(m.packages[name]) == name {
+			together = append(together, name)
+		}
+	}
+	groups := [][]string{}
+	if len(together) > 0 {
+		groups = append(groups, together)
+	}
+	for _, name := range names {
+		if !slices.Contains(together, name) {
+			groups = append(groups, []string{name}) // not named as go build would
+		}
+	}
+	for _, group := range groups {
+		if err := m.command(ctx, root, partial, group); err != nil {
+			return err
+		}
+		for _, name := range group {
+			if err := os.Rename(filepath.Join(partial, name), filepath.Join(dir, name)); err != nil {
+				return fmt.Errorf("placing %s in the cache: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// command builds programs by one go command: one of any name, or several that are called as their packages are.
+func (m module) command(ctx context.Context, root, dir string, names []string) error {
+	verb, output := []string{"build"}, dir+string(filepath.Separator)
+	if len(names) == 1 {
+		output += names[0]
+		if strings.HasSuffix(names[0], ".test") {
+			verb = []string{"test", "-c"} // the program is the tests of its package
+		}
+	}
+	// The linker would throw the debug information away; without it the compiler is faster, and what it made serves the product's own programs.
+	args := append(verb, "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", strings.TrimSpace("-s -w "+m.ldflags), "-o", output)
+	for _, name := range names {
+		args = append(args, m.packages[name])
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(root, m.dir)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return buildError(name, output.String(), err)
-	}
-	if err := os.Rename(temporary, target); err != nil {
-		return fmt.Errorf("placing %s in the cache: %w", name, err)
+		return buildError(strings.Join(names, ", "), said.String(), err)
 	}
 	return nil
 }
@@ -282,8 +322,8 @@ func buildError(name, output string, err error) error {
 }
 
 // lock takes the exclusive lock on a file, telling the observer when another caller holds it.
-func lock(ctx context.Context, path string, o step.Observer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+func lock(ctx context.Context, name string, o step.Observer) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock of the binary cache: %w", err)
 	}
