@@ -96,15 +96,40 @@ clean: ## Remove what was built in the checkout; the cache outside stays.
 
 ##@ Check
 
-.PHONY: test
-test: check-fmt vet lint check-generated unit fuzz clusters ## Run everything that continuous integration runs.
+# Three tiers. What is in which, and why, says test/tiers.tsv.
+.PHONY: check
+check: check-fmt vet lint check-generated unit ## What one runs all the time: format, vet, lint, generated files, unit tests (TIME_CHECK).
 
-# Both wait most of the time, for clusters of their own. What the first one prints is shown when the other one has ended.
+.PHONY: test
+test: begin check fuzz clusters ## What must hold: check, fuzz, integration and the core of e2e (TIME_TEST).
+	@go run ./hack/suite report --receipt
+
+.PHONY: test-all
+test-all: begin check clusters-all e2e-flat chaos skew conformance race ## Everything, before an issue is closed and every night (TIME_ALL).
+	@$(MAKE) fuzz FUZZ_TIME=30s
+	@go run ./hack/suite report
+
+.PHONY: passed
+passed: ## Say whether 'make test' passed on this commit, and which commits came since.
+	@go run ./hack/suite passed
+
+# Results of an earlier run are none of this one's.
+.PHONY: begin
+begin:
+	@mkdir -p dist/test; find dist/test -type f ! -name passed -delete; touch dist/test/began
+
+# Most of the time each of them waits, for clusters of its own: several run side by side, the longest first.
+SIDE_BY_SIDE ?= 4
+E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
+SUITE = go run ./hack/suite run
+
 .PHONY: clusters
-clusters: ## Run integration and e2e side by side.
-	@mkdir -p bin; $(MAKE) integration >bin/integration.log 2>&1 & integration=$$!; status=0; \
-	$(MAKE) e2e || status=$$?; \
-	wait $$integration || status=$$?; cat bin/integration.log; exit $$status
+clusters: need-root ## Run integration and the core of e2e side by side (TIME_CLUSTERS; one test: make integration or e2e).
+	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(E2E) ./test/integration/...
+
+.PHONY: clusters-all
+clusters-all: need-root ## Run all of integration and e2e (TIME_CLUSTERS_ALL).
+	@$(SUITE) --name clusters-all -- -p $(SIDE_BY_SIDE) -timeout 150m $(TEST_FLAGS) $(E2E) ./test/integration/...
 
 .PHONY: check-fmt
 check-fmt: ## Fail when Go code is not formatted.
@@ -135,8 +160,8 @@ check-release: ## Check the release configuration with goreleaser, built once in
 	@"$$(go run ./hack/tools goreleaser)" check
 
 .PHONY: unit
-unit: need-cc need-nft ## Run unit tests with the race detector.
-	@go test -race -timeout 10m $(TEST_FLAGS) $(UNIT)
+unit: need-cc need-nft ## Run unit tests with the race detector (TIME_UNIT; UNIT=./pkg/mirror TEST_FLAGS='-run TestName' for one).
+	@CGO_ENABLED=1 go test -race -vet=off -timeout 10m $(TEST_FLAGS) $(UNIT)
 
 .PHONY: fuzz
 fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 500 inputs: about a minute in all.
@@ -151,31 +176,27 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 500 inputs: about a mi
 	rm "$$binary"
 
 .PHONY: integration
-integration: ## Run tests against real control planes with simulated nodes (no root needed).
-	@go test -timeout 120m $(TEST_FLAGS) ./test/integration/...
+integration: ## Run tests against real control planes with simulated nodes (no root; TIME_INTEGRATION; TEST_FLAGS='-run TestName' for one).
+	@$(SUITE) --name integration -- -p $(SIDE_BY_SIDE) -timeout 120m $(TEST_FLAGS) $(INTEGRATION)
+
+INTEGRATION ?= ./test/integration/...
 
 .PHONY: race
-race: need-cc ## Run the integration tests with the race detector in our processes, too: a race ends the process (for a nightly run).
-	@GORACE=halt_on_error=1 GOFLAGS='$(GOFLAGS) -race' go test -timeout 240m $(TEST_FLAGS) ./test/integration/...
+race: need-cc ## Run the integration tests with the race detector in our processes, too: a race ends the process (TIME_RACE).
+	@GORACE=halt_on_error=1 CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) -race' $(SUITE) --name race -- -p $(SIDE_BY_SIDE) -timeout 240m $(TEST_FLAGS) $(INTEGRATION)
 
 .PHONY: e2e
-e2e: ## Run tests against real clusters on this machine (needs root; LIQO_E2E=off leaves them out).
-	@if [ "$${LIQO_E2E:-on}" = off ]; then \
-		echo "End-to-end tests are switched off by LIQO_E2E=off."; \
-	elif [ "$$(id -u)" -ne 0 ]; then \
-		echo "End-to-end tests start real clusters and need root: run 'sudo make e2e', or set LIQO_E2E=off to leave them out." >&2; \
-		exit 1; \
-	else \
-		go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/... && $(MAKE) e2e-network; \
-	fi
+e2e: need-root ## Run tests in real clusters whose networks Liqo connects (root; TIME_E2E; TEST_FLAGS='-run TestName' for one).
+	@$(SUITE) --name e2e -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
 
-.PHONY: e2e-network
-e2e-network: ## Run end-to-end tests that connect the networks of clusters with equal ranges (needs root; about 18 minutes).
-	@go test -count=1 -timeout 30m $(TEST_FLAGS) -run '^TestNetwork' ./test/e2e
+.PHONY: e2e-flat
+e2e-flat: need-root ## Run e2e in clusters whose networks are routed, and that Liqo does not connect (root; TIME_FLAT).
+	@LIQO_E2E_WORLD=flat $(SUITE) --name e2e-flat -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
 
-.PHONY: e2e-routed
-e2e-routed: ## Run the tests of e2e in clusters with equal ranges whose networks Liqo connects (needs root; about 25 minutes).
-	@LIQO_E2E_WORLD=routed go test -count=1 -timeout 150m $(TEST_FLAGS) ./test/e2e/...
+.PHONY: need-root
+need-root:
+	@[ "$${LIQO_E2E:-on}" = off ] || [ "$$(id -u)" -eq 0 ] || { \
+		echo "End-to-end tests start real clusters and need root: run them with sudo, or set LIQO_E2E=off to leave them out." >&2; exit 1; }
 
 .PHONY: chaos
 chaos: ## Do random things to the network of two clusters under steady traffic (needs root; about 20 minutes; LIQO_E2E_CHAOS_SEED repeats a run).

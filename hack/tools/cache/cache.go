@@ -31,6 +31,7 @@ var Known = map[string]Tool{
 	"golangci-lint":   {Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint", Version: "v2.15.0"},
 	"goreleaser":      {Package: "github.com/goreleaser/goreleaser/v2", Version: "v2.16.0"},
 	"cyclonedx-gomod": {Package: "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod", Version: "v1.7.0"},
+	"gotestsum":       {Package: "gotest.tools/gotestsum", Version: "v1.13.0"},
 	"govulncheck":     {Package: "golang.org/x/vuln/cmd/govulncheck", Version: "v1.9.0"},
 	"helm":            {Package: "helm.sh/helm/v3/cmd/helm", Version: "v3.22.0"},
 }
