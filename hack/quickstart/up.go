@@ -135,7 +135,7 @@ func (t *tour) compile(ctx context.Context) error {
 	t.liqoctl = filepath.Join("bin", "liqoctl")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", t.liqoctl, "./cmd/liqoctl")
 	// As the images are compiled, so that what they have in common is compiled once.
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOGC=300")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling liqoctl: %w: %s", err, strings.TrimSpace(string(out)))
 	}

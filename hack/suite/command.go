@@ -90,7 +90,17 @@ func runSuite(ctx context.Context, name, tier string, args []string) error {
 	if failed := os.WriteFile(file(name, "seconds"), fmt.Appendf(nil, "%.0f\n", seconds), 0o600); failed != nil {
 		return cmp.Or(err, fmt.Errorf("writing how long the suite took: %w", failed))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	outcomes, err := readFile(file(name, "json"))
+	if err != nil {
+		return err
+	}
+	if failed := failures(outcomes); len(failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
 }
 
 func file(name, extension string) string { return filepath.Join(results, name+"."+extension) }
@@ -142,6 +152,9 @@ func reportAll(ctx context.Context, out io.Writer, receipt bool) error {
 		return fmt.Errorf("writing what passed when run again: %w", err)
 	}
 	describe(out, all, again, rows)
+	if failed := failures(all); len(failed) > 0 {
+		return fmt.Errorf("failed:\n  %s", strings.Join(failed, "\n  "))
+	}
 	if len(again) > chance {
 		return fmt.Errorf("%d tests passed only when they were run again: more than %d is no chance", len(again), chance)
 	}

@@ -51,10 +51,22 @@ func readFile(path string) ([]outcome, error) {
 	return outcomes, nil
 }
 
-// read gathers how top-level tests went, in the order in which they ended first.
+// read gathers how top-level tests went, in the order in which they ended first, and how packages did that failed without one of their tests:
+// because what they need did not start, or did not end. gotestsum runs none of their tests again, and is content.
 func read(results io.Reader) ([]outcome, error) {
 	var outcomes []outcome
 	index := map[[2]string]int{}
+	failed := map[string]bool{} // packages with a failed test since they started last
+	of := func(folder, test string) *outcome {
+		key := [2]string{folder, test}
+		i, seen := index[key]
+		if !seen {
+			i = len(outcomes)
+			index[key] = i
+			outcomes = append(outcomes, outcome{Folder: folder, Test: test})
+		}
+		return &outcomes[i]
+	}
 	lines := bufio.NewScanner(results)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -62,24 +74,36 @@ func read(results io.Reader) ([]outcome, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("parsing %q: %w", lines.Text(), err)
 		}
-		if e.Test == "" || strings.Contains(e.Test, "/") || !slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
-			continue
-		}
-		key := [2]string{strings.TrimPrefix(e.Package, module), e.Test}
-		i, seen := index[key]
-		if !seen {
-			i = len(outcomes)
-			index[key] = i
-			outcomes = append(outcomes, outcome{Folder: key[0], Test: key[1]})
-		}
-		o := &outcomes[i]
-		o.Seconds = max(o.Seconds, e.Elapsed)
-		o.Passed, o.Skipped = e.Action == "pass", e.Action == "skip"
-		if e.Action == "fail" {
-			o.Failures++
+		folder := strings.TrimPrefix(e.Package, module)
+		switch {
+		case e.Action == "start":
+			failed[folder] = false
+		case e.Test == "" && e.Action == "fail" && !failed[folder]:
+			of(folder, withoutTest).Failures++
+		case e.Test != "" && !strings.Contains(e.Test, "/") && slices.Contains([]string{"pass", "fail", "skip"}, e.Action):
+			o := of(folder, e.Test)
+			o.Seconds = max(o.Seconds, e.Elapsed)
+			o.Passed, o.Skipped = e.Action == "pass", e.Action == "skip"
+			if e.Action == "fail" {
+				o.Failures++
+				failed[folder] = true
+			}
 		}
 	}
 	return outcomes, lines.Err()
+}
+
+// withoutTest stands for the test of a package that failed without one.
+const withoutTest = "(the package, without one of its tests)"
+
+// failures lists what failed and did not pass when it was run again.
+func failures(all []outcome) (names []string) {
+	for _, o := range all {
+		if o.Failures > 0 && !o.Passed {
+			names = append(names, o.Folder+" "+o.Test)
+		}
+	}
+	return names
 }
 
 // passedAgain lists what failed and then passed.

@@ -67,6 +67,9 @@ func TestWhatPassedOnlyWhenRunAgainIsTold(t *testing.T) {
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("how the tests went (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"test/a TestNever"}, failures(all)); diff != "" {
+		t.Errorf("what failed (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(want[1:2], passedAgain(all)); diff != "" {
 		t.Errorf("what passed when run again (-want +got):\n%s", diff)
 	}
@@ -115,8 +118,30 @@ func commit(t *testing.T, subject string) {
 	}
 }
 
+// What gotestsum forgives: the clusters of one package do not start, those of another one do not end, and no test of theirs failed.
+func TestAPackageThatFailsWithoutATestIsAFailure(t *testing.T) {
+	const results = `{"Action":"start","Package":"liqo.io/liqo/test/a"}
+{"Action":"fail","Package":"liqo.io/liqo/test/a","Elapsed":9}
+{"Action":"start","Package":"liqo.io/liqo/test/a"}
+{"Action":"pass","Package":"liqo.io/liqo/test/a","Elapsed":0}
+{"Action":"start","Package":"liqo.io/liqo/test/b"}
+{"Action":"pass","Package":"liqo.io/liqo/test/b","Test":"TestB","Elapsed":1}
+{"Action":"fail","Package":"liqo.io/liqo/test/b","Elapsed":9}
+`
+	inCheckout(t, results)
+	err := reportAll(t.Context(), &bytes.Buffer{}, true)
+	for _, folder := range []string{"test/a", "test/b"} {
+		if err == nil || !strings.Contains(err.Error(), folder+" "+withoutTest) {
+			t.Errorf("package %s: %v", folder, err)
+		}
+	}
+	if _, err := os.Stat("dist/test/passed"); err == nil {
+		t.Error("there is a receipt all the same")
+	}
+}
+
 func TestAReceiptIsForOneCommit(t *testing.T) {
-	inCheckout(t, run)
+	inCheckout(t, regexp.MustCompile(`.*TestNever.*\n`).ReplaceAllString(run, ""))
 	var told bytes.Buffer
 	if err := passed(t.Context(), &told); err == nil || !strings.Contains(err.Error(), "no commit passed here") {
 		t.Errorf("a commit without a receipt: %v", err)

@@ -34,7 +34,7 @@ func compile(ctx context.Context, opts Options, arch string, binaries []Binary) 
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = opts.Root
 	// GOFLAGS of the caller (-race, -cover, -tags) must not leak into what is shipped.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=", "GOWORK=off", "GOGC=300")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
