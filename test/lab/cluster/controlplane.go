@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -74,16 +75,7 @@ func (b *builder) clusterSteps(ctx context.Context, c spec.Cluster) error {
 
 // controlPlane fixes the addresses of a cluster's control plane and makes its files.
 func (b *builder) controlPlane(c spec.Cluster, keys *pki.Store) (config.ControlPlane, error) {
-	cp := config.ControlPlane{Cluster: c, Programs: b.programs, Keys: keys, Dir: b.clusterDir(c.Name)}
-	if b.state.Plan != nil {
-		cp.Address, cp.Port, cp.EtcdPort, cp.EtcdPeerPort = b.state.Plan.ControlPlane(c.Name).Address.String(), 6443, 2379, 2380
-		if c.APIServer.Port != 0 {
-			cp.Port = c.APIServer.Port
-		}
-	} else {
-		ports := b.state.Ports[c.Name]
-		cp.Loopback, cp.Address, cp.Port, cp.EtcdPort, cp.EtcdPeerPort = true, "127.0.0.1", ports.API, ports.Etcd, ports.EtcdPeer
-	}
+	cp := b.placed(config.ControlPlane{Cluster: c, Programs: b.programs, Keys: keys, Dir: b.clusterDir(c.Name)})
 	if err := b.keyMaterial(cp); err != nil {
 		return cp, err
 	}
@@ -99,6 +91,18 @@ func (b *builder) controlPlane(c spec.Cluster, keys *pki.Store) (config.ControlP
 		}
 	}
 	return cp, writeFiles(cp.Dir, files)
+}
+
+// placed says where a control plane listens.
+func (l *Lab) placed(cp config.ControlPlane) config.ControlPlane {
+	name, wanted := cp.Cluster.Name, cp.Cluster.APIServer.Port
+	if l.state.Plan == nil {
+		ports := l.state.Ports[name]
+		cp.Loopback, cp.Address, cp.Port, cp.EtcdPort, cp.EtcdPeerPort = true, "127.0.0.1", ports.API, ports.Etcd, ports.EtcdPeer
+		return cp
+	}
+	cp.Address, cp.Port, cp.EtcdPort, cp.EtcdPeerPort = l.state.Plan.ControlPlane(name).Address.String(), cmp.Or(wanted, 6443), 2379, 2380
+	return cp
 }
 
 // keyMaterial makes certificates and kubeconfigs of the control plane.
@@ -137,7 +141,7 @@ func (b *builder) keyMaterial(cp config.ControlPlane) error {
 	return nil
 }
 
-// controlPlaneUp starts etcd and the API server, waits until it answers and starts the rest.
+// controlPlaneUp starts etcd, the API server and the rest, each when the one before answers: an API server whose etcd does not ends.
 func (b *builder) controlPlaneUp(ctx context.Context, cp config.ControlPlane) error {
 	groups, err := b.ensureGroup(b.controlGroup(cp.Cluster.Name))
 	if err != nil {
@@ -152,6 +156,9 @@ func (b *builder) controlPlaneUp(ctx context.Context, cp config.ControlPlane) er
 		return b.processes.Start(ctx, s)
 	}
 	if err := start(binary.Etcd, cp.Etcd()); err != nil {
+		return err
+	}
+	if err := b.AwaitEtcd(ctx, cp.Cluster.Name); err != nil {
 		return err
 	}
 	if err := start(binary.APIServer, cp.APIServer()); err != nil {

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,9 +20,59 @@ import (
 )
 
 const (
+	etcdTimeout         = 2 * time.Minute
 	controlPlaneTimeout = 3 * time.Minute
 	readyTimeout        = 4 * time.Minute
 )
+
+// AwaitEtcd returns when etcd of a cluster, which was started just now, is healthy.
+func (l *Lab) AwaitEtcd(ctx context.Context, cluster string) error {
+	c, err := l.cluster(cluster)
+	if err != nil {
+		return err
+	}
+	component, url := cluster+"/"+binary.Etcd, l.placed(config.ControlPlane{Cluster: c}).EtcdURL()+"/health"
+	last := ""
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, etcdTimeout, true, func(ctx context.Context) (bool, error) {
+		if !l.processes.Alive(component) {
+			return false, l.died(component)
+		}
+		var healthy bool
+		healthy, last = answers(ctx, url)
+		return healthy, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("etcd of cluster %s was not healthy within %s: %s; %s", cluster, etcdTimeout, last, l.lastWords(component))
+	}
+	return err
+}
+
+// answers asks a server whether all is well, and returns what it said.
+func answers(ctx context.Context, url string) (well bool, said string) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err.Error()
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	return err == nil && response.StatusCode == http.StatusOK, fmt.Sprint(response.Status, " ", string(body))
+}
+
+// lastWords are the ends of the logs of components.
+func (l *Lab) lastWords(components ...string) string {
+	var all []string
+	for _, component := range components {
+		log := l.log(component)
+		all = append(all, fmt.Sprintf("the end of %s: %s", log, process.Tail(log, 600)))
+	}
+	return strings.Join(all, "\n")
+}
 
 // waitAPIServer waits until the API server of a cluster is ready.
 func (b *builder) waitAPIServer(ctx context.Context, cp config.ControlPlane) error {
@@ -44,15 +96,15 @@ func (b *builder) waitAPIServer(ctx context.Context, cp config.ControlPlane) err
 		return true, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("the API server did not become ready within %s: %s (log: %s)", controlPlaneTimeout, last, b.log(cp.Cluster.Name+"/"+binary.APIServer))
+		return fmt.Errorf("the API server did not become ready within %s: %s; %s", controlPlaneTimeout, last,
+			b.lastWords(cp.Cluster.Name+"/"+binary.APIServer, cp.Cluster.Name+"/"+binary.Etcd))
 	}
 	return err
 }
 
 // died says why a component ended, with the end of its log.
 func (l *Lab) died(component string) error {
-	log := l.log(component)
-	return fmt.Errorf("%s ended right after its start; the end of %s: %s", component, log, process.Tail(log, 600))
+	return fmt.Errorf("%s ended right after its start; %s", component, l.lastWords(component))
 }
 
 // diedListening is died, with a sentence of its own for a port that is taken.
@@ -98,7 +150,7 @@ func (b *builder) waitReady(ctx context.Context, c spec.Cluster) error {
 		return false, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("not ready after %s: %s (logs: %s)", readyTimeout, missing, b.log(c.Name))
+		return fmt.Errorf("not ready after %s: %s\n%s", readyTimeout, missing, b.lastWords(b.components(c)...))
 	}
 	return err
 }

@@ -34,6 +34,9 @@ type ControlPlane struct {
 	AdmissionFile string
 }
 
+// etcdHealthPort is where etcd tells its health in a network of the cluster's own.
+const etcdHealthPort = 2381
+
 // simulatedAddress is the address that all simulated nodes report; nothing answers there.
 const simulatedAddress = "192.0.2.1"
 
@@ -63,7 +66,7 @@ func (c ControlPlane) Kubeconfig(certificate string) string {
 func (c ControlPlane) Etcd() []string {
 	client := fmt.Sprintf("http://127.0.0.1:%d", c.EtcdPort)
 	peer := fmt.Sprintf("http://127.0.0.1:%d", c.EtcdPeerPort)
-	return command(c.Programs[binary.Etcd], map[string]string{
+	flags := map[string]string{
 		"name":                        c.Cluster.Name,
 		"data-dir":                    c.Dir + "/etcd",
 		"listen-client-urls":          client,
@@ -73,7 +76,19 @@ func (c ControlPlane) Etcd() []string {
 		"initial-cluster":             c.Cluster.Name + "=" + peer,
 		"unsafe-no-fsync":             "true",
 		"log-level":                   "warn",
-	}, nil)
+	}
+	if !c.Loopback {
+		flags["listen-metrics-urls"] = c.EtcdURL()
+	}
+	return command(c.Programs[binary.Etcd], flags, nil)
+}
+
+// EtcdURL is where etcd tells its health to this machine, which reaches no loopback address of another network.
+func (c ControlPlane) EtcdURL() string {
+	if c.Loopback {
+		return fmt.Sprintf("http://127.0.0.1:%d", c.EtcdPort)
+	}
+	return fmt.Sprintf("http://%s:%d", c.Address, etcdHealthPort)
 }
 
 // APIServer returns the command of kube-apiserver.
