@@ -39,6 +39,7 @@ func TestNodePortsAreCounted(t *testing.T) {
 		"Services that change":          {corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := env.NewTenant(t)
 			c.Granted(t, world.GrantedSlice, world.Quantities("cpu", "1", "pods", "1"))
 			namespace := c.Twin(t)

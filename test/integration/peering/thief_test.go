@@ -68,6 +68,7 @@ func (s *copied) loses(t *testing.T, what string) {
 func TestTheThiefDoesNotSurviveTheNextPeering(t *testing.T) {
 	t.Parallel()
 	t.Run("with another Tenant", func(t *testing.T) {
+		t.Parallel()
 		c, thief := copiedFrom(t)
 		object := &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: c.ID, Namespace: c.Namespace}}
 		fixture.Must(t, "ending the peering", env.Milan.Client.Delete(t.Context(), object))
@@ -86,6 +87,7 @@ func TestTheThiefDoesNotSurviveTheNextPeering(t *testing.T) {
 		}
 	})
 	t.Run("in place", func(t *testing.T) {
+		t.Parallel()
 		c, thief := copiedFrom(t)
 		object := &authv1beta1.Tenant{}
 		fixture.Must(t, "reading the Tenant", env.Milan.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: c.ID}, object))
