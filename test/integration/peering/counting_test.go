@@ -119,38 +119,6 @@ func TestTheGrantsTogetherHaveACeiling(t *testing.T) {
 	}
 }
 
-// S12, Q5: what a consumer makes in its tenant namespace is counted by the API server.
-func TestATenantsObjectsAreCounted(t *testing.T) {
-	t.Parallel()
-	c := env.NewTenant(t)
-	kinds := map[string]func(name string) client.Object{
-		"ResourceSlices": func(name string) client.Object { return c.Slice(name, nil, world.Quantities("cpu", "1")) },
-		"NamespaceMaps": func(name string) client.Object {
-			return &offloadingv1beta1.NamespaceMap{ObjectMeta: c.Marks(name)}
-		},
-	}
-	for kind, render := range kinds {
-		var err error
-		made := 0
-		for ; made < 200 && err == nil; made++ {
-			err = c.User.Create(t.Context(), render(fmt.Sprintf("flood-%d", made)))
-		}
-		if made >= 200 {
-			t.Errorf("a consumer made %d %s", made, kind)
-		}
-	}
-	slices, answered := &authv1beta1.ResourceSliceList{}, 0
-	fixture.Must(t, "listing ResourceSlices", c.User.List(t.Context(), slices, client.InNamespace(c.Namespace)))
-	for i := range slices.Items {
-		if world.Status(&slices.Items[i], authv1beta1.ResourcesCondition).Status == authv1beta1.Accepted {
-			answered++
-		}
-	}
-	if answered > 16 {
-		t.Errorf("%d ResourceSlices of one consumer were granted", answered)
-	}
-}
-
 // V15: all requests of a consumer, whatever identity of it makes them, are served at a priority level of their own.
 func TestRequestsOfConsumersAreServedApart(t *testing.T) {
 	t.Parallel()
