@@ -7,10 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
 	"liqo.io/liqo/test/integration/world"
@@ -140,6 +143,53 @@ func TestShadowPodsAreChecked(t *testing.T) {
 }
 
 // V11: names that belong to the cluster, to Liqo, to other tenants or to somebody else are refused for each by itself, and those
+// namespaces are not touched.
+func TestNamespaceNames(t *testing.T) {
+	t.Parallel()
+	c := env.NewTenant(t)
+	victim := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("victim")}}
+	fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), victim))
+	wishes := map[string]string{
+		"kube-system": offloadingv1beta1.ReasonNamespaceNotAllowed, "kube-made-up": offloadingv1beta1.ReasonNamespaceNotAllowed,
+		"default": offloadingv1beta1.ReasonNamespaceNotAllowed, fixture.Namespace: offloadingv1beta1.ReasonNamespaceNotAllowed,
+		fixture.ProviderNamespace: offloadingv1beta1.ReasonNamespaceNotAllowed, c.Namespace: offloadingv1beta1.ReasonNamespaceNotAllowed,
+		"probe": offloadingv1beta1.ReasonNamespaceConflict, victim.Name: offloadingv1beta1.ReasonNamespaceConflict,
+		"Not/A/Name": offloadingv1beta1.ReasonNamespaceNotAllowed, "": offloadingv1beta1.ReasonNamespaceNotAllowed,
+	}
+	// Those that were asked for, and what there is of the consumer: other tests make namespaces meanwhile.
+	watched := func(n *corev1.Namespace) bool {
+		_, wished := wishes[n.Name]
+		return wished || n.Labels[corev1beta1.RemoteClusterIDLabel] == c.ID ||
+			strings.HasPrefix(n.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation], c.Namespace+"/")
+	}
+	before := namespaces(t, watched)
+	honest := fixture.Unique("honest")
+	m := &offloadingv1beta1.NamespaceMap{ObjectMeta: c.Marks("milan"),
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"good": honest}}}
+	local := map[string]string{}
+	for name := range wishes {
+		local[name] = fmt.Sprintf("bad-%d", len(local))
+		m.Spec.DesiredMapping[local[name]] = name
+	}
+	fixture.Must(t, "creating a NamespaceMap", c.User.Create(t.Context(), m))
+	fixture.Await(t, fixture.Patience, "an answer for each namespace", func(ctx context.Context) (bool, string) {
+		err := c.User.Get(ctx, client.ObjectKeyFromObject(m), m)
+		return err == nil && len(m.Status.CurrentMapping) == len(m.Spec.DesiredMapping) &&
+			m.Status.CurrentMapping["good"].Phase == offloadingv1beta1.MappingAccepted, fmt.Sprint(m.Status, err)
+	})
+	for name, reason := range wishes {
+		answer := m.Status.CurrentMapping[local[name]]
+		if answer.Phase != offloadingv1beta1.MappingCreationLoopBackOff || answer.Reason != reason || answer.Message == "" {
+			t.Errorf("the answer for %q is %+v, want reason %s", name, answer, reason)
+		}
+	}
+	after := namespaces(t, watched)
+	delete(after, honest)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("namespaces were touched (-before +after):\n%s", diff)
+	}
+}
+
 // namespaces are the names, UIDs, labels and annotations of some namespaces of milan.
 func namespaces(t *testing.T, which func(*corev1.Namespace) bool) map[string]string {
 	t.Helper()
