@@ -16,37 +16,12 @@ import (
 // spread is enough for a part of an application to start: they wait for one another.
 const spread = 3 * time.Minute
 
-// An application of six parts works when it is spread over two providers and the consumer, with both profiles: each part is found by its
-// Service's name from each cluster, and the front end through Ingresses at home and at a provider. With the stricter profile, which the
-// clusters are peered with, all other examples are tried, too.
+// TestApplication shows that an application of six parts works when it is spread over two providers and the consumer: each part is found by its
+// Service's name from each cluster, and the front end through Ingresses at home and at a provider.
 func TestApplication(t *testing.T) {
+	the.shared(t)
 	naples := the.naples
-	the.recordFailure(t, naples)
-	t.Cleanup(func() {
-		the.liqoctl(t, 2*time.Minute, "uninstall", "--purge", "--skip-confirm", "--kubeconfig", naples.kubeconfig).succeeds(t)
-	})
-	t.Cleanup(func() {
-		if the.profile != compatible {
-			the.runs(t, compatible)
-		}
-	})
-	the.runs(t, hardened, naples)
-	the.peered(t)
-	the.liqoctl(t, 3*time.Minute, the.romeAnd(naples, the.peerArgs()...)...).succeeds(t)
-	t.Cleanup(func() {
-		if err := the.settle(context.WithoutCancel(t.Context()), the.leaving); err != nil {
-			t.Error(err)
-		}
-		the.liqoctl(t, 3*time.Minute, the.romeAnd(naples, "unpeer", "--skip-confirm")...).succeeds(t)
-	})
-	t.Run(hardened, func(t *testing.T) {
-		the.recordFailure(t, naples)
-		spreadBookshop(t, naples, "bookshop-"+hardened)
-		hardenedExamples(t)
-	})
-	the.runs(t, compatible, naples)
-	the.peered(t)
-	the.recordFailure(t, naples)
+	the.peersSecond(t)
 	const namespace = "bookshop"
 	twin, authority := spreadBookshop(t, naples, namespace)
 	t.Run("through its Ingresses", func(t *testing.T) { the.recordFailure(t, naples); throughIngresses(t, namespace, twin, authority) })
@@ -58,14 +33,38 @@ func TestApplication(t *testing.T) {
 	the.rome.deletes(t, claim)
 }
 
+// TestApplicationHardened shows that it works with the stricter profile, too, and so do all other examples, as far as their pages say.
+func TestApplicationHardened(t *testing.T) {
+	the.claimed(t)
+	t.Cleanup(func() { the.runs(t, compatible) })
+	the.runs(t, hardened)
+	the.peered(t)
+	the.peersSecond(t)
+	spreadBookshop(t, the.naples, "bookshop-"+hardened)
+	hardenedExamples(t)
+}
+
+// peersSecond has rome use the second provider, too, until the test ends. Namespaces of other tests select the first one.
+func (s *suite) peersSecond(t *testing.T) {
+	t.Helper()
+	s.recordFailure(t, s.naples)
+	t.Cleanup(func() {
+		if err := s.settle(context.WithoutCancel(t.Context()), s.leftBy(t)); err != nil {
+			t.Error(err)
+		}
+		s.runsLiqoctl(t, 3*time.Minute, s.romeAnd(s.naples, "unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
+	})
+	s.runsLiqoctl(t, 3*time.Minute, s.romeAnd(s.naples, s.peerArgs()...)...).succeeds(t)
+}
+
 // spreadBookshop runs the application in a namespace that is offloaded to both providers, until each of its parts works.
 func spreadBookshop(t *testing.T, naples *side, namespace string) (twin string, authority *x509.CertPool) {
 	t.Cleanup(func() {
 		if !kept(t) {
-			the.leaving = append(the.leaving, absence{naples, twinOf(namespace)})
+			the.leaves(absence{naples, twinOf(namespace)})
 		}
 	})
-	twin = the.offloaded(t, namespace)
+	twin = the.offloadedTo(t, namespace)
 	the.recordFailure(t, naples)
 	naples.sees(t, namespaceOf(twin), "the twin namespace")
 	authority = the.certifies(t, namespace, "bookshop", bookshop)

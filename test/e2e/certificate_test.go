@@ -15,7 +15,7 @@ import (
 // TestWebhookCertificate shows that the controller manager's rights are enough to see that the certificate of its webhooks was deleted, or
 // that API servers were told to trust another one.
 func TestWebhookCertificate(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	certificate := &corev1.Secret{ObjectMeta: named("liqo", "liqo-webhook-certs")}
 	the.rome.reads(t, certificate)
 	before := certificate.Data["ca.crt"]

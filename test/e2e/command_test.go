@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,8 +54,16 @@ func (o outcome) says(t *testing.T, text string) outcome {
 	return o
 }
 
-// liqoctl runs liqoctl, which has to end in time.
+// liqoctl runs liqoctl, which has to end in time. What it does has to be the test's own business.
 func (s *suite) liqoctl(t *testing.T, within time.Duration, args ...string) outcome {
+	t.Helper()
+	if !slices.Contains(harmless, args[0]) {
+		s.solitary(t, "liqoctl "+args[0])
+	}
+	return s.runsLiqoctl(t, within, args...)
+}
+
+func (s *suite) runsLiqoctl(t *testing.T, within time.Duration, args ...string) outcome {
 	t.Helper()
 	return execute(t, within, exec.Command(s.liqoctlPath, args...))
 }
@@ -62,13 +71,16 @@ func (s *suite) liqoctl(t *testing.T, within time.Duration, args ...string) outc
 // kubectl runs kubectl at one cluster, which has to end in time.
 func (s *suite) kubectl(t *testing.T, c *side, within time.Duration, args ...string) outcome {
 	t.Helper()
+	if slices.Contains(aboutNodes, args[0]) {
+		s.solitary(t, "kubectl "+args[0])
+	}
 	return execute(t, within, s.kubectlCommand(c, args...))
 }
 
 // within runs a command in the network namespace of a node.
 func (s *suite) within(t *testing.T, c *side, node string, argv ...string) outcome {
 	t.Helper()
-	argv, err := s.lab.Within(c.name, node, argv)
+	argv, err := s.breaks(t).Within(c.name, node, argv)
 	if err != nil {
 		t.Fatal(err)
 	}

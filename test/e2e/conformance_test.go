@@ -34,7 +34,7 @@ var addressed = []string{"Lifecycle Hook", "serve a basic image on each replica"
 
 // TestConformance runs forty of Kubernetes' own tests with all of their pods on the virtual node; `make conformance` runs them all.
 func TestConformance(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	steps := step.NewLines(t.Output(), clock.RealClock{})
 	programs, err := binary.Ensure(t.Context(), upstream.Programs, steps)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := the.lab.Load(t.Context(), archives, provider); err != nil {
+	if err := the.breaks(t).Load(t.Context(), archives, provider); err != nil {
 		t.Fatal(err)
 	}
 	report := &upstream.Report{Processes: conformanceTests}
@@ -61,8 +61,10 @@ func TestConformance(t *testing.T) {
 		IgnoredTaints: []string{offloadingv1beta1.VirtualNodeTaint},
 	}
 	r = r.Of(report.Tests, func(test upstream.Test) bool { return test.Fails != "" })
-	t.Cleanup(func() { the.kubectl(t, the.rome, soon, "uncordon", consumer+"-1").succeeds(t) })
-	the.kubectl(t, the.rome, soon, "cordon", consumer+"-1").succeeds(t)
+	for _, node := range the.rome.ownNodes() {
+		t.Cleanup(func() { the.kubectl(t, the.rome, soon, "uncordon", node).succeeds(t) })
+		the.kubectl(t, the.rome, soon, "cordon", node).succeeds(t)
+	}
 	if report.Virtual, report.Pods, err = upstream.OnVirtualNode(t.Context(), the.rome.config, the.milan.config, t.TempDir(), r); err != nil {
 		t.Fatal(err)
 	}

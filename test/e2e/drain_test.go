@@ -20,7 +20,7 @@ const careful = `trap 'echo leaving; until [ -f /tmp/leave ]; do sleep 1; done; 
 // TestDrain drains the virtual node with kubectl (C13): a PodDisruptionBudget holds pods back, who has to leave has the time to, and a
 // local pod goes only after the remote one, whose handler of SIGTERM ran to its end.
 func TestDrain(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	const namespace, app = "drained", "careful"
 	const grace = int64(120)
 	twin := the.offloaded(t, namespace)

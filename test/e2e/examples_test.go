@@ -22,7 +22,7 @@ func (c *side) applies(t *testing.T, namespace, example string) {
 
 // TestExamples shows that the manifests of the documentation do what their page says, as far as no other test applies them.
 func TestExamples(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	t.Run("reflection", func(t *testing.T) { the.recordFailure(t); reflectionExamples(t) })
 	t.Run("pods", func(t *testing.T) { the.recordFailure(t); podExamples(t) })
 	t.Run("storage", func(t *testing.T) { the.recordFailure(t); storageExamples(t) })

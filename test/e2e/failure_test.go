@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -24,15 +25,10 @@ var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 func (s *suite) recordFailure(t *testing.T, more ...*side) {
 	t.Helper()
 	t.Cleanup(func() {
-		if !t.Failed() || s.recorded[t.Name()] {
+		if !t.Failed() || !s.notes.first(t.Name()) {
 			return
 		}
-		s.recorded[t.Name()] = true
-		base := os.Getenv("LIQO_E2E_LOGS")
-		if base == "" {
-			base = os.TempDir()
-		}
-		folder := filepath.Join(base, "liqo-e2e-"+unsafe.ReplaceAllString(t.Name(), "-")+time.Now().Format("-150405"))
+		folder := filepath.Join(logs(), "liqo-e2e-"+unsafe.ReplaceAllString(t.Name(), "-")+time.Now().Format("-150405"))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), recording)
 		defer cancel()
 		for _, c := range append([]*side{s.rome, s.milan}, more...) {
@@ -40,12 +36,28 @@ func (s *suite) recordFailure(t *testing.T, more ...*side) {
 				t.Logf("recording the state of %s: %v", c.name, err)
 			}
 		}
-		// The lab's folder goes with the lab.
-		if err := os.CopyFS(filepath.Join(folder, "logs"), os.DirFS(filepath.Join(s.lab.Dir(), "logs"))); err != nil {
-			t.Logf("copying the lab's logs: %v", err)
-		}
+		s.keepLogs(folder)
 		t.Logf("the state of both clusters and the lab's own logs are in %s", folder)
 	})
+}
+
+// logs is where to write what is known about failures.
+func logs() string { return cmp.Or(os.Getenv("LIQO_E2E_LOGS"), os.TempDir()) }
+
+// keepLogs copies the lab's logs, whose folder goes with the lab.
+func (s *suite) keepLogs(folder string) {
+	if err := os.CopyFS(filepath.Join(folder, "logs"), os.DirFS(filepath.Join(s.lab.Dir(), "logs"))); err != nil {
+		fmt.Fprintf(os.Stderr, "e2e: copying the lab's logs: %v\n", err)
+	}
+}
+
+// first is whether a failure was not written down before.
+func (n *notes) first(test string) bool {
+	n.Lock()
+	defer n.Unlock()
+	before := n.recorded[test]
+	n.recorded[test] = true
+	return !before
 }
 
 func (s *suite) record(ctx context.Context, c *side, folder string) error {

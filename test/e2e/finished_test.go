@@ -17,7 +17,7 @@ import (
 
 // TestRecreatedPod shows that a pod of the same name with a new UID is a new pod, whatever ran under that name before (C2).
 func TestRecreatedPod(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "recreated"
 	twin := the.offloaded(t, namespace)
 	set := statefulSet(namespace, "db", script(forever))
@@ -68,7 +68,7 @@ func becomesOtherImage(t *testing.T, namespace, twin string, before *corev1.Pod)
 
 // TestFinishedJob shows that a Job that completed at the provider stays so, whatever happens there to its pod and node (C14, C15).
 func TestFinishedJob(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	the.settled(t)
 	const namespace = "jobs"
 	twin := the.offloaded(t, namespace)
@@ -202,11 +202,11 @@ func (s *suite) movesGateway(t *testing.T, from string) {
 // loseNode takes the power from a node of milan and removes it from the cluster; it is back when the test ends.
 func (s *suite) loseNode(t *testing.T, name string) {
 	t.Helper()
-	if err := s.lab.KillNode(t.Context(), provider, name); err != nil {
+	if err := s.breaks(t).KillNode(t.Context(), provider, name); err != nil {
 		t.Fatalf("killing node %s: %v", name, err)
 	}
 	t.Cleanup(func() {
-		if err := s.lab.StartNode(context.WithoutCancel(t.Context()), provider, name); err != nil {
+		if err := s.breaks(t).StartNode(context.WithoutCancel(t.Context()), provider, name); err != nil {
 			t.Errorf("starting node %s: %v", name, err)
 			return
 		}

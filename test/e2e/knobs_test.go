@@ -20,7 +20,7 @@ const consumerTenant = corev1beta1.TenantNamespacePrefix + provider
 // TestKnobs changes one setting of each sort as a user does: values with liqoctl install --set, the VirtualNode, objects and a
 // namespace with kubectl. Each takes effect on a peering at work; neither the pods that run nor the virtual kubelet are touched.
 func TestKnobs(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	const namespace = "knobs"
 	twin := the.offloaded(t, namespace)
 	labelled := func(name string) *corev1.ConfigMap {

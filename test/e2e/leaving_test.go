@@ -22,21 +22,42 @@ type absence struct {
 func (s *suite) deletes(t *testing.T, name string) {
 	t.Helper()
 	s.rome.deletes(t, namespaceOf(name))
-	s.leaving = append(s.leaving, absence{s.rome, name}, absence{s.milan, twinOf(name)})
+	s.leaves(absence{s.rome, name}, absence{s.milan, twinOf(name)})
+}
+
+// leaves remembers that something has to go.
+func (s *suite) leaves(leaving ...absence) {
+	s.notes.Lock()
+	defer s.notes.Unlock()
+	s.notes.leaving = append(s.notes.leaving, leaving...)
+}
+
+// left is what has to go and was not seen to be gone.
+func (s *suite) left() []absence {
+	s.notes.Lock()
+	defer s.notes.Unlock()
+	return slices.Clone(s.notes.leaving)
+}
+
+// leftBy is what a test made that has to go and was not seen to be gone.
+func (s *suite) leftBy(t *testing.T) []absence {
+	t.Helper()
+	return slices.DeleteFunc(s.left(), func(a absence) bool { return s.users.why(t, namespaceOf(a.name)) != nil })
 }
 
 // settled waits until every namespace that was deleted is gone, at home and at its provider.
 func (s *suite) settled(t *testing.T) {
 	t.Helper()
-	if err := s.settle(context.WithoutCancel(t.Context()), s.leaving); err != nil {
+	if err := s.settle(context.WithoutCancel(t.Context()), s.left()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // settle waits until some namespaces are gone. One that is not is told of once.
 func (s *suite) settle(ctx context.Context, leaving []absence) error {
-	leaving = slices.Clone(leaving)
-	s.leaving = slices.DeleteFunc(s.leaving, func(a absence) bool { return slices.Contains(leaving, a) })
+	s.notes.Lock()
+	s.notes.leaving = slices.DeleteFunc(s.notes.leaving, func(a absence) bool { return slices.Contains(leaving, a) })
+	s.notes.Unlock()
 	var errs []error
 	for _, a := range leaving {
 		if seen, gone := poll(ctx, patience, a.side.gone(namespaceOf(a.name))); !gone {

@@ -11,6 +11,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 
 // TestLink is acceptance point 4: a link that is cut for longer than the node's lease (A2, A3, C1, C2, C4).
 func TestLink(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	the.settled(t)
 	const namespace = "apart"
 	twin := the.offloaded(t, namespace)
@@ -40,6 +42,7 @@ func TestLink(t *testing.T) {
 	the.cut(t)
 	since := time.Now()
 	eventually(t, noticed, "the virtual node not to be ready", the.nodeIs(false))
+	the.tunnelIs(t, networkingv1beta1.ConnectionError)
 	eventually(t, noticed, "no pod to be shown as ready, because nobody can know", func(ctx context.Context) (bool, string) {
 		pods, err := the.rome.pods(ctx, namespace)
 		return err == nil && len(pods) == 6 && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return isReady(&pod) }), describe(pods)
@@ -59,6 +62,7 @@ func TestLink(t *testing.T) {
 
 	the.mend(t)
 	eventually(t, patience, "the virtual node to be ready again", the.nodeIs(true))
+	the.tunnelIs(t, networkingv1beta1.Connected)
 	the.milan.misses(t, oldCopy, "the copy of a ConfigMap that was deleted meanwhile")
 	for name, word := range map[string]string{"changed": "two", "new": "three"} {
 		object := &corev1.ConfigMap{ObjectMeta: named(twin, name)}
@@ -85,6 +89,17 @@ func TestLink(t *testing.T) {
 		restarts := pod.Status.ContainerStatuses[0].RestartCount
 		return restarts == 1, fmt.Sprintf("%d restarts", restarts)
 	})
+}
+
+// tunnelIs waits until both ends say so of the tunnel between the clusters, if there is one.
+func (s *suite) tunnelIs(t *testing.T, want networkingv1beta1.ConnectionStatusValue) {
+	t.Helper()
+	if !s.world.connects() {
+		return
+	}
+	for _, c := range []*side{s.rome, s.milan} {
+		eventually(t, around, fmt.Sprintf("%s to say that the tunnel is %s", c.name, want), c.connected(other(c).name, want))
+	}
 }
 
 // recreatedAtProvider deletes a pod at the provider, and waits until the provider has made it again without the consumer.
@@ -122,7 +137,7 @@ func (c *side) everyPod(t *testing.T, namespace string, count int) (pods []corev
 // cut separates the clusters until mend or the end of the test.
 func (s *suite) cut(t *testing.T) {
 	t.Helper()
-	if err := s.lab.CutLink(t.Context(), consumer, provider); err != nil {
+	if err := s.breaks(t).CutLink(t.Context(), consumer, provider); err != nil {
 		t.Fatalf("cutting the link: %v", err)
 	}
 	t.Cleanup(func() { s.mend(t) })
@@ -130,14 +145,14 @@ func (s *suite) cut(t *testing.T) {
 
 func (s *suite) mend(t *testing.T) {
 	t.Helper()
-	if err := s.lab.RestoreLink(context.WithoutCancel(t.Context()), consumer, provider); err != nil {
+	if err := s.breaks(t).RestoreLink(context.WithoutCancel(t.Context()), consumer, provider); err != nil {
 		t.Fatalf("restoring the link: %v", err)
 	}
 }
 
 // TestAPIServersDown shows that pods outlive API servers, of either cluster (A1, A4).
 func TestAPIServersDown(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	the.settled(t)
 	const namespace = "deaf"
 	twin := the.offloaded(t, namespace)
@@ -173,12 +188,12 @@ func TestAPIServersDown(t *testing.T) {
 func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
 	t.Helper()
 	component := c.name + "/kube-apiserver"
-	if err := s.lab.Kill(component); err != nil {
+	if err := s.breaks(t).Kill(component); err != nil {
 		t.Fatalf("killing %s: %v", component, err)
 	}
 	defer func() {
 		since := time.Now()
-		if err := s.lab.Restart(context.WithoutCancel(t.Context()), component); err != nil {
+		if err := s.breaks(t).Restart(context.WithoutCancel(t.Context()), component); err != nil {
 			t.Fatalf("restarting %s: %v", component, err)
 		}
 		eventually(t, patience, component+" to answer", func(ctx context.Context) (bool, string) {
@@ -192,7 +207,7 @@ func (s *suite) withoutAPIServer(t *testing.T, c *side, meanwhile func()) {
 
 // TestNodeAndPodsTakenAway shows what becomes of a virtual node that is deleted (C12) and of a pod that is evicted (C14).
 func TestNodeAndPodsTakenAway(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	the.settled(t)
 	const namespace = "taken"
 	twin := the.offloaded(t, namespace)

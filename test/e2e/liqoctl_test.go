@@ -11,7 +11,7 @@ import (
 
 // TestLiqoctl shows what liqoctl says and returns about a pair that works.
 func TestLiqoctl(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	rome := func(args ...string) []string { return append(args, "--kubeconfig", the.rome.kubeconfig) }
 
 	t.Run("a second install and a second peer change nothing", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +19,12 @@ import (
 	"liqo.io/liqo/test/lab/step"
 )
 
-// teardown is how long taking the lab down may last.
-const teardown = 2 * time.Minute
+const (
+	// teardown is how long taking the lab down may last.
+	teardown = 2 * time.Minute
+	// sideBySide is how many tests run at a time that share the lab: they wait most of the time. One more waits until they have ended.
+	sideBySide = 6
+)
 
 // the is the suite that all tests share.
 var the *suite
@@ -45,6 +50,7 @@ func run(m *testing.M) (code int, err error) {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctrl.SetLogger(logr.Discard())
 	steps := step.NewLines(os.Stderr, clock.RealClock{})
+	begin := time.Now()
 	flag.Parse()
 	world, err := chosen()
 	if err != nil {
@@ -58,24 +64,25 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	go the.interrupt(ctx)
+	the.endsBefore(begin)
 	code = m.Run()
-	return code, the.settle(ctx, the.leaving)
+	return code, the.settle(ctx, the.left())
 }
 
-// chosen is the world that the tests are to run in. Those of another world are skipped.
+// chosen is the world that the tests are to run in. Those that are about another one are skipped.
 func chosen() (world, error) {
-	if strings.HasPrefix(strings.TrimPrefix(flag.Lookup("test.run").Value.String(), "^"), networkTests) {
-		return networks, nil
-	}
-	if err := flag.Set("test.skip", strings.TrimPrefix(flag.Lookup("test.skip").Value.String()+"|^"+networkTests, "|")); err != nil {
-		return flat, fmt.Errorf("leaving %s out: %w", networkTests, err)
+	if err := flag.Set("test.parallel", strconv.Itoa(sideBySide+1)); err != nil {
+		return routed, fmt.Errorf("running tests side by side: %w", err)
 	}
 	switch name := os.Getenv("LIQO_E2E_WORLD"); name {
-	case "", "flat":
-		return flat, nil
-	case "routed":
+	case "", "routed":
 		return routed, nil
+	case "flat":
+		if err := flag.Set("test.skip", strings.TrimPrefix(flag.Lookup("test.skip").Value.String()+"|^"+networkTests, "|")); err != nil {
+			return flat, fmt.Errorf("leaving %s out: %w", networkTests, err)
+		}
+		return flat, nil
 	default:
-		return flat, fmt.Errorf("LIQO_E2E_WORLD=%s: flat or routed wanted", name)
+		return routed, fmt.Errorf("LIQO_E2E_WORLD=%s: routed or flat wanted", name)
 	}
 }

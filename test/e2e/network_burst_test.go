@@ -22,7 +22,7 @@ const burstPods = "LIQO_E2E_BURST"
 // TestNetworkBurst shows that a pod at a provider is reached as soon as it is shown as ready at home, however many start at once: nothing is put in
 // place for a single pod. That a packet had to be sent again is told: a busy machine may lose one.
 func TestNetworkBurst(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	const namespace = "burst"
 	count, err := strconv.Atoi(cmp.Or(os.Getenv(burstPods), "30"))
 	if err != nil {

@@ -47,7 +47,7 @@ func TestNetworkChaos(t *testing.T) {
 	if os.Getenv(chaosRounds) == "" {
 		t.Skipf("%s is not set; make chaos sets it", chaosRounds)
 	}
-	the.peered(t)
+	the.alone(t)
 	c := newChaos(t)
 	c.traffic(t)
 	faults := c.faults()
@@ -81,6 +81,7 @@ func newChaos(t *testing.T) *chaos {
 // traffic starts a pod on each node that talks with the pods on all nodes of the other cluster.
 func (c *chaos) traffic(t *testing.T) {
 	t.Helper()
+	the.users.takes(t, chaosNamespace)
 	sides := []*side{the.rome, the.milan}
 	for _, s := range sides {
 		s.creates(t, namespaceOf(chaosNamespace))
@@ -414,7 +415,7 @@ func (c *chaos) changesGateway(t *testing.T) string {
 
 func (c *chaos) breaks(t *testing.T, f network.Fault) string {
 	f.A, f.B = consumer, provider
-	if err := the.lab.BreakLink(t.Context(), f); err != nil {
+	if err := the.breaks(t).BreakLink(t.Context(), f); err != nil {
 		t.Fatalf("breaking the link: %v", err)
 	}
 	t.Cleanup(func() { the.mend(t) })
@@ -426,11 +427,11 @@ func (c *chaos) breaks(t *testing.T, f network.Fault) string {
 func (c *chaos) withoutAPI(t *testing.T) string {
 	s := c.side()
 	component := s.name + "/kube-apiserver"
-	if err := the.lab.Kill(component); err != nil {
+	if err := the.breaks(t).Kill(component); err != nil {
 		t.Fatal(err)
 	}
 	d := c.while(t)
-	if err := the.lab.Restart(context.WithoutCancel(t.Context()), component); err != nil {
+	if err := the.breaks(t).Restart(context.WithoutCancel(t.Context()), component); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, patience, component+" to answer", func(ctx context.Context) (bool, string) {
@@ -449,7 +450,7 @@ func (c *chaos) killsManager(t *testing.T) string {
 func (c *chaos) restartsProxy(t *testing.T) string {
 	s := c.side()
 	component := s.name + "/" + c.pick(s.ownNodes()...) + "/kube-proxy"
-	if err := the.lab.Restart(context.WithoutCancel(t.Context()), component); err != nil {
+	if err := the.breaks(t).Restart(context.WithoutCancel(t.Context()), component); err != nil {
 		t.Fatal(err)
 	}
 	return component + " was restarted"

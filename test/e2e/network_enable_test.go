@@ -14,7 +14,7 @@ import (
 // TestNetworkEnabledLater shows that clusters which offload pods already get their networks connected without a pod restarting, and that
 // these pods reach each other then.
 func TestNetworkEnabledLater(t *testing.T) {
-	the.recordFailure(t)
+	the.claimed(t)
 	if the.installed {
 		leavesNoNetwork(t)
 		uninstall(t)
@@ -37,7 +37,7 @@ func TestNetworkEnabledLater(t *testing.T) {
 
 	on := func(c *side) []string { return append(the.installArgs(t, c), "--set", "networking.enabled=true") }
 	the.sideBySide(t, 4*time.Minute, the.sides(), on)
-	the.liqoctl(t, 3*time.Minute, the.pair("network", "connect", "--wait", "--timeout", "2m", "--gw-server-service-type", "NodePort")...).succeeds(t)
+	the.liqoctl(t, 3*time.Minute, the.pair("network", "connect", "--wait", "--timeout", "2m", "--transit", "--gw-server-service-type", "NodePort")...).succeeds(t)
 	for _, c := range []*side{the.rome, the.milan} {
 		eventually(t, around, c.name+" to be connected", c.connected(other(c).name, networkingv1beta1.Connected))
 	}

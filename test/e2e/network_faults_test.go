@@ -37,7 +37,7 @@ type fault struct {
 
 // TestNetworkFaults injects faults one after the other. Each is named, with exit code 4, and nothing is wrong any more when it is undone.
 func TestNetworkFaults(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	tested(t, 0, "The network works")
 	the.liqoctl(t, time.Minute, the.pair("network", "diff")...).succeeds(t)
 	the.liqoctl(t, time.Minute, "test", "network", "--kubeconfig", the.rome.kubeconfig, "-p", the.milan.kubeconfig).succeeds(t)
@@ -96,7 +96,7 @@ func faults() []fault {
 func brokenLink(f network.Fault) func(t *testing.T) func() {
 	return func(t *testing.T) func() {
 		f.A, f.B = consumer, provider
-		if err := the.lab.BreakLink(t.Context(), f); err != nil {
+		if err := the.breaks(t).BreakLink(t.Context(), f); err != nil {
 			t.Fatalf("breaking the link: %v", err)
 		}
 		return func() { the.mend(t) }

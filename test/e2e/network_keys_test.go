@@ -15,7 +15,7 @@ import (
 // TestNetworkKeysChange changes the keys of both ends of a tunnel, one after the other, as docs/network.md tells an administrator, while pods of all
 // nodes keep talking: packets pass again, and no connection is lost (F7).
 func TestNetworkKeysChange(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	c := newChaos(t)
 	c.traffic(t)
 	eachWay(func(s, peer *side) {

@@ -27,6 +27,7 @@ const (
 // consumer with transit, not at all without, and then by a tunnel of their own.
 func TestNetworkLeaves(t *testing.T) {
 	the.withNaples(t)
+	t.Cleanup(func() { carries(t, the.milan, true) }) // as it was peered
 	leaves := []*side{the.milan, the.naples}
 	pods := behindTheHub(t, leaves)
 	for _, step := range []struct {
@@ -50,11 +51,11 @@ func behindTheHub(t *testing.T, leaves []*side) map[*side]corev1.Pod {
 	// Cleanups run from the last to the first: this one after the namespace is deleted, before its provider is left.
 	t.Cleanup(func() {
 		if !kept(t) {
-			the.leaving = append(the.leaving, absence{the.naples, twinOf(inLeaves)})
+			the.leaves(absence{the.naples, twinOf(inLeaves)})
 			the.settled(t)
 		}
 	})
-	twin := the.offloaded(t, inLeaves)
+	twin := the.offloadedTo(t, inLeaves)
 	both := serviceOf(inLeaves, anywhere, corev1.ServiceTypeClusterIP)
 	both.Spec.Selector = map[string]string{leafLabel: "true"}
 	the.rome.creates(t, both)
@@ -115,11 +116,7 @@ func pass(t *testing.T, leaves []*side, transit bool) {
 		own += 2 // the pods of the other leaf, and what else it has
 	}
 	for _, leaf := range leaves {
-		for _, ends := range [][2]*side{{the.rome, leaf}, {leaf, the.rome}} {
-			c, peer := ends[0], ends[1]
-			configuration := &networkingv1beta1.Configuration{ObjectMeta: ofPeer(peer)}
-			c.changes(t, configuration, func() { configuration.Spec.Transit = transit })
-		}
+		carries(t, leaf, transit)
 	}
 	for _, leaf := range leaves {
 		eventually(t, around, fmt.Sprintf("%s to see %d external ranges at the hub", leaf.name, own), func(ctx context.Context) (bool, string) {
@@ -130,6 +127,16 @@ func pass(t *testing.T, leaves []*side, transit bool) {
 			seen := configuration.Status.Remote
 			return seen != nil && len(seen.CIDR.External) == own, fmt.Sprintf("%+v", configuration)
 		})
+	}
+}
+
+// carries has the hub carry packets from and to a leaf, or not any more.
+func carries(t *testing.T, leaf *side, transit bool) {
+	t.Helper()
+	for _, ends := range [][2]*side{{the.rome, leaf}, {leaf, the.rome}} {
+		c, peer := ends[0], ends[1]
+		configuration := &networkingv1beta1.Configuration{ObjectMeta: ofPeer(peer)}
+		c.changes(t, configuration, func() { configuration.Spec.Transit = transit })
 	}
 }
 

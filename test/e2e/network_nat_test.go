@@ -13,14 +13,14 @@ import (
 // TestNetworkNAT puts the cluster of the gateway's client behind a NAT of each kind: a gateway that starts there finds its peer, packets pass both
 // ways, and they do again after the router forgot the port under which the peer knew it.
 func TestNetworkNAT(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	const namespace = "nat"
 	probes(t, namespace, the.rome, the.milan)
 	for _, kind := range []network.NAT{network.PortRestricted, network.Symmetric} {
 		t.Run(string(kind), func(t *testing.T) {
 			the.recordFailure(t)
 			t.Cleanup(func() { the.mend(t) })
-			if err := the.lab.BreakLink(t.Context(), network.Fault{A: consumer, B: provider, NAT: kind}); err != nil {
+			if err := the.breaks(t).BreakLink(t.Context(), network.Fault{A: consumer, B: provider, NAT: kind}); err != nil {
 				t.Fatalf("setting up the NAT: %v", err)
 			}
 			forget(t)
@@ -37,7 +37,7 @@ func TestNetworkNAT(t *testing.T) {
 
 func forget(t *testing.T) {
 	t.Helper()
-	if err := the.lab.Plan().Forget(t.Context()); err != nil {
+	if err := the.breaks(t).Plan().Forget(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

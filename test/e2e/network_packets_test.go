@@ -29,7 +29,7 @@ const (
 
 // TestNetworkWalks follows packets on the ways that TestNetwork does not take, from all nodes of both clusters: W4, W6, W7, W9 and W12 of the design.
 func TestNetworkWalks(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	probes(t, walksNamespace, the.rome, the.milan)
 	for _, step := range []struct {
 		name string
@@ -166,7 +166,7 @@ func outsider(t *testing.T, c *side) netip.Addr {
 // outside is a prober in a cluster's network that is neither a pod nor a node.
 func (s *suite) outside(t *testing.T, c *side, args ...string) *exec.Cmd {
 	t.Helper()
-	argv, err := s.lab.Within(c.name, "", append([]string{filepath.Join(s.folder, proberName)}, args...))
+	argv, err := s.breaks(t).Within(c.name, "", append([]string{filepath.Join(s.folder, proberName)}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}

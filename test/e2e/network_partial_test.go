@@ -16,7 +16,7 @@ import (
 // TestNetworkFailsInPart cuts the tunnel while the provider's API server is reached, and the other way round: each of the two is told of by itself, and
 // what does not need it goes on (F10).
 func TestNetworkFailsInPart(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	const namespace = "halves"
 	twin := the.offloaded(t, namespace)
 	away, home := probing(), probing()

@@ -68,7 +68,7 @@ func (c *side) gatewayState(t *testing.T, peer *side) string {
 // withNaples peers rome with naples too, until the test ends. That leaves nothing of it.
 func (s *suite) withNaples(t *testing.T) {
 	t.Helper()
-	s.peered(t)
+	s.alone(t)
 	s.recordFailure(t, s.naples)
 	t.Cleanup(func() {
 		if kept(t) {

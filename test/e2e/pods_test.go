@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -25,7 +26,7 @@ var protocols = map[string][]string{
 
 // TestPods is acceptance point 2: what a user does with pods works on those that run in the other cluster.
 func TestPods(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "pods"
 	twin := the.offloaded(t, namespace)
 
@@ -176,10 +177,11 @@ func pageBy(ctx context.Context, browser *http.Client, url string, right func(bo
 
 // TestPodsOfOtherNamespaces shows that a toleration alone brings no pod into the other cluster.
 func TestPodsOfOtherNamespaces(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "stay"
 	the.namespace(t, namespace)
 	spec := script(forever)
+	spec.NodeSelector = map[string]string{corev1beta1.RemoteClusterIDLabel: provider}
 	spec.Tolerations = []corev1.Toleration{{Key: offloadingv1beta1.VirtualNodeTaint, Operator: corev1.TolerationOpExists}}
 	pod := podOf(namespace, "tolerant", spec)
 	the.rome.creates(t, pod)
@@ -198,7 +200,7 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 
 	t.Run("until the namespace is offloaded", func(t *testing.T) {
 		the.recordFailure(t)
-		the.liqoctl(t, time.Minute, "offload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig).succeeds(t)
+		the.liqoctl(t, time.Minute, "offload", "namespace", namespace, "--selector", toMilan, "--kubeconfig", the.rome.kubeconfig).succeeds(t)
 		the.rome.ready(t, namespace, "tolerant", 1)
 	})
 }

@@ -35,11 +35,12 @@ func (s *suite) profileArgs() []string {
 	return args
 }
 
-// runs has both clusters, and others, run with a profile, whatever they ran with before.
-func (s *suite) runs(t *testing.T, profile string, others ...*side) {
+// runs has all clusters run with a profile, whatever they ran with before.
+func (s *suite) runs(t *testing.T, profile string) {
 	t.Helper()
+	s.solitary(t, "another profile")
 	s.profile = profile
-	s.sideBySide(t, 4*time.Minute, append(others, s.rome, s.milan), func(c *side) []string { return append(s.installArgs(t, c), "--reset-values") })
+	s.sideBySide(t, 4*time.Minute, s.sides(), func(c *side) []string { return append(s.installArgs(t, c), "--reset-values") })
 	s.installed = true
 }
 

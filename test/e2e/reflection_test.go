@@ -16,7 +16,7 @@ import (
 
 // TestReflection shows that ConfigMaps and Secrets cross, follow their originals, and stay at home when they are told to.
 func TestReflection(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "things"
 	twin := the.offloaded(t, namespace)
 	config := &corev1.ConfigMap{ObjectMeta: named(namespace, "settings"), Data: map[string]string{"word": "one"}}
@@ -72,7 +72,7 @@ func TestReflection(t *testing.T) {
 
 // TestSecretInPod shows that what crosses serves the pods that use it.
 func TestSecretInPod(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "mounted"
 	the.offloaded(t, namespace)
 	the.rome.creates(t, &corev1.Secret{ObjectMeta: named(namespace, "token"), StringData: map[string]string{"word": "sesame"}},

@@ -32,16 +32,21 @@ var killed = []program{{consumer, "virtual-kubelet"}, {consumer, "liqo-controlle
 
 // TestRestarts is acceptance point 3: whatever of ours is killed during a rolling update, every pod runs once (B1).
 func TestRestarts(t *testing.T) {
-	the.peered(t)
+	the.alone(t)
 	the.settled(t)
-	const namespace, replicas = "rolling", 20
+	t.Run("once", func(t *testing.T) { killedDuringUpdate(t, "rolling", 6, 1) })
+	t.Run("again and again", func(t *testing.T) { killedDuringUpdate(t, "rolling-on", 20, 2) })
+}
+
+// killedDuringUpdate updates a number of pods, and kills each of our programs meanwhile, a number of times.
+func killedDuringUpdate(t *testing.T, namespace string, replicas int32, rounds int) {
 	twin := the.offloaded(t, namespace)
 	object := deployment(namespace, "app", replicas, script(forever))
 	few := intstr.FromInt32(4)
 	object.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &few, MaxUnavailable: &few}
 	watched := watchRuns(t, twin)
 	the.rome.creates(t, object)
-	old := pairs(t, remoteOf(t, twin, the.rome.ready(t, namespace, "app", replicas)))
+	old := pairs(t, remoteOf(t, twin, the.rome.ready(t, namespace, "app", int(replicas))))
 
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("the seed of the moments of the kills is %d", seed)
@@ -49,7 +54,7 @@ func TestRestarts(t *testing.T) {
 	the.rome.changes(t, object, func() {
 		object.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GENERATION", Value: "2"}}
 	})
-	for round := range 2 {
+	for round := range rounds {
 		for _, i := range random.Perm(len(killed)) {
 			far := progressed(t, object)
 			waitProgress(t, object, min(far+int32(random.IntN(3)), replicas))
@@ -67,15 +72,15 @@ func TestRestarts(t *testing.T) {
 		return s.ObservedGeneration == object.Generation && s.UpdatedReplicas == replicas && s.ReadyReplicas == replicas && s.Replicas == replicas,
 			fmt.Sprintf("%d replicas, %d updated, %d ready", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas)
 	})
-	local := the.rome.ready(t, namespace, "app", replicas)
+	local := the.rome.ready(t, namespace, "app", int(replicas))
 	var remote []corev1.Pod
-	eventually(t, forPods(replicas), "exactly the new pods at the provider", func(ctx context.Context) (bool, string) {
+	eventually(t, forPods(int(replicas)), "exactly the new pods at the provider", func(ctx context.Context) (bool, string) {
 		list := &corev1.PodList{}
 		if err := the.milan.List(ctx, list, client.InNamespace(twin)); err != nil {
 			return false, err.Error()
 		}
 		remote = list.Items
-		return len(remote) == replicas, describe(remote)
+		return len(remote) == int(replicas), describe(remote)
 	})
 	now := pairs(t, remote)
 	for i := range local {
@@ -174,6 +179,7 @@ func watchRuns(t *testing.T, twin string) *runs {
 // kill ends a program as kill -9 does; its kubelet starts it again.
 func (s *suite) kill(t *testing.T, p program) {
 	t.Helper()
+	s.solitary(t, "killing "+p.name)
 	var pids []int
 	eventually(t, patience, fmt.Sprintf("%s of %s to run", p.name, p.cluster), func(context.Context) (bool, string) {
 		var err error

@@ -44,11 +44,13 @@ func (s *suite) buildProgram(ctx context.Context, name, reference string) (archi
 
 // TestServiceAccounts is acceptance point 3: a client-go program in an offloaded pod lists its own ConfigMaps at home.
 func TestServiceAccounts(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	// The example binds its Role to an account of this namespace.
 	const namespace = "shop"
 	twin := the.offloaded(t, namespace)
-	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "at-home")})
+	// It takes full packets to bring it.
+	large := map[string]string{"filler": strings.Repeat("x", 100<<10)}
+	the.rome.creates(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "at-home"), Data: large})
 	// What only the provider has must not be seen.
 	the.milan.creates(t, &corev1.ConfigMap{ObjectMeta: named(twin, "at-the-provider")})
 	the.rome.applies(t, namespace, "serviceaccounts/lister.yaml")

@@ -21,6 +21,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/lab/cluster"
+	"liqo.io/liqo/test/lab/spec"
 )
 
 // side is one cluster, seen with its administrator's eyes.
@@ -30,7 +31,11 @@ type side struct {
 	kubeconfig string
 	config     *rest.Config
 	kube       kubernetes.Interface
+	nodes      []string // the names of its real ones
 }
+
+// ownNodes are the names of the real nodes of a cluster.
+func (c *side) ownNodes() []string { return c.nodes }
 
 func newSide(lab *cluster.Lab, name string) (*side, error) {
 	config, err := lab.Config(name)
@@ -47,6 +52,10 @@ func newSide(lab *cluster.Lab, name string) (*side, error) {
 	utilruntime.Must(networkingv1beta1.AddToScheme(scheme))
 	utilruntime.Must(ipamv1alpha1.AddToScheme(scheme))
 	c := &side{name: name, kubeconfig: lab.Kubeconfig(name), config: config}
+	declared, _ := lab.Spec().Cluster(name)
+	for _, node := range declared.NodesOf(spec.Real) {
+		c.nodes = append(c.nodes, node.Name)
+	}
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", name, err)
 	}
@@ -60,6 +69,9 @@ func newSide(lab *cluster.Lab, name string) (*side, error) {
 func (c *side) creates(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
+		if err := the.users.why(t, o); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatalf("creating %T %s at %s: %v", o, client.ObjectKeyFromObject(o), c.name, err)
 		}
@@ -69,6 +81,9 @@ func (c *side) creates(t *testing.T, objects ...client.Object) {
 // deletes deletes an object; one that is gone already is no failure.
 func (c *side) deletes(t *testing.T, object client.Object, options ...client.DeleteOption) {
 	t.Helper()
+	if err := the.users.why(t, object); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Delete(context.WithoutCancel(t.Context()), object, options...); client.IgnoreNotFound(err) != nil {
 		t.Fatalf("deleting %T %s at %s: %v", object, client.ObjectKeyFromObject(object), c.name, err)
 	}
@@ -91,6 +106,9 @@ func (c *side) finds(ctx context.Context, key client.ObjectKey, object client.Ob
 // changes reads an object, changes it and writes it, again while others write too.
 func (c *side) changes(t *testing.T, object client.Object, change func()) {
 	t.Helper()
+	if err := the.users.why(t, object); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, soon, fmt.Sprintf("%T %s to be written", object, client.ObjectKeyFromObject(object)), func(ctx context.Context) (bool, string) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err.Error()

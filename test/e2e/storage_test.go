@@ -50,7 +50,7 @@ func remembered(t *testing.T, namespace, pod string) string {
 
 // TestStatefulSetOverTwoClusters shows that each replica keeps its data, wherever it is, and that the data holds the namespace.
 func TestStatefulSetOverTwoClusters(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "stateful"
 	the.offloaded(t, namespace)
 	the.rome.applies(t, namespace, "storage/statefulset.yaml")
@@ -87,12 +87,11 @@ func TestStatefulSetOverTwoClusters(t *testing.T) {
 		}
 	}
 	the.liqoctl(t, time.Minute, "unoffload", "namespace", namespace, "--kubeconfig", the.rome.kubeconfig, "--skip-confirm").exits(t, 3).says(t, "--delete-volumes")
-	the.liqoctl(t, time.Minute, the.pair("unpeer", "--skip-confirm")...).exits(t, 3).says(t, namespace+"/data-db-")
 }
 
 // TestMoveVolume moves a volume to the consumer and back; a pod finds the same there each time.
 func TestMoveVolume(t *testing.T) {
-	the.peered(t)
+	the.shared(t)
 	const namespace = "moving"
 	the.offloaded(t, namespace)
 	physical := physicalNode(t)

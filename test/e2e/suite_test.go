@@ -4,19 +4,25 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/deployments/images/assembly"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/test/lab/binary"
 	"liqo.io/liqo/test/lab/cluster"
 	"liqo.io/liqo/test/lab/spec"
@@ -39,7 +45,8 @@ const (
 // suite is what the tests share: the lab, the programs, and what is in place.
 type suite struct {
 	world            world
-	lab              *cluster.Lab
+	lab              *cluster.Lab // breaks lends it
+	users            users
 	folder           string // of the programs and images of this run
 	liqoctlPath      string
 	kubectlPath      string
@@ -47,24 +54,29 @@ type suite struct {
 	images           []string // archives of Liqo's images
 	programs         []string // archives of the images of programs that the tests run in pods
 	rome, milan      *side
-	naples           *side                // a second provider, which only some tests install and peer
+	naples           *side                // a second provider, which only some tests peer
 	before           map[string]inventory // by cluster: what there was before Liqo
+	peering          sync.Mutex           // held while clusters are installed and peered for whoever asks
 	installed, peers bool
-	profile          string          // that the clusters have or get
-	leaving          []absence       // what tests deleted, until it was seen to be gone
-	recorded         map[string]bool // by test: whether the state of the clusters was written down
+	profile          string // that the clusters have or get
+	notes            notes
+}
+
+// notes are what tests leave for later.
+type notes struct {
+	sync.Mutex
+	leaving  []absence       // what tests deleted, until it was seen to be gone
+	recorded map[string]bool // by test: whether the state of the clusters was written down
 }
 
 // world is where the tests run.
 type world int
 
 const (
+	// routed is where addresses of nodes are routed only: Liqo connects the networks of clusters, two of which have equal ranges.
+	routed world = iota
 	// flat is where the networks of pods are routed to each other, and Liqo's network module is off.
-	flat world = iota
-	// routed has the same clusters with equal ranges, and between them addresses of nodes are routed only: Liqo connects their networks.
-	routed
-	// networks is the world of network_test.go.
-	networks
+	flat
 )
 
 // connects is whether Liqo connects the clusters' networks.
@@ -76,25 +88,41 @@ func labName(world string) string {
 }
 
 func (s *suite) declaration() spec.Lab {
-	if s.world == networks {
-		return routedLab()
-	}
 	cluster := func(name string, second byte, nodes int, class string) spec.Cluster {
-		if s.world == routed {
-			second = 110
-		}
 		return spec.Cluster{
 			Name: name, PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16), ServiceCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second + 1}), 16),
 			Nodes: []spec.Node{{Kind: spec.Real, Count: nodes}}, IngressClass: class,
 		}
 	}
-	lab := spec.Lab{Name: labName("e2e"), Flat: true, Clusters: []spec.Cluster{
-		cluster(consumer, 110, 1, homeClass), cluster(provider, 120, 2, offeredClass), cluster(secondProvider, 130, 1, ""),
-	}}
-	if s.world == routed {
-		lab.Name, lab.Flat, lab.Routed = labName("e2e-routed"), false, true
+	rome, naples := cluster(consumer, 110, 2, homeClass), cluster(secondProvider, 130, 1, "")
+	naples.WithoutNodeCIDRs = true
+	if s.world == flat {
+		return spec.Lab{Name: labName("e2e-flat"), Flat: true, Clusters: []spec.Cluster{rome, cluster(provider, 120, 2, offeredClass), naples}}
 	}
-	return lab
+	milan := cluster(provider, 110, 2, offeredClass)
+	milan.CNI, milan.ProxyMode = spec.Flannel, spec.IPTables
+	return spec.Lab{Name: labName("e2e"), Routed: true, Clusters: []spec.Cluster{rome, milan, naples}}
+}
+
+// reserved is a taint of the second node of rome: only pods that are bound to it run there, and the others find one node at home.
+const reserved = "lab.liqo.io/reserved"
+
+// reserve keeps pods off the second node of rome that are not bound to it.
+func (s *suite) reserve(ctx context.Context) error {
+	node := nodeOf(s.rome.ownNodes()[1])
+	if err := s.rome.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+		return fmt.Errorf("reading node %s: %w", node.Name, err)
+	}
+	isReserved := func(t corev1.Taint) bool { return t.Key == reserved }
+	if slices.ContainsFunc(node.Spec.Taints, isReserved) {
+		return nil
+	}
+	before := node.DeepCopy()
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: reserved, Effect: corev1.TaintEffectNoSchedule})
+	if err := s.rome.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("reserving node %s: %w", node.Name, err)
+	}
+	return nil
 }
 
 // start starts the lab and makes everything that the tests need. The suite is returned with an error too, to be stopped.
@@ -103,28 +131,33 @@ func start(ctx context.Context, world world, steps step.Observer) (*suite, error
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for programs and images: %w", err)
 	}
-	s := &suite{world: world, profile: compatible, recorded: map[string]bool{}, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s := &suite{world: world, profile: compatible, folder: folder, tag: fmt.Sprintf("e2e-%d", time.Now().Unix())}
+	s.users.tests, s.notes.recorded = map[string]*user{}, map[string]bool{}
 	building, stopBuilding := context.WithCancel(ctx)
 	defer stopBuilding()
 	built := make(chan error, 1)
 	go func() {
 		built <- step.Run(steps, "compile liqoctl and the images", func() error { return s.build(building) })
 	}()
-	// The clusters start to their end even if nothing can be built for them: half a lab could not be taken down.
 	if err = s.up(ctx, steps); err != nil {
 		stopBuilding()
 	}
 	if err = errors.Join(err, <-built); err != nil {
 		return s, err
 	}
-	return s, step.Run(steps, "load the images into the nodes", func() error {
-		return errors.Join(s.lab.Load(ctx, s.images), s.loadPrograms(ctx))
-	})
+	return s, step.Run(steps, "load the images into the nodes", func() error { return s.lab.Load(ctx, append(s.images, s.programs...)) })
 }
 
 // up starts the clusters and looks at what they have.
 func (s *suite) up(ctx context.Context, steps step.Observer) (err error) {
-	if s.lab, err = cluster.Up(ctx, s.declaration(), steps); err != nil {
+	declared := s.declaration()
+	_, before := cluster.Open(declared.Name)
+	if s.lab, err = cluster.Up(ctx, declared, steps); err != nil {
+		// What of the lab was started is taken down, but none that was there.
+		if half, unknown := cluster.Open(declared.Name); unknown == nil && errors.Is(before, cluster.ErrUnknown) {
+			s.lab = half
+			s.keepLogs(filepath.Join(logs(), "liqo-e2e-start"))
+		}
 		return fmt.Errorf("starting the clusters: %w", err)
 	}
 	programs, err := binary.Ensure(ctx, []string{binary.Kubectl}, steps)
@@ -139,6 +172,9 @@ func (s *suite) up(ctx context.Context, steps step.Observer) (err error) {
 		if *c.side, err = newSide(s.lab, c.name); err != nil {
 			return err
 		}
+	}
+	if err := s.reserve(ctx); err != nil {
+		return err
 	}
 	if s.before, err = s.snapshot(ctx); err != nil {
 		return fmt.Errorf("listing what there is before Liqo: %w", err)
@@ -165,32 +201,21 @@ func (s *suite) build(ctx context.Context) (err error) {
 	for _, artifact := range artifacts {
 		s.images = append(s.images, artifact.Path)
 	}
-	lister, err := s.buildProgram(ctx, listerName, listerImage)
-	if err != nil {
-		return err
-	}
-	s.programs = append(s.programs, lister)
-	if s.world == networks {
-		prober, err := s.buildProgram(ctx, proberName, proberImage)
-		s.programs = append(s.programs, prober)
-		return err
+	for name, reference := range map[string]string{listerName: listerImage, proberName: proberImage} {
+		archive, err := s.buildProgram(ctx, name, reference)
+		if err != nil {
+			return err
+		}
+		s.programs = append(s.programs, archive)
 	}
 	return nil
-}
-
-// loadPrograms brings the programs of the tests to where they run.
-func (s *suite) loadPrograms(ctx context.Context) error {
-	if s.world == networks {
-		return s.lab.Load(ctx, s.programs)
-	}
-	return s.lab.Load(ctx, s.programs, provider)
 }
 
 // compile compiles a program of this checkout, with the same flags as the images' so that the packages which they have in common
 // are compiled once.
 func (s *suite) compile(ctx context.Context, program string) (path string, err error) {
 	path = filepath.Join(s.folder, filepath.Base(program))
-	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", "-s -w -X liqo.io/liqo/pkg/version.Version="+s.tag, "-o", path, program)
 	compile.Dir, compile.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := compile.CombinedOutput(); err != nil {
@@ -218,26 +243,38 @@ func (s *suite) stop(ctx context.Context, steps step.Observer, run error) error 
 // interrupt takes the lab down when the user stops the tests: the test framework has no way to end early.
 func (s *suite) interrupt(ctx context.Context) {
 	<-ctx.Done()
-	err := s.stop(context.WithoutCancel(ctx), step.Silent{}, errors.New("interrupted"))
+	s.exit(errors.New("interrupted"), 130)
+}
+
+// endsBefore takes the lab down before go test ends the program, which leaves no time for it: that happens -timeout after the begin.
+func (s *suite) endsBefore(begin time.Time) {
+	timeout, err := time.ParseDuration(flag.Lookup("test.timeout").Value.String())
+	if err != nil || timeout == 0 {
+		return
+	}
+	time.AfterFunc(time.Until(begin.Add(timeout-min(teardown, timeout/2))), func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		s.exit(fmt.Errorf("the tests do not end within -timeout=%s; these run: %s", timeout, strings.Join(s.users.running(), ", ")), 2)
+	})
+}
+
+// exit takes the lab down and ends the program.
+func (s *suite) exit(why error, code int) {
+	err := s.stop(context.Background(), step.Silent{}, why)
 	fmt.Fprintln(os.Stderr, "e2e:", err)
-	os.Exit(130)
+	os.Exit(code)
 }
 
 // sides are the clusters that have Liqo as long as it is installed.
-func (s *suite) sides() []*side {
-	if s.world == networks {
-		return []*side{s.rome, s.milan, s.naples}
-	}
-	return []*side{s.rome, s.milan}
-}
+func (s *suite) sides() []*side { return []*side{s.rome, s.milan, s.naples} }
 
-// install brings Liqo of this run to all these clusters, and to others, side by side.
-func (s *suite) install(t *testing.T, others ...*side) {
+// install brings Liqo of this run to all clusters, side by side.
+func (s *suite) install(t *testing.T) {
 	t.Helper()
-	if !s.installed {
-		others = append(others, s.sides()...)
+	if s.installed {
+		return
 	}
-	s.sideBySide(t, 4*time.Minute, others, func(c *side) []string { return s.installArgs(t, c) })
+	s.sideBySide(t, 4*time.Minute, s.sides(), func(c *side) []string { return s.installArgs(t, c) })
 	s.installed = true
 }
 
@@ -252,13 +289,9 @@ func (s *suite) installArgs(t *testing.T, c *side) []string {
 	if !s.world.connects() {
 		args = append(args, "--set", "networking.enabled=false", "--set", c.reachableAPI(t))
 	}
-	if s.world == networks {
-		if c.name == secondProvider {
-			args = append(args, "--set", "ipam.externalCIDR="+ownExternal)
-		}
-		return args
-	}
 	switch c.name {
+	case secondProvider:
+		return append(args, "--set", "ipam.externalCIDR="+ownExternal)
 	case consumer:
 		return append(args, "--set", "offloading.reflection.ingress.statusBack=true")
 	case provider:
@@ -272,9 +305,11 @@ func (s *suite) installArgs(t *testing.T, c *side) []string {
 func (s *suite) peered(t *testing.T) {
 	t.Helper()
 	s.recordFailure(t)
+	s.peering.Lock()
+	defer s.peering.Unlock()
 	s.install(t)
 	if !s.peers {
-		s.liqoctl(t, 3*time.Minute, s.pair(s.peerArgs()...)...).succeeds(t)
+		s.runsLiqoctl(t, 3*time.Minute, s.pair(s.peerArgs()...)...).succeeds(t)
 		s.peers = true
 	}
 	eventually(t, time.Minute, "the virtual node to be ready", s.nodeIs(true))
@@ -283,10 +318,8 @@ func (s *suite) peered(t *testing.T) {
 func (s *suite) peerArgs() []string {
 	args := []string{"peer", "--timeout", "2m"}
 	if s.world.connects() {
-		args = append(args, "--gw-server-service-type", "NodePort") // the lab has no load balancers
-	}
-	if s.world == routed {
-		args = append(args, "--transit") // applications are spread over two providers
+		// The lab has no load balancers, and applications are spread over two providers.
+		args = append(args, "--gw-server-service-type", "NodePort", "--transit")
 	}
 	return args
 }
@@ -299,8 +332,17 @@ func (s *suite) romeAnd(peer *side, args ...string) []string {
 	return append(args, "--kubeconfig", s.rome.kubeconfig, "--remote-kubeconfig", peer.kubeconfig)
 }
 
+// toMilan selects the first provider: a test that runs beside has a second one, too.
+const toMilan = corev1beta1.RemoteClusterIDLabel + "=" + provider
+
 // offloaded creates a namespace that is offloaded to milan, and removes it when the test ends. It returns its twin's name.
-func (s *suite) offloaded(t *testing.T, name string, flags ...string) (twin string) {
+func (s *suite) offloaded(t *testing.T, name string) (twin string) {
+	t.Helper()
+	return s.offloadedTo(t, name, "--selector", toMilan)
+}
+
+// offloadedTo creates a namespace that is offloaded with some flags, milan among the clusters.
+func (s *suite) offloadedTo(t *testing.T, name string, flags ...string) (twin string) {
 	t.Helper()
 	s.namespace(t, name)
 	args := append([]string{"offload", "namespace", name, "--kubeconfig", s.rome.kubeconfig, "--timeout", "40s"}, flags...)
@@ -314,6 +356,7 @@ func (s *suite) offloaded(t *testing.T, name string, flags ...string) (twin stri
 // lab has of a failed run is removed first, and so is what an earlier test had under that name.
 func (s *suite) namespace(t *testing.T, name string) {
 	t.Helper()
+	s.users.takes(t, name, twinOf(name))
 	s.rome.deletes(t, namespaceOf(name))
 	if err := s.settle(t.Context(), []absence{{s.rome, name}, {s.milan, twinOf(name)}}); err != nil {
 		t.Fatal(err)

@@ -25,9 +25,10 @@ var ofPeerings = []string{
 	"liqo-tenant-" + consumer, "liqo-tenant-" + provider, "-" + consumer + "/",
 }
 
-// TestTeardown is acceptance point 5: whichever way a peering ends, nothing of it is left. It ends with Liqo uninstalled.
+// TestTeardown is acceptance point 5: whichever way a peering ends, nothing of it is left: in API servers, nor in the kernel of any node. It ends
+// with Liqo uninstalled.
 func TestTeardown(t *testing.T) {
-	the.peered(t)
+	the.last(t)
 	the.settled(t)
 	for _, step := range []struct {
 		name string
@@ -35,7 +36,9 @@ func TestTeardown(t *testing.T) {
 	}{
 		{"unoffload brings the pods home and removes the twin", unoffload},
 		{"uninstall is refused while there is a peering", uninstallRefused},
+		{"unpeer is refused while there are volumes", unpeerRefused},
 		{"unpeer with both alive", unpeer},
+		{"peer again, and pods reach each other", reachAgain},
 		{"peer again, and unpeer with the provider dead", func(t *testing.T) { unpeerDead(t, "orphaned", the.rome, the.milan) }},
 		{"peer again after the provider's death, and unpeer with the consumer dead", func(t *testing.T) { unpeerDead(t, "widowed", the.milan, the.rome) }},
 		{"uninstall leaves nothing", uninstall},
@@ -86,19 +89,35 @@ func uninstallRefused(t *testing.T) {
 	the.liqoctl(t, time.Minute, "uninstall", "--kubeconfig", the.rome.kubeconfig, "--skip-confirm").exits(t, 3).says(t, provider)
 }
 
+// unpeerRefused shows that the data of a consumer at a provider holds the peering.
+func unpeerRefused(t *testing.T) {
+	const namespace = "holding"
+	the.offloaded(t, namespace)
+	the.rome.creates(t, claimOf(namespace, "data"), podOf(namespace, "app", withData(script(forever), "data")))
+	the.rome.ready(t, namespace, "app", 1)
+	the.liqoctl(t, time.Minute, the.pair("unpeer", "--skip-confirm")...).exits(t, 3).says(t, namespace+"/data")
+}
+
 func unpeer(t *testing.T) {
 	the.settled(t)
 	// There is nobody to ask.
 	the.liqoctl(t, time.Minute, the.pair("unpeer")...).exits(t, 2).says(t, "--skip-confirm")
 	the.rome.reads(t, nodeOf(virtualNode))
-	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
-	the.peers = false
-	for _, c := range []*side{the.rome, the.milan} {
-		eventually(t, soon, "nothing of the peering to be left at "+c.name, c.noneLike(ofPeerings...))
-	}
+	leavesNoNetwork(t)
 	the.rome.misses(t, nodeOf(virtualNode), "the virtual node")
 	// Once more changes nothing, and is no failure.
 	the.liqoctl(t, unhurried, the.pair("unpeer", "--delete-namespaces", "--skip-confirm")...).succeeds(t)
+}
+
+// reachAgain shows that clusters which are peered again reach each other's pods, where Liqo connects their networks.
+func reachAgain(t *testing.T) {
+	if !the.world.connects() {
+		t.Skip("Liqo does not connect the networks of this world")
+	}
+	the.peered(t)
+	const namespace = "again"
+	probes(t, namespace, the.rome, the.milan)
+	everyPair(t, namespace, the.rome, the.milan)
 }
 
 // unpeerDead shows that a new peering of the same clusters is as good as the first. Then it ends it at the living cluster while the
@@ -112,11 +131,11 @@ func unpeerDead(t *testing.T, namespace string, alive, dead *side) {
 	the.milan.ready(t, twin, "app", 1)
 
 	component := dead.name + "/kube-apiserver"
-	if err := the.lab.Signal(component, syscall.SIGSTOP); err != nil {
+	if err := the.breaks(t).Signal(component, syscall.SIGSTOP); err != nil {
 		t.Fatalf("stopping %s: %v", component, err)
 	}
 	resume := func() {
-		if err := the.lab.Signal(component, syscall.SIGCONT); err != nil {
+		if err := the.breaks(t).Signal(component, syscall.SIGCONT); err != nil {
 			t.Errorf("resuming %s: %v", component, err)
 		}
 	}
@@ -138,6 +157,7 @@ func forceUnpeer(alive *side, peer string, within time.Duration) []string {
 }
 
 func uninstall(t *testing.T) {
+	the.solitary(t, "uninstalling Liqo")
 	// A namespace is offloaded until it is gone.
 	the.settled(t)
 	all := the.sides()
@@ -148,6 +168,9 @@ func uninstall(t *testing.T) {
 	the.installed = false
 	for _, c := range all {
 		eventually(t, patience, c.name+" to be as it was before Liqo", the.asBefore(c))
+		for _, node := range c.ownNodes() {
+			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "table ip liqo", "table ip6 liqo", "5163"))
+		}
 	}
 	// Once more changes nothing, and is no failure.
 	the.sideBySide(t, unhurried, all, purge)
