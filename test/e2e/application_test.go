@@ -39,9 +39,9 @@ func TestApplicationHardened(t *testing.T) {
 	t.Cleanup(func() { the.runs(t, compatible) })
 	the.runs(t, hardened)
 	the.peered(t)
+	hardenedExamples(t)
 	the.peersSecond(t)
 	spreadBookshop(t, the.naples, "bookshop-"+hardened)
-	hardenedExamples(t)
 }
 
 // peersSecond has rome use the second provider, too, until the test ends. Namespaces of other tests select the first one.

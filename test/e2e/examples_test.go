@@ -28,6 +28,17 @@ func TestExamples(t *testing.T) {
 	t.Run("storage", func(t *testing.T) { the.recordFailure(t); storageExamples(t) })
 }
 
+// TestRuntimeClassExample shows it for a pod that asks for a virtual node. It may be any, so the test runs while there is one only.
+func TestRuntimeClassExample(t *testing.T) {
+	the.alone(t)
+	const namespace = "example-runtimeclass"
+	offloadedByExample(t, namespace)
+	the.rome.applies(t, namespace, "pods/runtimeclass.yaml")
+	if pods := the.rome.ready(t, namespace, "hello", 1); pods[0].Spec.NodeName != virtualNode {
+		t.Errorf("a pod of RuntimeClass liqo runs on %s", pods[0].Spec.NodeName)
+	}
+}
+
 func reflectionExamples(t *testing.T) {
 	const namespace = "example-reflection"
 	twin := the.offloaded(t, namespace)
@@ -76,12 +87,8 @@ func offloadedByExample(t *testing.T, namespace string) (twin string) {
 func podExamples(t *testing.T) {
 	const namespace = "example-pods"
 	twin := offloadedByExample(t, namespace)
-	the.rome.applies(t, namespace, "pods/runtimeclass.yaml")
 	the.rome.applies(t, namespace, "pods/spread.yaml")
 	the.rome.applies(t, namespace, "pods/job.yaml")
-	if pods := the.rome.ready(t, namespace, "hello", 1); pods[0].Spec.NodeName != virtualNode {
-		t.Errorf("a pod of RuntimeClass liqo runs on %s", pods[0].Spec.NodeName)
-	}
 	the.rome.ready(t, namespace, "cache", 2)
 	if pods := the.milan.ready(t, twin, "cache", 2); pods[0].Spec.NodeName == pods[1].Spec.NodeName {
 		t.Errorf("two pods that keep apart share node %s", pods[0].Spec.NodeName)

@@ -357,16 +357,17 @@ func (c *chaos) kills(t *testing.T, name string) string {
 			return len(now.Status.ContainerStatuses) > 0 && now.Status.ContainerStatuses[0].RestartCount > pod.Status.ContainerStatuses[0].RestartCount, describe([]corev1.Pod{*now})
 		})
 	}
-	c.agentsReady(t, s)
+	s.agentsReady(t)
 	return fmt.Sprintf("%s on %s was killed", name, pod.Spec.NodeName)
 }
 
-func (c *chaos) agentsReady(t *testing.T, s *side) {
+// agentsReady waits until the gateway to the other cluster and the agents of all nodes are ready.
+func (c *side) agentsReady(t *testing.T) {
 	t.Helper()
-	eventually(t, 3*patience, "the agents of "+s.name+" to be ready", func(ctx context.Context) (bool, string) {
-		agents, err := s.agents(ctx)
+	eventually(t, 3*patience, "the agents of "+c.name+" to be ready", func(ctx context.Context) (bool, string) {
+		agents, err := c.agents(ctx)
 		ready := !slices.ContainsFunc(agents, func(p corev1.Pod) bool { return !isReady(&p) })
-		return err == nil && ready && len(agents) == len(s.ownNodes())+1, fmt.Sprintf("%s, %v", describe(agents), err)
+		return err == nil && ready && len(agents) == len(c.ownNodes())+1, fmt.Sprintf("%s, %v", describe(agents), err)
 	})
 }
 
@@ -382,7 +383,7 @@ func (c *chaos) deletesAgents(t *testing.T) string {
 			s.misses(t, &agents[i], "the deleted agent")
 		}
 	}
-	c.agentsReady(t, s)
+	s.agentsReady(t)
 	return "the agents of all nodes of " + s.name + " were deleted"
 }
 
@@ -477,6 +478,6 @@ func (c *chaos) movesUnseen(t *testing.T) string {
 		return err == nil && string(fabric.Spec.GatewayIP) == now.Status.PodIP, fmt.Sprintf("%s, %v", fabric.Spec.GatewayIP, err)
 	})
 	wake()
-	c.agentsReady(t, s)
+	s.agentsReady(t)
 	return "the gateway of " + s.name + " moved while an agent was stopped"
 }

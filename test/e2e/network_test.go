@@ -291,11 +291,18 @@ func startAnew(t *testing.T, namespace string) {
 				t.Fatal(err)
 			}
 			for i := range pods {
-				if name := pods[i].Name; strings.HasPrefix(name, "gw-") || strings.HasPrefix(name, "liqo-fabric") {
+				switch agentProgram(&pods[i]) {
+				case "liqo-gateway":
 					c.deletes(t, &pods[i], client.GracePeriodSeconds(0))
+				case "liqo-fabric":
+					// Another one on the same network of the node finds its port taken as long as this one runs.
+					c.deletes(t, &pods[i])
 				}
 			}
 		}
+	}
+	for _, c := range []*side{the.rome, the.milan} {
+		c.agentsReady(t)
 	}
 	everyPair(t, namespace, the.rome, the.milan)
 }
