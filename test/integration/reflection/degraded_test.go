@@ -73,9 +73,19 @@ func forced(name string, port int32) *corev1.Service {
 	return service
 }
 
+// Node ports that tests force, each its own: API servers choose none of the lowest 86 of such ranges by themselves, so that no other test
+// has them.
+const (
+	freePort  = 30010
+	takenPort = 30020
+	// strangePort is in the range of rome alone.
+	strangePort = 29991
+)
+
 func TestD6ForcedNodePort(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
-	free := forced("free", 0)
+	free := forced("free", freePort)
 	w.put(free)
 	if remote := w.converged("free").(*corev1.Service); remote.Spec.Ports[0].NodePort != free.Spec.Ports[0].NodePort {
 		t.Errorf("node port %d, want %d", remote.Spec.Ports[0].NodePort, free.Spec.Ports[0].NodePort)
@@ -86,16 +96,17 @@ func TestD6ForcedNodePort(t *testing.T) {
 // D6: a node port that cannot be had at the provider, because another consumer has it or it lies outside of the range there, becomes
 // one that the provider chooses. The user reads why, once, and gets the wanted one when it can be had, or does without.
 func TestD6NodePortsThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
-		// port at home; zero for one that the API server there chooses.
 		port  int32
 		taken bool
 		words string
 	}{
-		"taken by another consumer": {0, true, "provided port is already allocated"},
-		"outside of the range":      {29991, false, "provided port is not in the valid range"},
+		"taken by another consumer": {takenPort, true, "provided port is already allocated"},
+		"outside of the range":      {strangePort, false, "provided port is not in the valid range"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "service")
 			w.link.connect(false)
 			local := forced("web", tc.port)
@@ -125,6 +136,7 @@ func TestD6NodePortsThatCannotBeHad(t *testing.T) {
 // D6: the address of a load balancer is the provider's to choose: one that is asked for at home, which another consumer has there,
 // is not asked for there, so that it keeps nothing from working. What the provider chooses stays.
 func TestD6LoadBalancerAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
 	balancer := func(name string) *corev1.Service {
 		service := specimens["service"].make(name).(*corev1.Service)
@@ -160,6 +172,7 @@ func TestD6LoadBalancerAddress(t *testing.T) {
 
 // D7: IP families that the provider does not have are given up. The Service works with what there is, and the user reads that, once.
 func TestD7FamiliesThatAreNotThere(t *testing.T) {
+	t.Parallel()
 	const oneFamily, noIPv6 = "it has addresses of one IP family alone", "it has no addresses of family IPv6"
 	policy := func(p corev1.IPFamilyPolicy, more ...func(*corev1.Service)) func(*corev1.Service) {
 		return func(s *corev1.Service) {
@@ -186,6 +199,7 @@ func TestD7FamiliesThatAreNotThere(t *testing.T) {
 		"headless without a selector": {func(s *corev1.Service) { headless(s); s.Spec.Selector = nil }, 2, "", require},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "service")
 			local := specimens["service"].make("web").(*corev1.Service)
 			tc.make(local)

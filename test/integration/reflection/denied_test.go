@@ -55,6 +55,7 @@ func (w *world) deny(key, words string) (lift func()) {
 // D8: a policy of the provider denies one ConfigMap. The user reads its words, once; the others cross, it is asked
 // for with growing pauses, and the ConfigMap crosses by itself when the policy is gone.
 func TestD8DeniedByAPolicy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "configmap")
 	lift := w.deny("password", "passwords do not belong into ConfigMaps")
 	start, began := env.Milan.Recorder.Now(t), time.Now()

@@ -21,6 +21,7 @@ import (
 // D10: what the provider's API server does not keep is told once and written no more, by this engine or the next one. An admission
 // policy plays the server that does not know the field.
 func TestD10DroppedField(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
 	w.policy("has(object.spec.trafficDistribution) ? [JSONPatch{op: 'remove', path: '/spec/trafficDistribution'}] : []")
 	fixture.Await(w, fixture.Patience, "the provider to drop the field", func(ctx context.Context) (bool, string) {

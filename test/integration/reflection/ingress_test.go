@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,27 +55,35 @@ func (w *world) addresses(ctx context.Context) ([]string, error) {
 	return addresses, err
 }
 
-// upgrade applies the role of reflection at home, as an upgrade of the chart with other values does.
-func upgrade(t *testing.T, statusBack bool) {
-	t.Helper()
+// mayWriteStatus gives reflection of this namespace the role at home that the chart renders where statuses come back.
+func (w *world) mayWriteStatus() {
+	w.Helper()
 	objects, err := env.Rome.Manifests(map[string]any{"offloading": map[string]any{"reflection": map[string]any{
-		"ingress": map[string]any{"statusBack": statusBack}}}})
-	fixture.Must(t, "rendering the chart", err)
+		"ingress": map[string]any{"statusBack": true}}}})
+	fixture.Must(w, "rendering the chart", err)
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "ClusterRole" && o.GetName() == "liqo-virtual-kubelet-local"
 	})
 	if i < 0 {
-		t.Fatal("the chart has no ClusterRole liqo-virtual-kubelet-local")
+		w.Fatal("the chart has no ClusterRole liqo-virtual-kubelet-local")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), fixture.Patience)
-	defer cancel()
-	fixture.Must(t, "applying the role of reflection", env.Rome.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(objects[i]),
-		client.FieldOwner("integration-test"), client.ForceOwnership))
+	role := objects[i]
+	role.SetName(w.namespace)
+	fixture.Must(w, "creating the role of reflection", env.Rome.Client.Create(w.Context(), role))
+	w.Cleanup(func() {
+		fixture.Must(w, "deleting the role of reflection", env.Rome.Client.Delete(context.WithoutCancel(w.Context()), role))
+	})
+	fixture.Must(w, "binding the role of reflection", env.Rome.Client.Create(w.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "status-back", Namespace: w.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.GetName()},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.account}},
+	}))
 }
 
 // TestIngressStatusBack: the addresses of the provider's load balancer come back if the chart says so, and only where no ingress
 // controller of this cluster says anything.
 func TestIngressStatusBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "ingress")
 	w.put(specimens["ingress"].make("web"))
 	w.converged("web")
@@ -86,8 +95,7 @@ func TestIngressStatusBack(t *testing.T) {
 	if got, err := w.addresses(t.Context()); err != nil || len(got) > 0 {
 		t.Fatalf("addresses %v came back without the right to: %v", got, err)
 	}
-	upgrade(t, true)
-	t.Cleanup(func() { upgrade(t, false) })
+	w.mayWriteStatus()
 	fixture.Await(t, fixture.Patience, "the right to write the status", func(ctx context.Context) (bool, string) {
 		ingress := &networkingv1.Ingress{}
 		if err := w.local.Get(ctx, key(w.namespace, "web"), ingress); err != nil {
@@ -124,6 +132,7 @@ func TestIngressStatusBack(t *testing.T) {
 // TestIngressWithoutService: Ingresses cross once there is a Service, and what crossed goes with its Ingress though there is none
 // any more.
 func TestIngressWithoutService(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "ingress")
 	w.put(specimens["ingress"].make("web"))
 	w.converged("web")

@@ -9,8 +9,10 @@ import (
 // Labels and annotations that come and go take one write each, also of what Liqo may not read at the provider, and also after a
 // restart; those that the provider added stay.
 func TestKeysTakeOneWrite(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"secret", "configmap"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, kind)
 			w.put(specimens[kind].make("keys"))
 			w.converged("keys")

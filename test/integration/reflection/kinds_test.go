@@ -293,14 +293,21 @@ func (w *world) refuses(s specimen, quota *corev1.ResourceQuota) {
 }
 
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	for kind, s := range specimens {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for row, check := range rows {
-				t.Run(row, func(t *testing.T) { check(newWorld(t, kind), s) })
+				t.Run(row, func(t *testing.T) {
+					t.Parallel()
+					check(newWorld(t, kind), s)
+				})
 			}
 			for name, change := range s.immutable {
-				t.Run("D5: "+name, func(t *testing.T) { immutable(newWorld(t, kind), s, change) })
+				t.Run("D5: "+name, func(t *testing.T) {
+					t.Parallel()
+					immutable(newWorld(t, kind), s, change)
+				})
 			}
 		})
 	}
@@ -332,6 +339,7 @@ func immutable(w *world, s specimen, change transition) {
 }
 
 func TestEveryKindHasASpecimen(t *testing.T) {
+	t.Parallel()
 	for _, kind := range reflection.Kinds() {
 		if _, there := specimens[kind.Name]; !there {
 			t.Errorf("kind %s is not tested", kind.Name)

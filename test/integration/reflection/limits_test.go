@@ -51,6 +51,7 @@ func annotationsAtTheLimit(w *world, s specimen) {
 
 // D1: what is as large as an object may be crosses; of what is larger on the wire than an API server takes, the user is told.
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	t.Run("1 MiB of data", func(t *testing.T) {
 		t.Parallel()
 		for kind, object := range map[string]reflection.Object{
@@ -58,6 +59,7 @@ func TestTooLarge(t *testing.T) {
 			"secret":    &corev1.Secret{ObjectMeta: meta("full"), Data: map[string][]byte{"a": bytes.Repeat([]byte("a"), maxData)}},
 		} {
 			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t, kind)
 				w.put(object)
 				w.converged("full")
@@ -83,6 +85,7 @@ func TestTooLarge(t *testing.T) {
 
 // D12: content arrives byte by byte.
 func TestContent(t *testing.T) {
+	t.Parallel()
 	binary := []byte{0xff, 0xfe, 0xc3, 0x28}
 	for i := range 256 {
 		binary = append(binary, byte(i))
@@ -127,6 +130,7 @@ func TestContent(t *testing.T) {
 			t.Parallel()
 			for name, c := range contents {
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					w := newWorld(t, kind)
 					same := func() {
 						t.Helper()

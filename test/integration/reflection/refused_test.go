@@ -90,6 +90,7 @@ func refusedByPolicy(w *world, s specimen) {
 
 // A Secret that a later policy keeps from being changed stays ours: it goes once it may.
 func TestSecretsThatMayNotBeChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "secret")
 	for _, name := range []string{"gone", "skipped", "changed"} {
 		w.put(specimens["secret"].make(name))
@@ -121,6 +122,7 @@ func TestSecretsThatMayNotBeChanged(t *testing.T) {
 
 // D5: what cannot be changed in place is not given up for something that the provider refuses.
 func TestRefusedReplacementsLeaveTheCopy(t *testing.T) {
+	t.Parallel()
 	w, s := newWorld(t, "service"), specimens["service"]
 	w.put(s.make("fixed"))
 	before := w.converged("fixed")

@@ -12,6 +12,7 @@ import (
 
 // TestServiceTypes walks a Service through its types.
 func TestServiceTypes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
 	w.put(specimens["service"].make("walker"))
 	uid := w.converged("walker").GetUID()
@@ -58,6 +59,7 @@ func TestServiceTypes(t *testing.T) {
 
 // TestNodePortsStay changes the ports of a Service without giving the allocated ones up.
 func TestNodePortsStay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
 	service := specimens["service"].make("nodeport").(*corev1.Service)
 	service.Spec.Type = corev1.ServiceTypeNodePort
@@ -74,6 +76,7 @@ func TestNodePortsStay(t *testing.T) {
 
 // The Service of the API server stays at home, as do the external addresses of any Service.
 func TestExternalAddressesStayAtHome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "service")
 	service := specimens["service"].make("exposed").(*corev1.Service)
 	service.Spec.ExternalIPs = []string{"192.0.2.1"}

@@ -3,6 +3,7 @@ package reflection
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,8 +30,12 @@ import (
 
 var env fixture.Environment
 
+// sideBySide is how many tests run at a time, unless -parallel says otherwise: they wait for API servers, whatever the processors.
+const sideBySide = "10"
+
 // Rome has what milan does not: a second IP family, and some node ports more. API servers choose none of the lowest ones by themselves.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", sideBySide)
 	fixture.Main(m, &env, fixture.Options{Rome: map[string]string{
 		"service-cluster-ip-range": "10.11.0.0/16,fd00:11::/112",
 		"service-node-port-range":  "29990-32767",
