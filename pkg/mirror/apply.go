@@ -100,9 +100,8 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 }
 
 func (t *task) conflict() error {
-	return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
-		"%s %s/%s exists in cluster %q and was not reflected from here; it is left alone: rename or remove one of the two",
-		t.runner.twin.GVK.Kind, t.twin, t.remoteName, t.options().Remote))
+	return reconcile.NotOursAt(t.options().Remote, offloadingv1beta1.ReasonNameConflict, t.runner.twin.GVK.Kind,
+		client.ObjectKey{Namespace: t.twin, Name: t.remoteName})
 }
 
 // failed says what was being done.

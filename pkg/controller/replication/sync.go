@@ -183,8 +183,7 @@ func (f *reflector) awaited(p *pass) error {
 }
 
 func (f *reflector) conflict(p *pass) error {
-	return reconcile.Refuse(authv1beta1.ReasonNameConflict, fmt.Errorf(
-		"the provider's namespace %s has a %s named %s that is not ours: remove it there or use another name", f.remoteNamespace, p.gvk.Kind, p.at.name))
+	return reconcile.NotOursAt(f.clusterID, authv1beta1.ReasonNameConflict, p.gvk.Kind, client.ObjectKey{Namespace: f.remoteNamespace, Name: p.at.name})
 }
 
 func (f *reflector) create(ctx context.Context, p *pass) error {

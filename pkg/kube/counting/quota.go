@@ -58,8 +58,7 @@ func (q Quotas) Ensure(ctx context.Context, namespace string, hard corev1.Resour
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}, Spec: want,
 		})
 	case err == nil && live.Labels[corev1beta1.ManagedLabel] != "true":
-		return 0, reconcile.Refuse(authv1beta1.ReasonNotOurs,
-			fmt.Errorf("the ResourceQuota %s/%s was not made by Liqo: the provider has to remove or rename it", namespace, QuotaName))
+		return 0, reconcile.NotOurs(authv1beta1.ReasonNotOurs, "ResourceQuota", client.ObjectKeyFromObject(&live))
 	case err == nil && !equality.Semantic.DeepEqual(live.Spec, want):
 		changed := live.DeepCopy()
 		changed.Spec = want

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -53,6 +54,7 @@ func TestClassify(t *testing.T) {
 		"a fresh refusal of the object":           {RefuseAgain("Invalid", errors.New("no"), -time.Second), want{Refused, "Invalid", time.Minute}},
 		"an old refusal of the object":            {RefuseAgain("Invalid", errors.New("no"), 3*time.Minute), want{Refused, "Invalid", 3 * time.Minute}},
 		"an ancient refusal of the object":        {RefuseAgain("Invalid", errors.New("no"), time.Hour), want{Refused, "Invalid", 5 * time.Minute}},
+		"what somebody else made is a refusal":    {NotOurs("NameConflict", "Pod", types.NamespacedName{Namespace: "a", Name: "b"}), want{Refused, "NameConflict", time.Minute}},
 		"our verdict wins over the server's code": {Terminate("NameConflict", apiError(500, "", "")), want{Terminal, "NameConflict", 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +81,19 @@ func TestErrorText(t *testing.T) {
 	err := Refuse("QuotaExceeded", errors.New("pods: used 3 of 3"))
 	if MessageOf(err) != "pods: used 3 of 3" || MessageOf(nil) != "" || MessageOf(Wait("A", "waiting for b", 0)) != "waiting for b" {
 		t.Errorf("messages are %q, %q", MessageOf(err), MessageOf(Wait("A", "waiting for b", 0)))
+	}
+}
+
+// Whatever somebody else made, it is said in the same words.
+func TestTheTextOfNotOurs(t *testing.T) {
+	for want, err := range map[string]error{
+		"Secret a/b exists and is not ours, so it is left alone: rename or delete it, or use another name":                  NotOurs("X", "Secret", types.NamespacedName{Namespace: "a", Name: "b"}),
+		"Node b exists and is not ours, so it is left alone: rename or delete it, or use another name":                      NotOurs("X", "Node", types.NamespacedName{Name: "b"}),
+		"Pod a/b in cluster \"rome\" exists and is not ours, so it is left alone: rename or delete it, or use another name": NotOursAt("rome", "X", "Pod", types.NamespacedName{Namespace: "a", Name: "b"}),
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
 	}
 }
 

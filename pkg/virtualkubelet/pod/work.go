@@ -301,10 +301,9 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 	case !r.owned(shadow) && r.siblings(shadow) && !standsFor(shadow, local):
 		return r.awaitSibling(local, shadow)
 	case !r.owned(shadow):
-		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: fmt.Sprintf(
-			"cluster %q has a ShadowPod of that name in namespace %q that does not belong to this node; rename the pod or have it removed",
-			r.options.Remote, v.namespace)})
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, errors.New("the ShadowPod exists and is not ours"))
+		taken := reconcile.NotOursAt(r.options.Remote, offloadingv1beta1.ReasonNameConflict, "ShadowPod", types.NamespacedName{Namespace: v.namespace, Name: local.Name})
+		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: taken.Error()})
+		return taken
 	case standsFor(shadow, local):
 		r.accept(local)
 		r.expect(local, shadow.UID)

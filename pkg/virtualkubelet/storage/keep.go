@@ -131,9 +131,8 @@ func (r *Reconciler) ensure(ctx context.Context, p place, in reflection.ClaimInp
 		return nil, reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf(
 			"waiting for PersistentVolumeClaim %s/%s of cluster %q to go, which is being deleted", p.twin, in.Name, r.options.Remote), poll/3)
 	case !reflection.IsOurs(live, r.options.Home, r.options.Remote) || reflection.OriginUID(live) != string(in.Local.UID):
-		return nil, reconcile.Refuse(offloadingv1beta1.ReasonClaimConflict, fmt.Errorf(
-			"cluster %q has a PersistentVolumeClaim %s/%s that was made for another claim; its data is not given to this one: have it deleted there, or use another name",
-			r.options.Remote, p.twin, in.Name))
+		return nil, reconcile.NotOursAt(r.options.Remote, offloadingv1beta1.ReasonClaimConflict, "PersistentVolumeClaim",
+			types.NamespacedName{Namespace: p.twin, Name: in.Name})
 	case live.Status.Phase == corev1.ClaimLost:
 		return nil, r.lost(p, live)
 	}

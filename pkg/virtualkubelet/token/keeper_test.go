@@ -174,7 +174,7 @@ func TestOthersSecretsStay(t *testing.T) {
 				w.pass(12 * time.Minute)
 				w.equal("content", "map[a:[98]]", w.secret("p").Data)
 				told := w.told()
-				if len(told) != 3 || !strings.Contains(told[0], "rename the pod") {
+				if len(told) != 3 || !strings.Contains(told[0], "exists and is not ours") {
 					t.Errorf("in 12 minutes it was told: %q", told)
 				}
 				if err := w.provider.Tracker().Delete(secrets, twin, "p-token"); err != nil {

@@ -3,7 +3,6 @@ package token
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,15 +48,11 @@ func put(ctx context.Context, c kubernetes.Interface, wanted *corev1.Secret, exi
 	case apierrors.IsNotFound(err) && exists:
 		return put(ctx, c, wanted, false)
 	case reconcile.PatchTestFailed(err):
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
-			"the provider has a Secret %q in namespace %q that does not hold this pod's tokens; rename the pod or the Secret: %w",
-			wanted.Name, wanted.Namespace, errOfAnother))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "Secret", types.NamespacedName{Namespace: wanted.Namespace, Name: wanted.Name})
 	default:
 		return fmt.Errorf("changing Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 }
-
-var errOfAnother = errors.New("it is not changed")
 
 // step is one step of a JSON patch.
 type step struct {

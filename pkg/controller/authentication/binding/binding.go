@@ -28,8 +28,7 @@ func Ensure(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) (boo
 	case err != nil:
 		return false, fmt.Errorf("reading RoleBinding %s/%s: %w", want.Namespace, want.Name, err)
 	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return false, reconcile.Terminate(authv1beta1.ReasonNotOurs, fmt.Errorf(
-			"the RoleBinding %s/%s was not made by Liqo: remove or rename it", want.Namespace, want.Name))
+		return false, reconcile.NotOurs(authv1beta1.ReasonNotOurs, "RoleBinding", client.ObjectKeyFromObject(want))
 	case live.RoleRef != want.RoleRef:
 		// A binding's role cannot be changed.
 		if err := Remove(ctx, c, live); err != nil {

@@ -151,8 +151,7 @@ func (i *Issuer) recordOf(ctx context.Context, r Request) (*corev1.Secret, error
 		return nil, err
 	}
 	if record != nil && record.Labels[corev1beta1.ManagedLabel] != "true" {
-		return nil, reconcile.Terminate(authv1beta1.ReasonNotOurs,
-			fmt.Errorf("the Secret %s/%s was not made by Liqo: remove or rename it", r.Namespace, r.Record))
+		return nil, reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Secret", client.ObjectKeyFromObject(record))
 	}
 	return record, nil
 }

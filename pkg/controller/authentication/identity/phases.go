@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -151,8 +150,7 @@ func (r *Reconciler) write(ctx context.Context, object *authv1beta1.Identity, wa
 	}
 	if !metav1.IsControlledBy(live, object) {
 		if controller := metav1.GetControllerOf(live); controller != nil || live.Labels[corev1beta1.ManagedLabel] != "true" {
-			return reconcile.Terminate(authv1beta1.ReasonNotOurs, errors.New(
-				"the Secret "+want.Namespace+"/"+want.Name+" is not this Identity's: remove or rename it"))
+			return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Secret", client.ObjectKeyFromObject(want))
 		}
 	}
 	updated := live.DeepCopy()

@@ -156,8 +156,7 @@ func (r *Reconciler) renewOf(ctx context.Context, object *authv1beta1.Identity) 
 			// Left over from an earlier Identity of the name.
 			return nil, r.wait(ctx, renew)
 		}
-		return nil, reconcile.Terminate(authv1beta1.ReasonNotOurs,
-			fmt.Errorf("the Renew %s/%s is not this Identity's: remove it", renew.Namespace, renew.Name))
+		return nil, reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Renew", client.ObjectKeyFromObject(renew))
 	}
 	return renew, nil
 }

@@ -214,7 +214,7 @@ func (r *Reconciler) writeQuota(ctx context.Context, s *scope, want *offloadingv
 		return nil
 	}
 	if s.quota.Labels[corev1beta1.ManagedLabel] != "true" {
-		return reconcile.Terminate(authv1beta1.ReasonNotOurs, fmt.Errorf("the Quota %s/%s was not made by Liqo: remove or rename it", want.Namespace, want.Name))
+		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Quota", client.ObjectKeyFromObject(want))
 	}
 	updated := s.quota.DeepCopy()
 	updated.Spec, updated.OwnerReferences = want.Spec, want.OwnerReferences

@@ -128,7 +128,7 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 	case err != nil:
 		return fmt.Errorf("reading the Identity of ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	case !metav1.IsControlledBy(live, slice):
-		return reconcile.Terminate(authv1beta1.ReasonNotOurs, fmt.Errorf("the Identity %s/%s is not this ResourceSlice's: remove it", live.Namespace, live.Name))
+		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Identity", client.ObjectKeyFromObject(live))
 	}
 	params, err := Choose(slice, live, pinned, keys.Current, r.options.ClusterID, r.options.Clock.Now())
 	if err != nil || params == nil {

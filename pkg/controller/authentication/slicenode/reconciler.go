@@ -128,8 +128,7 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 		return r.create(ctx, slice, kubeconfig, trust)
 	}
 	if !metav1.IsControlledBy(live, slice) {
-		return reconcile.Terminate(authv1beta1.ReasonVirtualNodeConflict,
-			fmt.Errorf("the VirtualNode %s/%s exists and is not this ResourceSlice's: remove it or rename the slice", live.Namespace, live.Name))
+		return reconcile.NotOurs(authv1beta1.ReasonVirtualNodeConflict, "VirtualNode", client.ObjectKeyFromObject(live))
 	}
 	updated := live.DeepCopy()
 	Fill(updated, slice, kubeconfig, trust)
@@ -240,8 +239,7 @@ func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlic
 	node := &corev1.Node{}
 	err := r.client.Get(ctx, types.NamespacedName{Name: slice.Name}, node)
 	if err == nil && node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
-		return reconcile.Terminate(authv1beta1.ReasonVirtualNodeConflict,
-			fmt.Errorf("this cluster has a node named %s already: name the ResourceSlice otherwise", slice.Name))
+		return reconcile.NotOurs(authv1beta1.ReasonVirtualNodeConflict, "Node", client.ObjectKeyFromObject(node))
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Node %s: %w", slice.Name, err)

@@ -85,7 +85,7 @@ func (r *Reconciler) slow(ctx context.Context, s *scope) error {
 		err = r.client.Create(ctx, want)
 	case err != nil:
 	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return reconcile.Terminate(authv1beta1.ReasonNotOurs, fmt.Errorf("the FlowSchema %s was not made by Liqo: remove or rename it", want.Name))
+		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "FlowSchema", client.ObjectKeyFromObject(want))
 	case equality.Semantic.DeepEqual(live.Spec, want.Spec) && equality.Semantic.DeepEqual(live.OwnerReferences, want.OwnerReferences):
 	default:
 		updated := live.DeepCopy()

@@ -22,6 +22,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -147,7 +148,7 @@ func (r *reconciler) ensure(ctx context.Context, want *ipamv1alpha1.IP) error {
 		err = r.Create(ctx, want)
 	case err != nil:
 	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return fmt.Errorf("the IP %s/%s exists and is not Liqo's: rename or delete it", want.Namespace, want.Name)
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "IP", client.ObjectKeyFromObject(want))
 	case !live.DeletionTimestamp.IsZero():
 		return nil // its end is an event
 	case live.Spec.IP != want.Spec.IP:

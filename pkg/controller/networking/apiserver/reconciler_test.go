@@ -110,7 +110,7 @@ func TestTheAPIServerHasItsIPs(t *testing.T) {
 		"somebody changed it":                 {objects: []client.Object{at("10.96.0.1"), made("api-server", "10.96.0.1", "true")}, want: []string{cluster}},
 		"it was one for each endpoint before": {objects: []client.Object{at("10.96.0.1"), made("api-server-192-168-0-1", "192.168.0.1", "true")}, want: []string{cluster}},
 		"somebody else's stays":               {objects: []client.Object{at("10.96.0.1"), made("mine", "10.9.9.9", "false")}, want: []string{cluster, "liqo/mine 10.9.9.9 false"}},
-		"also if it has the name":             {objects: []client.Object{at("10.96.0.1"), made("api-server", "10.9.9.9", "")}, want: []string{"liqo/api-server 10.9.9.9 false"}, err: "is not Liqo's"},
+		"also if it has the name":             {objects: []client.Object{at("10.96.0.1"), made("api-server", "10.9.9.9", "")}, want: []string{"liqo/api-server 10.9.9.9 false"}, err: "is not ours"},
 		"nothing is concluded from nothing":   {objects: []client.Object{made("api-server", "10.96.0.1", "true")}, want: []string{"liqo/api-server 10.96.0.1 false"}, err: "not found"},
 		"nor of a Service without address":    {objects: []client.Object{at(""), made("api-server", "10.96.0.1", "true")}, want: []string{"liqo/api-server 10.96.0.1 false"}},
 		"one for each endpoint": {endpoints: true, objects: []client.Object{at("10.96.0.1"), made("api-server", "10.96.0.1", "true"), endpointsAt("a", 6443, "192.168.0.1", "192.168.0.2"),

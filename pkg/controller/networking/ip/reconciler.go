@@ -134,7 +134,7 @@ func (r *Reconciler) ensure(ctx context.Context, ip *ipamv1alpha1.IP, object cli
 	}
 	missing := apierrors.IsNotFound(err)
 	if !missing && !metav1.IsControlledBy(object, ip) {
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf("%s %s is there already, and was not made for this IP", kind, key))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, kind, key)
 	}
 	before := object.DeepCopyObject()
 	object.SetNamespace(key.Namespace)

@@ -108,8 +108,7 @@ func remove(ctx context.Context, c client.Client, live *rbacv1.RoleBinding) erro
 }
 
 func conflict(key client.ObjectKey) error {
-	return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict,
-		fmt.Errorf("the RoleBinding %s exists and is not Liqo's: rename or delete it", key))
+	return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "RoleBinding", key)
 }
 
 func merged(live, want map[string]string) map[string]string {

@@ -107,8 +107,7 @@ func (r *reconciler) isolate(ctx context.Context, s *scope, ns *corev1.Namespace
 	case want == nil && ours:
 		err = client.IgnoreNotFound(r.Delete(ctx, &live, client.Preconditions{UID: &live.UID}))
 	case want != nil && !ours:
-		return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict,
-			fmt.Errorf("the NetworkPolicy %s/%s was not made by Liqo: the provider has to remove or rename it", ns.Name, policyName))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNamespaceConflict, "NetworkPolicy", client.ObjectKeyFromObject(&live))
 	case want != nil && !equality.Semantic.DeepEqual(live.Spec, *want):
 		changed := live.DeepCopy()
 		changed.Spec = *want

@@ -2,7 +2,6 @@ package namespacemap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -257,13 +256,11 @@ func (r *reconciler) ensureTwin(ctx context.Context, s *scope, local, twin strin
 	return r.furnish(ctx, s, &ns)
 }
 
-var errForeign = errors.New("it exists at the provider and is not a namespace of this consumer; delete it there, or offload under another name")
-
 // conflict says that a namespace of the wanted name is not ours.
 func conflict(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) error {
 	if ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == keyOf(nm) {
 		return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict,
 			fmt.Errorf("namespace %s: it is left over from an earlier offloading; delete it at the provider", ns.Name))
 	}
-	return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict, fmt.Errorf("namespace %s: %w", ns.Name, errForeign))
+	return reconcile.NotOurs(offloadingv1beta1.ReasonNamespaceConflict, "Namespace", client.ObjectKeyFromObject(ns))
 }

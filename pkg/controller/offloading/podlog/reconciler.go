@@ -2,7 +2,6 @@ package podlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,8 +140,7 @@ func (r *reconciler) allow(ctx context.Context, namespace string, names []string
 	case err != nil:
 		return fmt.Errorf("reading Role %s: %w", key, err)
 	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict,
-			errors.New("the Role "+key.String()+" exists and is not Liqo's: rename or delete it"))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "Role", key)
 	case !equality.Semantic.DeepEqual(live.Rules, want.Rules):
 		changed := live.DeepCopy()
 		changed.Rules = want.Rules

@@ -318,8 +318,7 @@ func (r *reconciler) follow(ctx context.Context, s *scope, live *discoveryv1.End
 	case !metav1.IsControlledBy(live, s.shadow) && predecessor(live, s.shadow):
 		return reconcile.Wait(offloadingv1beta1.ReasonEndpointSliceConflict, "waiting for an earlier EndpointSlice of this name to go", lag)
 	case !metav1.IsControlledBy(live, s.shadow):
-		return reconcile.Refuse(offloadingv1beta1.ReasonEndpointSliceConflict,
-			fmt.Errorf("an EndpointSlice named %q exists in the namespace and is not this consumer's", live.Name))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonEndpointSliceConflict, "EndpointSlice", client.ObjectKeyFromObject(live))
 	case !live.DeletionTimestamp.IsZero():
 		return nil
 	case live.AddressType != s.wanted.AddressType:

@@ -91,7 +91,7 @@ func foreign(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod) Decision {
 	case !predecessor && !shadow.DeletionTimestamp.IsZero():
 		return Decision{Action: Nothing}
 	case !predecessor:
-		return Decision{Action: Conflict, Message: fmt.Sprintf("a pod named %q exists in the namespace and is not this consumer's", pod.Name)}
+		return Decision{Action: Conflict, Message: "the name is somebody else's"}
 	case held(pod):
 		return Decision{Action: Release}
 	case pod.DeletionTimestamp.IsZero():

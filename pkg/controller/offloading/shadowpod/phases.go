@@ -2,7 +2,6 @@ package shadowpod
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,7 +86,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		}
 		return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, s.decision.Message, reconcile.RefusedRetry)
 	case Conflict:
-		return reconcile.Refuse(offloadingv1beta1.ReasonPodConflict, errors.New(s.decision.Message))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonPodConflict, "Pod", client.ObjectKeyFromObject(s.shadow))
 	default:
 		return r.follow(ctx, s)
 	}

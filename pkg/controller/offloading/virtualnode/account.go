@@ -148,7 +148,11 @@ func (r *reconciler) role(ctx context.Context, want client.Object) error {
 		return fmt.Errorf("reading %T %s: %w", want, want.GetName(), err)
 	}
 	if live.GetLabels()[corev1beta1.ManagedLabel] != "true" {
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf("the role %s exists and is not Liqo's: rename or delete it", want.GetName()))
+		kind := "Role"
+		if want.GetNamespace() == "" {
+			kind = "ClusterRole"
+		}
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, kind, client.ObjectKeyFromObject(want))
 	}
 	changed := live.DeepCopyObject().(client.Object)
 	changed.SetOwnerReferences(want.GetOwnerReferences())

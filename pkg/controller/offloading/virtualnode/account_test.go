@@ -162,8 +162,8 @@ func TestAccountIsRefused(t *testing.T) {
 		want    string
 	}{
 		"without the admission policy":     {nil, "False AdmissionPolicyMissing: the ValidatingAdmissionPolicyBinding liqo-virtual-nodes"},
-		"C6: with the name of a role":      {[]client.Object{policyBinding(), foreign}, "False NameConflict: the role liqo-virtual-node:milan exists"},
-		"C6: with the name of its binding": {[]client.Object{policyBinding(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-account:milan"}}}, "False NameConflict: the ClusterRoleBinding"},
+		"C6: with the name of a role":      {[]client.Object{policyBinding(), foreign}, "False NameConflict: ClusterRole liqo-virtual-node:milan exists"},
+		"C6: with the name of its binding": {[]client.Object{policyBinding(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo-virtual-account:milan"}}}, "False NameConflict: ClusterRoleBinding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := account(t, tc.objects...)

@@ -141,8 +141,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) error {
 	}
 	if s.node != nil && !isNodeOf(s.node, s.vn) {
 		// Another node may leave the name, of which no event comes here.
-		return reconcile.Refuse(offloadingv1beta1.ReasonInvalidVirtualNode,
-			fmt.Errorf("a Node named %s exists and is not this VirtualNode's: choose another name", s.node.Name))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Node", client.ObjectKeyFromObject(s.node))
 	}
 	return nil
 }
@@ -186,8 +185,7 @@ func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 		}
 		return nil
 	case placement.IsPeersMap(&live):
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf(
-			"NamespaceMap %s/%s was made by cluster %q, for the other direction, and does not become ours: delete it", s.vn.Namespace, id, id))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "NamespaceMap", client.ObjectKeyFromObject(&live))
 	case !live.DeletionTimestamp.IsZero():
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for the earlier NamespaceMap %s/%s to go", s.vn.Namespace, id), poll)
 	}
@@ -215,8 +213,7 @@ func (r *reconciler) deploy(ctx context.Context, s *scope) error {
 			err = r.Create(ctx, deployment)
 		}
 		if s.taken || apierrors.IsAlreadyExists(err) {
-			return reconcile.Refuse(offloadingv1beta1.ReasonInvalidVirtualNode,
-				fmt.Errorf("a Deployment %s/%s exists and is not this VirtualNode's: rename or delete it", deployment.Namespace, deployment.Name))
+			return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Deployment", client.ObjectKeyFromObject(deployment))
 		}
 		if err != nil {
 			return fmt.Errorf("creating Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)

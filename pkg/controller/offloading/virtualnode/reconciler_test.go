@@ -226,7 +226,7 @@ func TestWhatPeopleDeleteComesBack(t *testing.T) {
 	}
 }
 
-// S14: a NamespaceMap that the peer made first is not adopted, nothing is built on it, and it does not go with the VirtualNode.
+// A NamespaceMap that the peer made first is not adopted, nothing is built on it, and it does not go with the VirtualNode.
 func TestThePeersMapDoesNotBecomeOurs(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"as a peer makes it":          {corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: "milan", corev1beta1.ReplicationLabel: "false"},
@@ -322,7 +322,7 @@ func TestInvalidVirtualNodes(t *testing.T) {
 		"with a template that is missing":    {noTemplate, nil, "False VkOptionsTemplateMissing: waiting for VkOptionsTemplate liqo/none"},
 		"C6: with the name of a real node":   {virtualNode(), []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}}, "False InvalidVirtualNode: a Node named milan exists"},
 		"C6: with the name of a Deployment":  {virtualNode(), []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan"}}}, "False InvalidVirtualNode: a Deployment"},
-		"C6: with the name of a RoleBinding": {virtualNode(), []client.Object{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan-kubeconfig"}}}, "False NameConflict: the RoleBinding"},
+		"C6: with the name of a RoleBinding": {virtualNode(), []client.Object{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan-kubeconfig"}}}, "False NameConflict: RoleBinding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(tc.others, tc.vn, tenantNamespace())...)

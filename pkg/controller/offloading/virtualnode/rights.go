@@ -108,7 +108,7 @@ func (r *reconciler) clusterBinding(ctx context.Context, want *rbacv1.ClusterRol
 		return nil
 	}
 	if live.Labels[corev1beta1.ManagedLabel] != "true" || live.RoleRef != want.RoleRef {
-		return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf("the ClusterRoleBinding %s exists and is not Liqo's: rename or delete it", want.Name))
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "ClusterRoleBinding", client.ObjectKeyFromObject(want))
 	}
 	if equality.Semantic.DeepEqual(live.Subjects, want.Subjects) && equality.Semantic.DeepEqual(live.OwnerReferences, want.OwnerReferences) {
 		return nil
@@ -132,7 +132,7 @@ func (r *reconciler) secretRole(ctx context.Context, vn *offloadingv1beta1.Virtu
 		err = r.Create(ctx, want)
 	case err == nil && !equality.Semantic.DeepEqual(live.Rules, want.Rules):
 		if live.Labels[corev1beta1.ManagedLabel] != "true" {
-			return reconcile.Refuse(offloadingv1beta1.ReasonNameConflict, fmt.Errorf("the Role %s/%s exists and is not Liqo's: rename or delete it", want.Namespace, want.Name))
+			return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "Role", client.ObjectKeyFromObject(want))
 		}
 		changed := live.DeepCopy()
 		changed.Rules = want.Rules

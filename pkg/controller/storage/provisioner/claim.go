@@ -131,7 +131,7 @@ func (r *claims) ensureBehind(ctx context.Context, claim *corev1.PersistentVolum
 		return nil, fmt.Errorf("making PersistentVolumeClaim %s: %w", key, err)
 	}
 	if !r.behind(&behind) || behind.Annotations[offloadingv1beta1.VolumeAnnotation] != reflection.VolumeName(claim.UID) {
-		return nil, reconcile.Refuse(offloadingv1beta1.ReasonClaimConflict, fmt.Errorf("PersistentVolumeClaim %s exists and was not made for this claim", key))
+		return nil, reconcile.NotOurs(offloadingv1beta1.ReasonClaimConflict, "PersistentVolumeClaim", key)
 	}
 	return &behind, nil
 }
