@@ -15,7 +15,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// S4 (W2): a hostile provider has the consumer publish addresses of the consumer's own Services, nodes and neighbours.
+// W2: a hostile provider has the consumer publish addresses of the consumer's own Services, nodes and neighbours.
 func TestNoProviderSteersTraffic(t *testing.T) {
 	own := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")} // ipam.podCIDRs of the consumer, the only range that is passed on
 	protected := addressing.Protected{Prefixes: append(own, netip.MustParsePrefix("10.96.0.0/16")), Addresses: []netip.Addr{netip.MustParseAddr("192.168.1.10")}}

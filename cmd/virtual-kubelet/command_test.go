@@ -137,7 +137,7 @@ func TestMappingIsTheIntersection(t *testing.T) {
 	}
 }
 
-// S14: what a peer wants to have here never is what is reflected there, even if its map has the labels of ours.
+// What a peer wants to have here never is what is reflected there, even if its map has the labels of ours.
 func TestThePeersMapSaysNothing(t *testing.T) {
 	m := &offloadingv1beta1.NamespaceMap{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"liqo.io/replicated": "true", "liqo.io/replication": "true", "liqo.io/remoteID": "milan"}},

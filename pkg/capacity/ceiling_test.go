@@ -18,12 +18,12 @@ func TestBound(t *testing.T) {
 		set, wanted, held, others, want corev1.ResourceList
 	}{
 		"a modest wish is granted":                       {wanted: resources("cpu", "4", "pods", "10"), want: resources("cpu", "4", "pods", "10")},
-		"S12: no more than there is":                     {wanted: resources("cpu", "1000000", "memory", "1Pi", "pods", "1000000"), want: resources("cpu", "12", "memory", "64Gi", "pods", "330")},
-		"S12: what no node has":                          {wanted: resources("nvidia.com/gpu", "1000000", "pods", "1"), want: resources("nvidia.com/gpu", "0", "pods", "1")},
-		"S12: others hold some of it":                    {wanted: resources("cpu", "1000000", "pods", "1"), others: resources("cpu", "10"), want: resources("cpu", "2", "pods", "1")},
-		"S12: others hold all of it":                     {wanted: resources("cpu", "1000000", "pods", "1"), others: resources("cpu", "12"), want: resources("cpu", "0", "pods", "1")},
-		"S12: pods are counted where nobody names them":  {wanted: resources("cpu", "1"), others: resources("pods", "300"), want: resources("cpu", "1", "pods", "30")},
-		"S12: a negative room is none":                   {wanted: resources("cpu", "1", "pods", "1"), others: resources("cpu", "20"), want: resources("cpu", "0", "pods", "1")},
+		"no more than there is":                          {wanted: resources("cpu", "1000000", "memory", "1Pi", "pods", "1000000"), want: resources("cpu", "12", "memory", "64Gi", "pods", "330")},
+		"what no node has":                               {wanted: resources("nvidia.com/gpu", "1000000", "pods", "1"), want: resources("nvidia.com/gpu", "0", "pods", "1")},
+		"others hold some of it":                         {wanted: resources("cpu", "1000000", "pods", "1"), others: resources("cpu", "10"), want: resources("cpu", "2", "pods", "1")},
+		"others hold all of it":                          {wanted: resources("cpu", "1000000", "pods", "1"), others: resources("cpu", "12"), want: resources("cpu", "0", "pods", "1")},
+		"pods are counted where nobody names them":       {wanted: resources("cpu", "1"), others: resources("pods", "300"), want: resources("cpu", "1", "pods", "30")},
+		"a negative room is none":                        {wanted: resources("cpu", "1", "pods", "1"), others: resources("cpu", "20"), want: resources("cpu", "0", "pods", "1")},
 		"what a tenant has stays when a node goes":       {wanted: resources("cpu", "20", "pods", "1"), held: resources("cpu", "16"), want: resources("cpu", "16", "pods", "1")},
 		"but it can ask for less":                        {wanted: resources("cpu", "2", "pods", "1"), held: resources("cpu", "16"), want: resources("cpu", "2", "pods", "1")},
 		"a set limit wins over the nodes, upwards":       {set: resources("cpu", "100"), wanted: resources("cpu", "50", "pods", "1"), want: resources("cpu", "50", "pods", "1")},

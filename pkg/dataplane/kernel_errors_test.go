@@ -82,7 +82,7 @@ func answeredThroughTunnel(trip dataplane.Trip) bool {
 	return answered && throughTunnel(trip)
 }
 
-// W12: whoever sends to where nobody listens is told, in words that it knows its own packet by: each gateway on the way translates what the
+// Whoever sends to where nobody listens is told, in words that it knows its own packet by: each gateway on the way translates what the
 // error quotes.
 func TestTheKernelTellsOfErrors(t *testing.T) {
 	for _, world := range dataplane.Labs(t)[:4] {

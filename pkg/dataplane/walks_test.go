@@ -78,7 +78,7 @@ func walk(t *testing.T, name string, world map[Place]State, from Place, p Packet
 	golden(t, name+".txt", trip.String())
 }
 
-func TestW1PodToPodWithEqualRanges(t *testing.T) {
+func TestWalkPodToPodWithEqualRanges(t *testing.T) {
 	a, b := twins()
 	walk(t, "w1", worldOf(t, a, b), "A pod 10.244.2.2", opening(addr("10.244.2.2"), "10.61.2.2:80"), "B pod 10.244.2.2", "10.62.2.2", "10.244.2.2")
 }
@@ -96,7 +96,7 @@ func TestThePageShowsTheFirstWalk(t *testing.T) {
 	}
 }
 
-func TestW2PodToPodWithoutOverlap(t *testing.T) {
+func TestWalkPodToPodWithoutOverlap(t *testing.T) {
 	a := newCluster("A", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
 	b := newCluster("B", "10.245.0.0/16", "10.71.0.0/16", "172.31.2.0", 2)
 	connect(b, a, func(_, _ *cluster, own netip.Prefix) netip.Prefix { return own })
@@ -105,7 +105,7 @@ func TestW2PodToPodWithoutOverlap(t *testing.T) {
 	golden(t, "gateway-without-overlap.txt", gateway.String())
 }
 
-func TestW2OneWay(t *testing.T) {
+func TestWalkOneWay(t *testing.T) {
 	a := newCluster("A", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
 	b := newCluster("B", "10.245.0.0/16", "10.71.0.0/16", "172.31.2.0", 2)
 	connect(b, a, func(by, _ *cluster, own netip.Prefix) netip.Prefix {
@@ -117,24 +117,24 @@ func TestW2OneWay(t *testing.T) {
 	walk(t, "w2-one-way", worldOf(t, a, b), "B pod 10.245.2.2", opening(addr("10.245.2.2"), "10.244.2.2:80"), "A pod 10.244.2.2", "10.61.2.2", "10.244.2.2")
 }
 
-func TestW3PodOnTheGatewaysNode(t *testing.T) {
+func TestWalkPodOnTheGatewaysNode(t *testing.T) {
 	a, b := twins()
 	walk(t, "w3", worldOf(t, a, b), "A pod 10.244.1.2", opening(addr("10.244.1.2"), "10.61.1.2:80"), "B pod 10.244.1.2", "10.62.1.2", "10.244.1.2")
 }
 
-func TestW4Service(t *testing.T) {
+func TestWalkService(t *testing.T) {
 	a, b := twins()
 	a.services = []service{{netip.MustParseAddrPort("10.96.0.20:80"), netip.MustParseAddrPort("10.61.2.2:8080")}}
 	walk(t, "w4", worldOf(t, a, b), "A pod 10.244.2.2", opening(addr("10.244.2.2"), "10.96.0.20:80"), "B pod 10.244.2.2", "10.62.2.2", "10.244.2.2")
 	walk(t, "w4-node", worldOf(t, a, b), "A2", opening(netip.Addr{}, "10.96.0.20:80"), "B pod 10.244.2.2", "10.72.0.2", "10.244.2.2")
 }
 
-func TestW5Node(t *testing.T) {
+func TestWalkNode(t *testing.T) {
 	a, b := twins()
 	walk(t, "w5", worldOf(t, a, b), "A2", opening(netip.Addr{}, "10.61.2.2:80"), "B pod 10.244.2.2", "10.72.0.2", "10.244.2.2")
 }
 
-func TestW6NodePort(t *testing.T) {
+func TestWalkNodePort(t *testing.T) {
 	a, b := twins()
 	a.services = []service{{netip.MustParseAddrPort("172.31.1.2:30080"), netip.MustParseAddrPort("10.61.2.2:8080")}}
 	world := worldOf(t, a, b)
@@ -142,7 +142,7 @@ func TestW6NodePort(t *testing.T) {
 	walk(t, "w6", world, "client", opening(addr("198.51.100.9"), "172.31.1.2:30080"), "B pod 10.244.2.2", "10.72.0.2", "10.244.2.2")
 }
 
-func TestW8APIServer(t *testing.T) {
+func TestWalkAPIServer(t *testing.T) {
 	a, b := twins()
 	a.ips = []IP{{Address: addr("10.96.0.1"), External: addr("10.70.0.100"), Masquerade: true}, {Address: addr("172.31.1.2"), External: addr("10.70.0.101"), Masquerade: true}}
 	a.services = []service{{netip.MustParseAddrPort("10.96.0.1:443"), netip.MustParseAddrPort("172.31.1.1:6443")}}
@@ -152,7 +152,7 @@ func TestW8APIServer(t *testing.T) {
 	walk(t, "w8-endpoint", worldOf(t, a, b), "B pod 10.244.2.2", opening(from, "10.72.0.101:6443"), "A2", "172.31.1.1", "172.31.1.2")
 }
 
-func TestW9IPResource(t *testing.T) {
+func TestWalkIPResource(t *testing.T) {
 	for name, masquerade := range map[string]bool{"w9": true, "w9-without-masquerade": false} {
 		a, b := twins()
 		a.ips = []IP{{Address: addr("192.0.2.50"), External: addr("10.70.0.100"), Masquerade: masquerade}}
@@ -167,7 +167,7 @@ func TestW9IPResource(t *testing.T) {
 	}
 }
 
-func TestW10LeafToLeafThroughTheHub(t *testing.T) {
+func TestWalkLeafToLeafThroughTheHub(t *testing.T) {
 	var all []*cluster
 	for _, name := range []string{"H", "L", "M"} {
 		all = append(all, newCluster(name, "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2))
@@ -206,7 +206,7 @@ func about(hops []Hop, at Place, sent Packet) bool {
 	return ok && last.Place == at && last.After.Quoted != nil && last.After.Quoted.tuple() == sent.tuple() && last.After.Source == sent.Destination
 }
 
-func TestW12ErrorsAboutPackets(t *testing.T) {
+func TestWalkErrorsAboutPackets(t *testing.T) {
 	a, b := twins()
 	a.services = []service{{netip.MustParseAddrPort("10.96.0.20:80"), netip.MustParseAddrPort("10.61.2.2:8080")}}
 	for name, tc := range map[string]struct {
@@ -227,7 +227,7 @@ func TestW12ErrorsAboutPackets(t *testing.T) {
 }
 
 // B's ranges are seen under each other's prefixes: what one of them becomes must not be translated again.
-func TestW12WithRangesThatCross(t *testing.T) {
+func TestWalkWithRangesThatCross(t *testing.T) {
 	a := newCluster("A", "10.200.0.0/16", "10.201.0.0/16", "172.31.1.0", 2)
 	b := newCluster("B", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
 	crossed := map[string]string{"10.244.0.0/16": "10.70.0.0/16", "10.70.0.0/16": "10.244.0.0/16", "10.200.0.0/16": "10.201.0.0/16", "10.201.0.0/16": "10.200.0.0/16"}

@@ -30,7 +30,7 @@ func csr(t *testing.T, key crypto.Signer, subject Subject) []byte {
 	return pem
 }
 
-// S16: whose certificates have rights depends on the key of the peering, and on nothing that the consumer says of it.
+// Whose certificates have rights depends on the key of the peering, and on nothing that the consumer says of it.
 func TestAccess(t *testing.T) {
 	key, other := keys()["Ed25519"], keys()["ECDSA"]
 	id, otherID := peeringID(t, key), peeringID(t, other)

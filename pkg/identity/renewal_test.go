@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// S16: whoever copied an earlier key cannot name the next one.
+// Whoever copied an earlier key cannot name the next one.
 func TestCheckSuccession(t *testing.T) {
 	first, second, thief := keys()["Ed25519"], keys()["ECDSA"], keys()["RSA"]
 	access := Access{Consumer: "rome", Peering: peeringID(t, first)}

@@ -119,7 +119,7 @@ func TestD10AnUpgradedProviderKeepsTheField(t *testing.T) {
 }
 
 // D10: fields inside of lists are named, too, and what is not only dropped is a fight as before.
-func TestD10WhatIsDropped(t *testing.T) {
+func TestWhatIsDropped(t *testing.T) {
 	for name, tc := range map[string]struct {
 		admit    func(*corev1.Service)
 		note     string
@@ -157,7 +157,7 @@ func TestD10WhatIsDropped(t *testing.T) {
 }
 
 // D10: what somebody takes out of the copy later is put back.
-func TestD10AFieldThatSomebodyRemovesIsPutBack(t *testing.T) {
+func TestAFieldThatSomebodyRemovesIsPutBack(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.local.put(zoned(80))
 		w.start(servicesOnly)
@@ -187,7 +187,7 @@ func TestD10AFieldThatSomebodyRemovesIsPutBack(t *testing.T) {
 }
 
 // D10: where dry runs are not served, the write itself is made.
-func TestD10WithoutDryRuns(t *testing.T) {
+func TestWithoutDryRuns(t *testing.T) {
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "no dry runs"}}
 	for name, err := range map[string]error{"refused": refused, "a lost answer": apierrors.NewServiceUnavailable("restarting")} {
 		t.Run(name, func(t *testing.T) {

@@ -265,7 +265,7 @@ func TestW9TooManyRemoteObjects(t *testing.T) {
 
 // W9: what a provider shows is bounded in bytes, too: a few hundred objects of a megabyte each are not followed, and what is held stays
 // within the bound, whatever the kind or the namespace. Once they are gone all is reflected as before.
-func TestW9LargeRemoteObjects(t *testing.T) {
+func TestLargeRemoteObjects(t *testing.T) {
 	const bound = 16 << 20
 	for name, start := range map[string]int{"from the beginning": 300, "later": 5} {
 		t.Run(name, func(t *testing.T) {

@@ -61,8 +61,8 @@ func TestWithdrawnClasses(t *testing.T) {
 	})
 }
 
-// TestD9IngressesWithoutClass: who made an Ingress of a class reads once that it has none at the provider.
-func TestD9IngressesWithoutClass(t *testing.T) {
+// TestIngressesWithoutClass: who made an Ingress of a class reads once that it has none at the provider.
+func TestIngressesWithoutClass(t *testing.T) {
 	for name, tc := range map[string]struct {
 		class    *string
 		provider reflection.Provider

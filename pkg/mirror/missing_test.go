@@ -110,7 +110,7 @@ func TestA12ManyMissingOriginals(t *testing.T) {
 
 // A12 at the provider: what was followed before it was lost is listed anew once it is back, because a watch of a server that was restored
 // from a backup never tells what the restore took away.
-func TestA12ARestoredProviderIsListedAnew(t *testing.T) {
+func TestARestoredProviderIsListedAnew(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(w *world) {

@@ -32,7 +32,7 @@ func TestA7ThrottledRequestsWait(t *testing.T) {
 }
 
 // A7: the others are not asked of it either meanwhile, whatever wakes them up.
-func TestA7ThrottlingIsForAll(t *testing.T) {
+func TestThrottlingIsForAll(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.start()
 		w.remote.took(true)
@@ -53,7 +53,7 @@ func TestA7ThrottlingIsForAll(t *testing.T) {
 }
 
 // A7: waiting is no failure of what waits, which nobody at home is told of.
-func TestA7ThrottlingIsNobodysFailure(t *testing.T) {
+func TestThrottlingIsNobodysFailure(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.start()
 		w.remote.mu.Lock()

@@ -24,7 +24,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 )
 
-// S6 (W9): the bound of an answer is in bytes on the wire; in memory each byte of a hostile list becomes hundreds.
+// W9: the bound of an answer is in bytes on the wire; in memory each byte of a hostile list becomes hundreds.
 func TestNoAnswerFillsTheVirtualKubelet(t *testing.T) {
 	const items = 1 << 20
 	body := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Repeat("{},", items-1) + `{}]}`

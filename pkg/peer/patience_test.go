@@ -19,7 +19,7 @@ import (
 )
 
 // A7: one 429 is for all that use the connection. The peer stays connected, with a reason that says so, and is not asked again.
-func TestA7AThrottledPeerIsLeftAlone(t *testing.T) {
+func TestAThrottledPeerIsLeftAlone(t *testing.T) {
 	s := newServer(t)
 	p, states := start(t, StaticSource(s.kubeconfig(t, nil)))
 	await(t, states, "connected", connected)
@@ -55,7 +55,7 @@ func TestA7AThrottledPeerIsLeftAlone(t *testing.T) {
 }
 
 // A7: a peer that has only ever answered 429 is neither connected nor lost.
-func TestA7APeerThatOnlyThrottles(t *testing.T) {
+func TestAPeerThatOnlyThrottles(t *testing.T) {
 	s := newServer(t)
 	s.status, s.after = http.StatusTooManyRequests, "30"
 	_, states := start(t, StaticSource(s.kubeconfig(t, nil)))
@@ -132,7 +132,7 @@ func ask(ctx context.Context, t *testing.T, transport http.RoundTripper, path st
 	return response.StatusCode, int(time.Since(begin) / time.Second)
 }
 
-func TestA7HowLongRequestsWait(t *testing.T) {
+func TestHowLongRequestsWait(t *testing.T) {
 	type result struct{ Status, Took int }
 	for name, tc := range map[string]struct {
 		after       string
@@ -182,7 +182,7 @@ func TestA7HowLongRequestsWait(t *testing.T) {
 	}
 }
 
-func TestA7AHeldRequestKeepsItsDeadline(t *testing.T) {
+func TestAHeldRequestKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &answers{begin: time.Now(), until: time.Second, after: "3"}
 		transport := &patientTransport{next: server, patience: &patience{clock: clock.RealClock{}, told: make(chan struct{}, 1)}}
@@ -196,7 +196,7 @@ func TestA7AHeldRequestKeepsItsDeadline(t *testing.T) {
 }
 
 // A7: the connection counts as throttled for a minute, so that a reason which users see does not flicker.
-func TestA7TheReasonStaysForAMinute(t *testing.T) {
+func TestTheReasonStaysForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &patience{clock: clock.RealClock{}, told: make(chan struct{}, 1)}
 		if p.lately() || p.left() > 0 {

@@ -52,13 +52,13 @@ func TestAdmit(t *testing.T) {
 		refused           map[string]string
 		others            int
 	}{
-		"all that is allowed":                           {TwinRules{}, map[string]string{"a": "x", "b": "y"}, nil, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
-		"two namespaces cannot share a twin":            {TwinRules{}, map[string]string{"a": "x", "b": "x"}, nil, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceConflict"}, 0},
-		"who has the twin keeps it":                     {TwinRules{}, map[string]string{"a": "x", "b": "x"}, map[string]string{"b": "x"}, map[string]string{"b": "x"}, map[string]string{"a": "NamespaceConflict"}, 0},
-		"no more than the limit, existing ones first":   {TwinRules{MaxNamespaces: 2}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 0},
-		"S1: those of other maps, and those that leave": {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 1},
-		"S1: others alone reach the limit":              {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x"}, nil, map[string]string{}, map[string]string{"a": "NamespaceLimitReached"}, 3},
-		"a lowered limit takes nothing away":            {TwinRules{MaxNamespaces: 1}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
+		"all that is allowed":                         {TwinRules{}, map[string]string{"a": "x", "b": "y"}, nil, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
+		"two namespaces cannot share a twin":          {TwinRules{}, map[string]string{"a": "x", "b": "x"}, nil, map[string]string{"a": "x"}, map[string]string{"b": "NamespaceConflict"}, 0},
+		"who has the twin keeps it":                   {TwinRules{}, map[string]string{"a": "x", "b": "x"}, map[string]string{"b": "x"}, map[string]string{"b": "x"}, map[string]string{"a": "NamespaceConflict"}, 0},
+		"no more than the limit, existing ones first": {TwinRules{MaxNamespaces: 2}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 0},
+		"those of other maps, and those that leave":   {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x", "b": "y", "c": "z"}, map[string]string{"c": "z"}, map[string]string{"a": "x", "c": "z"}, map[string]string{"b": "NamespaceLimitReached"}, 1},
+		"others alone reach the limit":                {TwinRules{MaxNamespaces: 3}, map[string]string{"a": "x"}, nil, map[string]string{}, map[string]string{"a": "NamespaceLimitReached"}, 3},
+		"a lowered limit takes nothing away":          {TwinRules{MaxNamespaces: 1}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{"a": "x", "b": "y"}, map[string]string{}, 0},
 		"namespaces that never leave their cluster": {TwinRules{}, map[string]string{"a": "x", "kube-system": "y", "liqo-tenant-milan": "z", "liqo-storage": "s"}, nil,
 			map[string]string{"a": "x"}, map[string]string{"kube-system": "NamespaceNeverOffloaded", "liqo-tenant-milan": "NamespaceNeverOffloaded", "liqo-storage": "NamespaceNeverOffloaded"}, 0},
 		"one of those that has its twin from before": {TwinRules{}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{"kube-a": "x"}, map[string]string{}, 0},
@@ -110,7 +110,7 @@ func TestAdmitIsFair(t *testing.T) {
 	})
 }
 
-// S17 (V11): with required suffixes a tenant still took the default names of one whose ID ends like its own.
+// V11: with required suffixes a tenant still took the default names of one whose ID ends like its own.
 func TestSuffixesOverlap(t *testing.T) {
 	rules := TwinRules{RequireTenantSuffix: true, Tenants: []corev1beta1.ClusterID{"prod", "eu-prod", "west-eu-prod", "rome"}}
 	long := strings.Repeat("x", 60)

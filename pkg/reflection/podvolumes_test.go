@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// S2: what the admission policy refuses of a consumer's claim (selector, data source, annotations of binding) does not pass inside a
+// What the admission policy refuses of a consumer's claim (selector, data source, annotations of binding) does not pass inside a
 // pod either, where Kubernetes makes the claim; nor do inline volumes by which a driver reaches storage or secrets of the provider.
 func TestEphemeralVolumesPassNoMoreThanClaims(t *testing.T) {
 	base := func(v corev1.VolumeSource) *corev1.PodSpec {

@@ -368,7 +368,7 @@ func TestServiceRelax(t *testing.T) {
 	}
 }
 
-// S8: a Service does without the annotations that a provider refuses; a load balancer is not made without them. A provider takes nothing
+// A Service does without the annotations that a provider refuses; a load balancer is not made without them. A provider takes nothing
 // else away by such words.
 func TestServiceRelaxesAnnotations(t *testing.T) {
 	annotated := func(kind corev1.ServiceType) *corev1.Service {

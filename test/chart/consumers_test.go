@@ -70,7 +70,7 @@ var claimFields = map[string]struct {
 	"who may not delete": {"FinalizerNotAllowed", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"rome.it/never"} }},
 }
 
-// S7: what a consumer may not say of a claim when it makes it, it may not say later, and not by a subresource; nor may it take back what
+// What a consumer may not say of a claim when it makes it, it may not say later, and not by a subresource; nor may it take back what
 // Kubernetes' own controllers said. Requests that change nothing of it pass.
 func TestConsumersChooseNoVolumes(t *testing.T) {
 	policy := policyNamed(t, "", "admissionpolicies.yaml", "liqo-consumer-objects")
@@ -112,7 +112,7 @@ func TestConsumersChooseNoVolumes(t *testing.T) {
 	}
 }
 
-// S8: in both profiles the annotations of a consumer's Service are those that the provider lists, when it is made and later.
+// In both profiles the annotations of a consumer's Service are those that the provider lists, when it is made and later.
 func TestConsumersAnnotateNoServices(t *testing.T) {
 	refused := map[string]string{
 		"external-dns.alpha.kubernetes.io/hostname":                      "bank.example.org",
@@ -160,7 +160,7 @@ func TestConsumersAnnotateNoServices(t *testing.T) {
 	}
 }
 
-// S3: what the chart lets consumers' pods have by default, in both profiles, has nothing by which a pod gets networks, identities, devices,
+// What the chart lets consumers' pods have by default, in both profiles, has nothing by which a pod gets networks, identities, devices,
 // sidecars or a say in the autoscaler, and has what Kubernetes' own controllers need.
 func TestKeysOfPodsByDefault(t *testing.T) {
 	for profile, values := range map[string]string{"compatible": "", "hardened": "profile: hardened"} {

@@ -51,7 +51,7 @@ func twinNamed(name string) *corev1.Namespace {
 		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-rome/rome"}}}
 }
 
-// S15: what a thief of the controller manager's account tries in order to get Secrets of others; and what the controller manager does.
+// What a thief of the controller manager's account tries in order to get Secrets of others; and what the controller manager does.
 func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 	policy := policyNamed(t, valueSets["default"], "managerpolicies.yaml", "liqo-controller-manager")
 	tenant, twin, system, shop := tenantNamed("liqo-tenant-milan"), twinNamed("shop-rome"), namespaced("kube-system"), namespaced("shop")

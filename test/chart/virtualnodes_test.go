@@ -40,7 +40,7 @@ func leaseOf(name string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}}
 }
 
-// S13, S18, N9: what a thief of a virtual node's identity tries, as a node and as a ServiceAccount; and what the virtual kubelet does.
+// N9: what a thief of a virtual node's identity tries, as a node and as a ServiceAccount; and what the virtual kubelet does.
 func TestVirtualNodesMayDoLittle(t *testing.T) {
 	policy := policyNamed(t, valueSets["default"], "virtualnodes.yaml", "liqo-virtual-nodes")
 	list := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:milan"}}}

@@ -88,7 +88,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// S5 (W9): no hostile provider fills the memory of the controller manager, which serves all peers, tenants and webhooks.
+// W9: no hostile provider fills the memory of the controller manager, which serves all peers, tenants and webhooks.
 func TestNoProviderFillsTheControllerManager(t *testing.T) {
 	const bound = 40_000 // 800 MB, so that this machine survives
 	for name, h := range map[string]*hostile{

@@ -155,7 +155,7 @@ func ensure(t *testing.T, m *Manager) {
 	}
 }
 
-// Q3: where API servers have to be told from others they say a token at the end of the path, the same to all replicas, until the authority
+// Where API servers have to be told from others they say a token at the end of the path, the same to all replicas, until the authority
 // changes; other paths stay.
 func TestSecretPathsEndWithTheToken(t *testing.T) {
 	paths := []string{"/validate/a", "/validate/ab", "/validate/a/of-an-earlier-authority"}

@@ -12,7 +12,7 @@ import (
 	clientremote "k8s.io/client-go/tools/remotecommand"
 )
 
-// Q2: streams are dialed as everything else to the provider is, so that what is refused there is refused for them, too: also where the
+// Streams are dialed as everything else to the provider is, so that what is refused there is refused for them, too: also where the
 // name of the provider's API server leads elsewhere in between.
 func TestStreamsGoNowhereElse(t *testing.T) {
 	for call, run := range map[string]func(*testing.T, *node) string{

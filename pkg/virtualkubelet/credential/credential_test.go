@@ -252,7 +252,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// Q8: who asks for the node's certificate neither lists nor watches the cluster's requests, also while its own waits for approval.
+// Who asks for the node's certificate neither lists nor watches the cluster's requests, also while its own waits for approval.
 func TestTheCertificateIsAwaitedByName(t *testing.T) {
 	server, http := newSigner(t)
 	server.looks = 3

@@ -59,7 +59,7 @@ func TestEventsOfEveryKindComeBack(t *testing.T) {
 }
 
 // D13: a claim that cannot be provided and an EndpointSlice that is refused again and again cost what a pod would.
-func TestD13ClaimsAndSlicesAreBoundedToo(t *testing.T) {
+func TestClaimsAndSlicesAreBoundedToo(t *testing.T) {
 	inBubble(t, func(w *world) {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "data", UID: "1"}}
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "web-1", UID: "2"}}

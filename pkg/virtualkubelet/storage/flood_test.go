@@ -30,7 +30,7 @@ import (
 
 // W9: a provider that shows more claims than are accepted is not followed: that is told, nothing is concluded from what it shows, and
 // it is asked again a minute later. Once there are fewer, the claims that waited get their volumes.
-func TestW9TooManyClaims(t *testing.T) {
+func TestTooManyClaims(t *testing.T) {
 	for name, later := range map[string]bool{"from the beginning": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func (p floodedPeer) Subscribe(func(peer.State)) (cancel func()) { return func()
 
 // W9: a provider that shows claims of a megabyte each, a gigabyte of them, costs no more memory than the budget and a few answers, and
 // none once it was given up.
-func TestW9LargeClaimsAreNotHeld(t *testing.T) {
+func TestLargeClaimsAreNotHeld(t *testing.T) {
 	remote, _ := provided(local("flood", "gone", "pvc-gone"), "r9")
 	remote.Annotations["large"] = strings.Repeat("x", 1<<20)
 	claim, err := json.Marshal(remote)

@@ -15,7 +15,7 @@ import (
 
 // A12: where an old backup was restored, a claim and its volume may be missing here while the provider has the data. Not even one claim
 // goes for that, before it is confirmed; one whose volume was given back goes as ever.
-func TestA12AClaimOfWhichNothingIsKnown(t *testing.T) {
+func TestAClaimOfWhichNothingIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// known says that the claim and the volume are here at first, and the claim is deleted then.
 		known, confirm, gone bool

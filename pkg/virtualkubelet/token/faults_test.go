@@ -179,7 +179,7 @@ func TestA11AnOldLedger(t *testing.T) {
 
 // W9: a provider that answers with a flood when it is asked for a ledger, or with a ledger without end, is not believed and costs no
 // memory; once it is well again the pods get their tokens.
-func TestW9FloodedLedger(t *testing.T) {
+func TestFloodedLedger(t *testing.T) {
 	inBubble(t, func(w *world) {
 		flood := &corev1.ConfigMapList{}
 		for i := range 1000 {

@@ -469,7 +469,7 @@ func names(n int) (out []string) {
 	return out
 }
 
-// Q3: whoever reaches the webhooks' port without the token of API servers gets an answer, but reserves nothing of a grant.
+// Whoever reaches the webhooks' port without the token of API servers gets an answer, but reserves nothing of a grant.
 func TestAnUnknownCallerReservesNothing(t *testing.T) {
 	const token = "secret-of-api-servers"
 	for what, tc := range map[string]struct {

@@ -90,7 +90,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// S17: where namespaces are told apart by the ID that their names end in, no two tenants may be mistaken for each other.
+// Where namespaces are told apart by the ID that their names end in, no two tenants may be mistaken for each other.
 func TestWhyMistaken(t *testing.T) {
 	of := func(id corev1beta1.ClusterID) authv1beta1.Tenant {
 		return authv1beta1.Tenant{Spec: authv1beta1.TenantSpec{ClusterID: id}}

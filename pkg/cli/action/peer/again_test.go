@@ -162,7 +162,7 @@ func TestThePeeringIsNamedToWhoKnowsOfIt(t *testing.T) {
 	}
 }
 
-// S16: who is peered again after its peering was revoked has another key.
+// Who is peered again after its peering was revoked has another key.
 func TestPeeringAgainAfterARevocation(t *testing.T) {
 	p, plays := again(t, true)
 	stolen := peeringOf(t, plays.key)
@@ -199,7 +199,7 @@ func TestACertificateThatExpiredIsReplacedWithoutPeeringAnew(t *testing.T) {
 	}
 }
 
-// S16: a peering that ended at the provider alone does not have its certificates back with the next.
+// A peering that ended at the provider alone does not have its certificates back with the next.
 func TestPeeringAgainAfterTheProviderForgotTheTenant(t *testing.T) {
 	p, plays := again(t, true)
 	ended := peeringOf(t, plays.key)

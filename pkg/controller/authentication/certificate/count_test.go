@@ -10,7 +10,7 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
-// Q4: consumers choose the names of slices and Renews. None of them makes a record of another's name, by which certificates would be
+// Consumers choose the names of slices and Renews. None of them makes a record of another's name, by which certificates would be
 // replaced back and forth, or one owner's end would take the other's record.
 func TestRecordsDoNotCollide(t *testing.T) {
 	long := strings.Repeat("x", 250)
@@ -42,7 +42,7 @@ func TestRecordsDoNotCollide(t *testing.T) {
 	}
 }
 
-// Q5: whoever asks with one new key after the other gets certificates at a bounded rate; other consumers do not notice.
+// Whoever asks with one new key after the other gets certificates at a bounded rate; other consumers do not notice.
 func TestCertificatesAreCounted(t *testing.T) {
 	asked := func(b *bench, remote string, number int) (made int, last error) {
 		before := len(b.requests(t))

@@ -63,7 +63,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// S16: the CSR names the peering if the provider said that it knows of that, also where the nonce is older than that.
+// The CSR names the peering if the provider said that it knows of that, also where the nonce is older than that.
 func TestThePeeringIsNamedToWhoKnowsOfIt(t *testing.T) {
 	older := secret("liqo-tenant-rome", authv1beta1.NonceSecret, authv1beta1.NonceLabel)
 	older.Data = map[string][]byte{authv1beta1.NonceKey: []byte("made by an earlier release")}

@@ -14,7 +14,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 )
 
-// S16: a renewal asks for what the present certificate has, and is signed where the provider knows what that is for.
+// A renewal asks for what the present certificate has, and is signed where the provider knows what that is for.
 func TestRenewalsAreSigned(t *testing.T) {
 	const peering = "0123456789abcdef"
 	ca, now := testca.New(t), time.Unix(1_000_000, 0)

@@ -29,7 +29,7 @@ import (
 
 const tn = "liqo-tenant-rome"
 
-// S16: who stole a certificate of the control plane gets no other with a key of its own, once the consumer has renewed.
+// Who stole a certificate of the control plane gets no other with a key of its own, once the consumer has renewed.
 func TestRenewalsOfTheControlPlaneSucceedOneAnother(t *testing.T) {
 	ca, now := testca.New(t), time.Unix(1_000_000, 0)
 	first, second, third := ca.Key(), ca.Key(), ca.Key()

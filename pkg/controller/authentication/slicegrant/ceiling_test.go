@@ -77,7 +77,7 @@ func tenantOf(change func(*authv1beta1.TenantSpec)) *authv1beta1.Tenant {
 	return tenant
 }
 
-// S12: the grant was what the consumer asks for, as often as it asks.
+// The grant was what the consumer asks for, as often as it asks.
 func TestTheGrantIsNotTheWish(t *testing.T) {
 	greedy := list("cpu", "1000000", "memory", "1Pi", "pods", "1000000", "nvidia.com/gpu", "1000000")
 	plain := func(*authv1beta1.TenantSpec) {}
@@ -149,7 +149,7 @@ func (w withNodes) List(ctx context.Context, into client.ObjectList, options ...
 	return w.Client.List(ctx, into, options...)
 }
 
-// S12 (V15): each slice is a user with a certificate, so their number is bounded.
+// V15: each slice is a user with a certificate, so their number is bounded.
 func TestWhyTooMany(t *testing.T) {
 	at := func(second int64, name string, accepted bool) authv1beta1.ResourceSlice {
 		return *slice(func(s *authv1beta1.ResourceSlice) {

@@ -11,7 +11,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-// S19 (W5, W1): what a provider says of itself is taken when its VirtualNode is made, and then only what was approved here, word by word.
+// W5, W1: what a provider says of itself is taken when its VirtualNode is made, and then only what was approved here, word by word.
 func TestAProviderDoesNotRelabelItself(t *testing.T) {
 	type says = map[string]string
 	made := func(labels says, annotations ...string) *offloadingv1beta1.VirtualNode {

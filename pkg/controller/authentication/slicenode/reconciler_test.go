@@ -53,7 +53,7 @@ func granted(announced ...string) []client.Object {
 	}
 }
 
-// Q1: whoever does not know its own ranges is told so, as a provider may claim them; the addresses of Nodes are protected nevertheless.
+// Whoever does not know its own ranges is told so, as a provider may claim them; the addresses of Nodes are protected nevertheless.
 func TestUnknownOwnRangesAreTold(t *testing.T) {
 	machine := func(change func(*corev1.Node)) client.Object {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.7.1"}}}}

@@ -20,7 +20,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 )
 
-// S16: a slice's CSR is for the peering that the control plane has, with a key that no earlier peering had.
+// A slice's CSR is for the peering that the control plane has, with a key that no earlier peering had.
 func TestANewPeeringGetsANewKey(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, authv1beta1.AddToScheme} {

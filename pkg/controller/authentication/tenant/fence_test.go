@@ -30,7 +30,7 @@ func counted() *corev1.ResourceQuota {
 		Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Used: used}}
 }
 
-// V15, S12, Q5: before a tenant has rights, what it makes is counted and its requests wait in queues of their own.
+// V15: before a tenant has rights, what it makes is counted and its requests wait in queues of their own.
 func TestATenantIsFenced(t *testing.T) {
 	b := newBench(t)
 	want := counted().Spec

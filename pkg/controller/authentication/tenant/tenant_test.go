@@ -174,7 +174,7 @@ func (b *bench) tenantRights() (names []string) {
 	return names
 }
 
-// S16: the rights are those of the present peering, go with it, and come back with another key alone.
+// The rights are those of the present peering, go with it, and come back with another key alone.
 func TestRevokedPeering(t *testing.T) {
 	b := newBench(t)
 	b.peeringGroups = true

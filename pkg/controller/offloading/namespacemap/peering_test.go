@@ -14,7 +14,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 )
 
-// S16: who may work in a twin follows the Tenant's peering, whatever else is the matter with the twin.
+// Who may work in a twin follows the Tenant's peering, whatever else is the matter with the twin.
 func TestRightsInTwinsFollowThePeering(t *testing.T) {
 	ca := testca.New(t)
 	key := ca.Key()

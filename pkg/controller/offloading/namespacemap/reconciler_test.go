@@ -239,7 +239,7 @@ func TestTenantsCondition(t *testing.T) {
 	}
 }
 
-// C3, I10: a twin that does not go names what keeps it, and the finalizer of the map waits for it.
+// C3: a twin that does not go names what keeps it, and the finalizer of the map waits for it.
 func TestStuckTwinNamesItsBlocker(t *testing.T) {
 	w := newWorld(t, mapOf(map[string]string{"shop": "stuck"}), tenantNamespace(), tenant("Active"))
 	w.pass()

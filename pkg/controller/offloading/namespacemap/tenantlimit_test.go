@@ -47,7 +47,7 @@ func (w *world) passOf(name string) {
 	}
 }
 
-// S1 (V11): the limit was counted per NamespaceMap, and a consumer may make several.
+// V11: the limit was counted per NamespaceMap, and a consumer may make several.
 func TestTwinLimitIsPerTenant(t *testing.T) {
 	several := func() []client.Object {
 		objects := []client.Object{tenantNamespace(), tenant("Active")}

@@ -56,7 +56,7 @@ func lackingAll(t *testing.T, when string, pod *corev1.Pod) {
 	}
 }
 
-// S3: annotations and labels by which a pod gets rights, networks or devices of the provider's node do not reach the Pod: neither
+// Annotations and labels by which a pod gets rights, networks or devices of the provider's node do not reach the Pod: neither
 // when it is made, nor by a later change, nor do they stay on one that an earlier version made. It is told once, also over a restart.
 func TestPrivilegedKeysDoNotReachThePod(t *testing.T) {
 	ask := func(shadow *offloadingv1beta1.ShadowPod) {

@@ -90,7 +90,7 @@ func made(kind string, meta metav1.ObjectMeta) client.Object {
 	}
 }
 
-// S9: whatever a pod names, in whatever way, it gets only what its own consumer brought; what is not there yet is awaited.
+// Whatever a pod names, in whatever way, it gets only what its own consumer brought; what is not there yet is awaited.
 func TestPodsUseOnlyWhatTheirConsumerBrought(t *testing.T) {
 	for way, used := range using {
 		for name, tc := range map[string]struct {
@@ -181,7 +181,7 @@ func TestReferencesThatAreNobodysOwn(t *testing.T) {
 	}
 }
 
-// S2: Kubernetes makes the claims of ephemeral volumes: of a class that there is, for else they get a volume of the provider's own.
+// Kubernetes makes the claims of ephemeral volumes: of a class that there is, for else they get a volume of the provider's own.
 func TestEphemeralVolumesHaveAClassOfTheProviders(t *testing.T) {
 	class := func(name string, isDefault string) client.Object {
 		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}}}
@@ -209,7 +209,7 @@ func TestEphemeralVolumesHaveAClassOfTheProviders(t *testing.T) {
 	}
 }
 
-// S9: a container that is added to a running pod names things, too.
+// A container that is added to a running pod names things, too.
 func TestEphemeralContainersUseOnlyWhatTheirConsumerBrought(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object

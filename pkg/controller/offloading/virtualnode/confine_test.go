@@ -12,7 +12,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-// S13, S18: a virtual kubelet may ask for its certificate once the admission policy knows its node, and never before.
+// A virtual kubelet may ask for its certificate once the admission policy knows its node, and never before.
 func TestANodeIsListedBeforeItGetsItsIdentity(t *testing.T) {
 	list := client.ObjectKey{Namespace: "liqo", Name: offloadingv1beta1.VirtualNodesPolicy}
 	w := newWorld(t, virtualNode(), tenantNamespace())
