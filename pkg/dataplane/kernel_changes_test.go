@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"liqo.io/liqo/pkg/dataplane"
-	"liqo.io/liqo/pkg/netlink" //nolint:depguard // A test: the kernel is what Walk has to agree with.
+	"liqo.io/liqo/pkg/netlink"
 )
 
 // While nodes and gateways are changed again and again, each time by an agent that has just started, no packet is lost between pods whose ways

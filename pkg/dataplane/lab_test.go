@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
-	"liqo.io/liqo/pkg/netlink" //nolint:depguard // A test: the kernel is what Walk has to agree with.
+	"liqo.io/liqo/pkg/netlink"
 )
 
 // lab is a world in the kernel: a network namespace for each place, and one for what is between the nodes of each cluster.

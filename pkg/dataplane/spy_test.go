@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
-	"liqo.io/liqo/pkg/netlink" //nolint:depguard // A test: the kernel is what is tried.
+	"liqo.io/liqo/pkg/netlink"
 )
 
 // spy sees each packet that carries a mark, wherever in a lab it leaves a place, comes out of the overlay, or arrives.

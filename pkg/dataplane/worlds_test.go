@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"liqo.io/liqo/pkg/addressing" //nolint:depguard // A test: worlds get their ranges where clusters get theirs.
+	"liqo.io/liqo/pkg/addressing"
 )
 
 // pools are where ranges for peers are taken from.

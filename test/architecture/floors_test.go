@@ -2,7 +2,8 @@ package architecture
 
 import (
 	"fmt"
-	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,10 +27,12 @@ var floors = map[string]int{
 	"cli": 7,
 }
 
-// confined maps libraries to the only package that may import them.
+// confined maps libraries to the only package that may import them, so that another library, or its next major version, is a change of one
+// package.
 var confined = map[string]string{
 	"github.com/vishvananda/netlink": "pkg/netlink",
 	"github.com/google/nftables":     "pkg/netlink",
+	"sigs.k8s.io/knftables":          "pkg/netlink",
 	"golang.zx2c4.com/wireguard":     "pkg/netlink",
 	"github.com/pterm/pterm":         "pkg/cli/output",
 	"helm.sh/helm":                   "pkg/cli/helm",
@@ -42,20 +45,35 @@ func unit(path string) (string, bool) {
 	return name, isProduct
 }
 
+// proven are tests that need a higher floor than their package's, and why.
+var proven = map[string]string{
+	"pkg/dataplane/kernel_changes_test.go imports pkg/netlink": "the kernel is what Walk has to agree with",
+	"pkg/dataplane/lab_test.go imports pkg/netlink":            "the kernel is what Walk has to agree with",
+	"pkg/dataplane/spy_test.go imports pkg/netlink":            "the kernel is what is tried",
+	"pkg/dataplane/worlds_test.go imports pkg/addressing":      "worlds get their ranges where clusters get theirs",
+}
+
 func TestEveryPackageImportsOnlyLowerFloors(t *testing.T) {
 	var offenders []string
+	needed := map[string]bool{}
 	for _, file := range sources(t) {
 		importer, isProduct := unit(file.folder())
-		// Tests may use what they like of the product: they prove it together.
-		if !isProduct || file.isTest() {
+		if !isProduct {
 			continue
 		}
 		for _, path := range file.imports() {
 			imported, isProduct := unit(path)
-			allowed := isProduct && (imported == importer || floors[imported] < floors[importer])
-			if !allowed {
-				offenders = append(offenders, fmt.Sprintf("%s imports %s", file.path, path))
+			// What serves tests alone belongs to no floor.
+			allowed := isProduct && (imported == importer || floors[imported] < floors[importer]) || !isProduct && file.isTest()
+			what := fmt.Sprintf("%s imports %s", file.path, path)
+			if needed[what] = true; !allowed && proven[what] == "" {
+				offenders = append(offenders, what)
 			}
+		}
+	}
+	for what := range proven {
+		if !needed[what] {
+			offenders = append(offenders, what+" no more, and is listed")
 		}
 	}
 	report(t, "a package imports only lower floors and its own sub-packages", offenders)
@@ -71,19 +89,7 @@ func TestEveryPackageStandsOnAFloor(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	report(t, "a new folder of pkg/ needs its floor here, in .golangci.yml and in docs/architecture.md", offenders)
-}
-
-func TestTheLinterKnowsEveryFloor(t *testing.T) {
-	config, err := os.ReadFile(root + "/.golangci.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range floors {
-		if !strings.Contains(string(config), "\n        floor-"+name+":\n") {
-			t.Errorf(".golangci.yml has no depguard rule floor-%s", name)
-		}
-	}
+	report(t, "a new folder of pkg/ needs its floor here and in docs/architecture.md", offenders)
 }
 
 func TestConfinedLibrariesHaveOneImporter(t *testing.T) {
@@ -104,6 +110,31 @@ func TestConfinedLibrariesHaveOneImporter(t *testing.T) {
 	report(t, "a library stands behind one package", offenders)
 }
 
+// replaced maps packages to what is used in their place, everywhere.
+var replaced = map[string]string{
+	"math/rand":                   "math/rand/v2, or crypto/rand for secrets",
+	"io/ioutil":                   "io and os",
+	"github.com/pkg/errors":       "fmt.Errorf with %w",
+	"github.com/stretchr/testify": "cmp.Diff, which compares whole values",
+}
+
+func TestReplacedLibrariesAreNotUsed(t *testing.T) {
+	var offenders []string
+	for _, file := range sources(t) {
+		for _, spec := range file.ast.Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			for library, use := range replaced {
+				// Of the standard library a package below another one is something else, such as math/rand/v2.
+				below := strings.Contains(library, ".") && strings.HasPrefix(imported, library+"/")
+				if imported == library || below {
+					offenders = append(offenders, fmt.Sprintf("%s imports %s: use %s", file.path, imported, use))
+				}
+			}
+		}
+	}
+	report(t, "some libraries have better successors", offenders)
+}
+
 func TestTheProductDoesNotKnowItsTests(t *testing.T) {
 	var offenders []string
 	for _, file := range sources(t) {
@@ -118,4 +149,32 @@ func TestTheProductDoesNotKnowItsTests(t *testing.T) {
 		}
 	}
 	report(t, "pkg and cmd import neither test nor hack", offenders)
+}
+
+// heavy are packages that a program of which every cluster runs several must not be linked with, and why.
+var heavy = map[string]string{
+	"html/template":                                  "it calls methods by name, so that the linker keeps every exported method of every library: some 20 MB",
+	"google.golang.org/grpc":                         "it brings html/template",
+	"github.com/google/cel-go/cel":                   "only API servers evaluate CEL",
+	"go.opentelemetry.io/otel/sdk/trace":             "nothing here sends traces",
+	"github.com/prometheus/prometheus/promql/parser": "only tests read alert rules",
+}
+
+func TestProgramsAreLight(t *testing.T) {
+	var offenders []string
+	for _, program := range []string{"virtual-kubelet", "liqo-controller-manager", "liqo-gateway", "liqo-fabric"} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/"+program)
+		list.Dir = root
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("listing what %s is linked with: %v", program, err)
+		}
+		linked := strings.Fields(string(out))
+		for name, why := range heavy {
+			if slices.Contains(linked, name) {
+				offenders = append(offenders, fmt.Sprintf("%s is linked with %s (%s); go mod why -m, or go list -deps, tells by whom", program, name, why))
+			}
+		}
+	}
+	report(t, "programs are not linked with what they do not need", offenders)
 }

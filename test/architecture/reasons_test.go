@@ -135,3 +135,43 @@ func TestReasonsAreGiven(t *testing.T) {
 	}
 	report(t, "every reason is given by some code", offenders)
 }
+
+var (
+	// conflicts are the reasons for objects that have a name which is needed, and are somebody else's.
+	conflicts = regexp.MustCompile(`^Reason(NotOurs|\w+Conflict|\w+NameTaken)$`)
+	// notOurs are ways to say of an object that it is somebody else's.
+	notOurs = regexp.MustCompile(`(?i)(\b(is|are) not (ours|Liqo's|this \w+'s)\b|\bnot made (by Liqo|for this|for it)\b|\bexists(?: [^:]*)? and (is|was) not\b|does not belong to this)`)
+)
+
+// An error that an object is not ours has one class, in which it is retried, and one text.
+func TestWhatIsNotOursIsSaidInOneWay(t *testing.T) {
+	found := map[string]int{}
+	inProduct(t, func(file source, node ast.Node) {
+		if file.folder() == "pkg/kube/reconcile" {
+			return
+		}
+		switch is := node.(type) {
+		case *ast.CallExpr:
+			if classes := []string{"Refuse", "RefuseAgain", "Terminate", "Wait", "Retry"}; slices.Contains(classes, selected(is.Fun, "reconcile")) && conflicts.MatchString(selected(is.Args[0], "")) {
+				found[file.path]++
+			}
+		case *ast.BasicLit:
+			if is.Kind == token.STRING && notOurs.MatchString(is.Value) {
+				found[file.path]++
+			}
+		}
+	})
+	shrinks(t, "ours", "that an object is not ours is said by reconcile.NotOurs, or NotOursAt, alone", found)
+}
+
+// selected is the name after the dot of an expression such as pkg.Name; empty if it is none, or of another package than the one that is given.
+func selected(expression ast.Expr, of string) string {
+	selector, is := expression.(*ast.SelectorExpr)
+	if !is {
+		return ""
+	}
+	if left, is := selector.X.(*ast.Ident); !is || of != "" && left.Name != of {
+		return ""
+	}
+	return selector.Sel.Name
+}

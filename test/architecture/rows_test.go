@@ -13,7 +13,19 @@ var (
 	// inWords are rows that a sentence below the tables answers: faults and threats of what is not there yet.
 	inWords = regexp.MustCompile(`^N[67]$`)
 	named   = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	// labelled is the name of a test that begins with rows, and labels are rows that the comment of a test begins with.
+	labelled = regexp.MustCompile(`^(?:Test|Fuzz)((?:[A-Z]\d+)+)[A-Z]`)
+	labels   = regexp.MustCompile(`^[A-Z]\d+(?:(?:,| and|) \(?[A-Z]\d+\)?)*:`)
+	label    = regexp.MustCompile(`[A-Z]\d+`)
+	// inText are rows that a line speaks of, but not by the name of a test.
+	inText = regexp.MustCompile(`\b[A-Z]\d+\b`)
 )
+
+// catalogues are the pages with tables of rows, and how many rows there are of each letter.
+var catalogues = map[string]map[string]int{
+	"docs/faults-and-threats.md": {"A": 15, "B": 9, "C": 16, "D": 13, "E": 5, "F": 13, "G": 6, "H": 5},
+	"docs/security.md":           {"V": 15, "W": 9, "N": 12},
+}
 
 // Each row of the two catalogues is on its page, and each test that a page names is there: a claim is as good as its test.
 func TestRowsNameTheirTests(t *testing.T) {
@@ -26,10 +38,7 @@ func TestRowsNameTheirTests(t *testing.T) {
 		}
 	}
 	var offenders []string
-	for page, rows := range map[string]map[string]int{
-		"docs/faults-and-threats.md": {"A": 15, "B": 9, "C": 16, "D": 13, "E": 5, "F": 13, "G": 6, "H": 5},
-		"docs/security.md":           {"V": 15, "W": 9, "N": 12},
-	} {
+	for page, rows := range catalogues {
 		text := readFile(t, page)
 		seen := map[string]int{}
 		for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
@@ -54,4 +63,39 @@ func TestRowsNameTheirTests(t *testing.T) {
 		}
 	}
 	report(t, "pages name tests that are there, and each row has one", offenders)
+}
+
+// A row's letter has one meaning: a test that has a row in its name is named where its page speaks of that row, and a comment speaks of rows
+// that are there. Tests that follow a packet are called TestWalk.
+func TestRowsHaveOneMeaning(t *testing.T) {
+	about := map[string]string{}
+	for page := range catalogues {
+		for line := range strings.Lines(readFile(t, page)) {
+			for _, row := range inText.FindAllString(line, -1) {
+				about[row] += line
+			}
+		}
+	}
+	found := map[string]int{}
+	for _, file := range sources(t) {
+		for _, declaration := range file.ast.Decls {
+			f, is := declaration.(*ast.FuncDecl)
+			if !is || !file.isTest() {
+				continue
+			}
+			if name := labelled.FindStringSubmatch(f.Name.Name); name != nil {
+				for _, row := range label.FindAllString(name[1], -1) {
+					if !strings.Contains(about[row], "`"+f.Name.Name+"`") {
+						found[file.path+" "+f.Name.Name+" "+row]++
+					}
+				}
+			}
+			for _, row := range label.FindAllString(labels.FindString(f.Doc.Text()), -1) {
+				if about[row] == "" {
+					found[file.path+" "+f.Name.Name+" "+row]++
+				}
+			}
+		}
+	}
+	shrinks(t, "rows", "a row that a test has in its name or comment is one of docs/faults-and-threats.md or docs/security.md, which names the test there", found)
 }

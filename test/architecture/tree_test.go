@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,6 +10,8 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,5 +134,87 @@ func report(t *testing.T, rule string, offenders []string) {
 	t.Helper()
 	if len(offenders) > 0 {
 		t.Errorf("%s:\n  %s", rule, strings.Join(offenders, "\n  "))
+	}
+}
+
+// offendersTable is the table of what breaks a rule today: rule, offender, how much. It may only shrink.
+const offendersTable = "test/architecture/testdata/offenders.tsv"
+
+// shrinks fails the test for each offender that the table does not list for the rule, or not as that bad; and for each line of the table
+// whose offender is better or gone, so that no line allows what need not be allowed any more. found has how much each offender breaks the
+// rule: a number of methods, or how often it does.
+func shrinks(t *testing.T, key, rule string, found map[string]int) {
+	t.Helper()
+	table := map[string]int{}
+	for _, row := range tableRows(t, offendersTable, readFile(t, offendersTable), 3) {
+		if row[0] != key {
+			continue
+		}
+		allowed, err := strconv.Atoi(row[2])
+		if err != nil || table[row[1]] != 0 {
+			t.Fatalf("%s: not a number, or a second line about one offender: %q", offendersTable, row)
+		}
+		table[row[1]] = allowed
+	}
+	report(t, rule, compareWithTable(key, table, found))
+}
+
+// compareWithTable tells how what was found differs from the table.
+func compareWithTable(key string, table, found map[string]int) []string {
+	var differences []string
+	for offender, measure := range found {
+		switch allowed := table[offender]; {
+		case allowed == 0:
+			differences = append(differences, fmt.Sprintf("%s: %d", offender, measure))
+		case measure > allowed:
+			differences = append(differences, fmt.Sprintf("%s: %d, and it was %d", offender, measure, allowed))
+		case measure < allowed:
+			differences = append(differences, fmt.Sprintf("%s is better, thank you: change its line of %s to %q", offender, offendersTable, fmt.Sprintf("%s\t%s\t%d", key, offender, measure)))
+		}
+	}
+	for offender := range table {
+		if found[offender] == 0 {
+			differences = append(differences, fmt.Sprintf("%s does not break the rule any more, thank you: remove its line %q from %s", offender, key+"\t"+offender, offendersTable))
+		}
+	}
+	slices.Sort(differences)
+	return differences
+}
+
+// tableRows splits a table into its rows of so many cells. Lines that begin with # are comments.
+func tableRows(t *testing.T, name, text string, cells int) [][]string {
+	t.Helper()
+	var rows [][]string
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		if len(row) != cells {
+			t.Fatalf("%s:%d: not a row of %d cells with tabs between them: %q", name, i+1, cells, line)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// A table of offenders shrinks and does nothing else.
+func TestTablesOfOffendersShrink(t *testing.T) {
+	for name, tc := range map[string]struct {
+		table, found map[string]int
+		want         string
+	}{
+		"as listed":        {map[string]int{"a": 30}, map[string]int{"a": 30}, ""},
+		"a new one":        {nil, map[string]int{"a": 26}, "a: 26"},
+		"a worse one":      {map[string]int{"a": 30}, map[string]int{"a": 31}, "a: 31, and it was 30"},
+		"a better one":     {map[string]int{"a": 30}, map[string]int{"a": 29}, `change its line of ` + offendersTable + ` to "k\ta\t29"`},
+		"one that is gone": {map[string]int{"a": 30}, nil, `remove its line "k\ta"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(compareWithTable("k", tc.table, tc.found), "\n")
+			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }
