@@ -80,6 +80,7 @@ var good = map[string]struct{ manifest, spec string }{
 }
 
 func TestAcceptedManifests(t *testing.T) {
+	t.Parallel()
 	for name, tc := range good {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,6 +97,7 @@ func TestAcceptedManifests(t *testing.T) {
 
 // A status is the controllers': creating an object with one does not set it, and updating the object does not either.
 func TestStatusIsASubresource(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ manifest, status string }{
 		"ForeignCluster":      {`{kind: ForeignCluster, spec: {clusterID: milan}}`, `{role: Provider}`},
 		"Tenant":              {`{kind: Tenant, spec: {clusterID: rome, authzPolicy: TolerateNoHandshake}}`, `{tenantNamespace: a}`},
@@ -182,6 +184,7 @@ var discovered = map[string]struct {
 }
 
 func TestDiscovery(t *testing.T) {
+	t.Parallel()
 	found := map[string]bool{}
 	for _, group := range slices.Compact(slices.Sorted(maps.Values(groups))) {
 		version, err := schema.ParseGroupVersion(group)

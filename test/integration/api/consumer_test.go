@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -244,6 +245,7 @@ var sliceAttempts = map[string]attempt{
 }
 
 func TestHostileSlice(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	for name, a := range sliceAttempts {
 		t.Run(name, func(t *testing.T) {
@@ -255,6 +257,7 @@ func TestHostileSlice(t *testing.T) {
 
 // V12: even where the binding of a twin is wrong, a namespace that is not the consumer's is refused.
 func TestNamespaceMustBeTheConsumers(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	name := fixture.Unique("mislabelled")
 	objects := fixture.TwinNamespace(name, p.consumer)
@@ -273,14 +276,18 @@ func TestNamespaceMustBeTheConsumers(t *testing.T) {
 
 // C13: by an eviction the consumer gives its pods that are being deleted less time, and touches no others.
 func TestEvictions(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("idle")}}
 	p.provide(t, node)
+	seconds := func(n int64) *int64 { return &n }
+	// All of them are longer than the test: where a pod was deleted longer ago than its new grace period, the API server gives it 1 s instead.
+	const long, short, longer = 3600, 1800, 7200
 	provide := func(name string, labels map[string]string, deleted bool) {
 		t.Helper()
 		// A pod that is bound to a node stays until its kubelet says that it ended; here there is none.
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.twin, Labels: labels},
-			Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
+			Spec: corev1.PodSpec{NodeName: node.Name, TerminationGracePeriodSeconds: seconds(long), Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
 		p.provide(t, pod)
 		if deleted {
 			fixture.Must(t, "deleting a pod", env.Milan.Client.Delete(t.Context(), pod))
@@ -295,29 +302,28 @@ func TestEvictions(t *testing.T) {
 		return p.slice.Kube.PolicyV1().Evictions(p.twin).Evict(ctx, &policyv1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.twin}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: grace, DryRun: dryRun}})
 	}
-	seconds := func(n int64) *int64 { return &n }
 	// Until the policies are effective everything is allowed, and until they know the pods nothing is found out about them.
 	for name, tc := range map[string]struct {
 		pod    string
 		grace  *int64
 		reason string
 	}{
-		"a pod that is not being deleted": {"living", seconds(5), "NotDeleted"},
-		"the provider's pod":              {"providers", seconds(5), notYourObject},
+		"a pod that is not being deleted": {"living", seconds(short), "NotDeleted"},
+		"the provider's pod":              {"providers", seconds(short), notYourObject},
 		"by force":                        {"going", seconds(0), "GracePeriodNotAllowed"},
 		"without a grace period":          {"going", nil, "GracePeriodNotAllowed"},
-		"a longer grace period":           {"going", seconds(60), "GracePeriodNotAllowed"},
+		"a longer grace period":           {"going", seconds(longer), "GracePeriodNotAllowed"},
 	} {
 		fixture.Await(t, fixture.Patience, "an eviction to be refused: "+name, func(ctx context.Context) (bool, string) {
 			err := evict(ctx, tc.pod, tc.grace, metav1.DryRunAll)
 			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), tc.reason), fmt.Sprint(err)
 		})
 	}
-	fixture.Must(t, "shortening a grace period", evict(t.Context(), "going", seconds(2)))
+	fixture.Must(t, "shortening a grace period", evict(t.Context(), "going", seconds(short)))
 	pod := &corev1.Pod{}
 	fixture.Must(t, "reading the pod", env.Milan.Client.Get(t.Context(), client.ObjectKey{Namespace: p.twin, Name: "going"}, pod))
-	if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 2 {
-		t.Errorf("grace period %v, want 2 s", pod.DeletionGracePeriodSeconds)
+	if got := ptr.Deref(pod.DeletionGracePeriodSeconds, -1); got != short {
+		t.Errorf("grace period %d s, want %d s", got, short)
 	}
 }
 
@@ -346,6 +352,7 @@ func (p *peering) awaitRefusedStream(t *testing.T, pod string) {
 
 // V14: the consumer may open streams into the pods that its ShadowPods became, and into no others of the twin.
 func TestStreamsIntoForeignPods(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	awaitStreamPolicy(t)
 	for pod, labels := range map[string]map[string]string{

@@ -125,6 +125,7 @@ var exposureAttempts = map[string]attempt{
 }
 
 func TestHostileExposure(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	for name, a := range exposureAttempts {
 		t.Run(name, func(t *testing.T) {
@@ -269,6 +270,7 @@ func restrict(t *testing.T, p *peering) {
 }
 
 func TestHostileExposureWhereLittleIsAllowed(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	restrict(t, p)
 	t.Run("attempts", func(t *testing.T) {

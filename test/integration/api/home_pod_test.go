@@ -16,6 +16,7 @@ import (
 
 // The API server itself keeps pods at home that no provider takes, and says why: no process of ours runs here.
 func TestPodsThatNoProviderTakesStayAtHome(t *testing.T) {
+	t.Parallel()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("shop"), Labels: map[string]string{offloadingv1beta1.SchedulingLabel: "true"}}}
 	fixture.Must(t, "creating the namespace", env.Milan.Client.Create(t.Context(), namespace))
 	env.Milan.AwaitServiceAccount(t, namespace.Name)

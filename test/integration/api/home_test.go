@@ -25,6 +25,7 @@ func offloadingOf(namespace string) *offloadingv1beta1.NamespaceOffloading {
 
 // The API server itself refuses what holds private keys: no process of ours runs here.
 func TestNamespacesThatAreNeverOffloaded(t *testing.T) {
+	t.Parallel()
 	tenant := map[string]string{corev1beta1.TenantNamespaceLabel: "true"}
 	named, labelled, plain := corev1beta1.TenantNamespacePrefix+fixture.Unique("x"), fixture.Unique("labelled"), fixture.Unique("shop")
 	for name, labels := range map[string]map[string]string{named: nil, labelled: tenant, plain: nil, "liqo-storage": nil} {
@@ -50,6 +51,7 @@ func TestNamespacesThatAreNeverOffloaded(t *testing.T) {
 
 // What was offloaded before it became one of these cannot be changed any more, but undone.
 func TestAnOffloadedNamespaceThatBecomesATenantNamespace(t *testing.T) {
+	t.Parallel()
 	name := newNamespace(t, env.Milan)
 	offloading := offloadingOf(name)
 	offloading.Finalizers = []string{offloadingv1beta1.NamespaceOffloadingFinalizer}
@@ -68,6 +70,7 @@ func TestAnOffloadedNamespaceThatBecomesATenantNamespace(t *testing.T) {
 
 // Nor does a line in a NamespaceMap, written by hand, let them cross; a peer's map names the peer's namespaces.
 func TestMappingsOfNamespacesThatAreNeverOffloaded(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	live := p.namespaceMap(fixture.Unique("map"), p.outgoing())
 	live.Spec.DesiredMapping = map[string]string{"shop": "shop-milan"}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -82,11 +84,55 @@ func judged(t *testing.T, configuration *networkingv1beta1.Configuration) *metav
 		if err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration); err != nil {
 			return false, err.Error()
 		}
-		ready = meta.FindStatusCondition(configuration.Status.Conditions, corev1beta1.ConditionReady)
-		return ready != nil && ready.ObservedGeneration == configuration.Generation &&
-			!slices.Contains([]string{networkingv1beta1.ReasonRangesPending, networkingv1beta1.ReasonRangesChanged}, ready.Reason), fmt.Sprintf("%+v", ready)
+		ready = verdict(configuration)
+		return ready != nil, fmt.Sprintf("%+v", configuration.Status.Conditions)
 	})
 	return ready
+}
+
+// verdict says what became of what a Configuration announces; nil if it does not say yet.
+func verdict(configuration *networkingv1beta1.Configuration) *metav1.Condition {
+	ready := meta.FindStatusCondition(configuration.Status.Conditions, corev1beta1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != configuration.Generation ||
+		slices.Contains([]string{networkingv1beta1.ReasonRangesPending, networkingv1beta1.ReasonRangesChanged}, ready.Reason) {
+		return nil
+	}
+	return ready
+}
+
+// verdicts are what becomes of the Configuration of a peer, as it changes: to ask again and again takes longer than the answers.
+type verdicts struct {
+	*testing.T
+	watch.Interface
+	last networkingv1beta1.Configuration
+}
+
+func watchVerdicts(t *testing.T, configuration *networkingv1beta1.Configuration) *verdicts {
+	t.Helper()
+	w, err := env.Rome.Client.Watch(t.Context(), &networkingv1beta1.ConfigurationList{}, client.InNamespace(configuration.Namespace))
+	fixture.Must(t, "watching Configurations", err)
+	t.Cleanup(w.Stop)
+	return &verdicts{T: t, Interface: w}
+}
+
+// of waits until a Configuration says what became of what it announces now, or since: the controllers write the ranges of this cluster, too.
+func (v *verdicts) of(configuration *networkingv1beta1.Configuration) *metav1.Condition {
+	v.Helper()
+	deadline := time.NewTimer(fixture.Patience)
+	defer deadline.Stop()
+	for v.last.Generation < configuration.Generation || verdict(&v.last) == nil {
+		select {
+		case event, open := <-v.ResultChan():
+			seen, is := event.Object.(*networkingv1beta1.Configuration)
+			if !open || !is {
+				v.Fatalf("the watch of Configurations ended with %+v", event)
+			}
+			v.last = *seen
+		case <-deadline.C:
+			v.Fatalf("waited %s for what becomes of %v; last seen: %+v", fixture.Patience, configuration.Spec.Remote.CIDR, v.last.Status.Conditions)
+		}
+	}
+	return verdict(&v.last)
 }
 
 // A gateway is told which pods its peer reaches: of a namespace as long as that is offloaded to the peer, of the peer's twins, and of no others.
@@ -195,6 +241,7 @@ func taken(t *testing.T, err error) bool {
 // A thousand objects of what a peer can bring liqoctl to write: the API server refuses them, or a condition says what is wrong with them, or they
 // work. Nothing of another peer changes, nothing grows without bounds, and no controller panics.
 func TestAThousandObjectsOfAHostilePeer(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	n := nasty{rand.New(rand.NewPCG(seed, seed))}
@@ -216,8 +263,13 @@ func TestAThousandObjectsOfAHostilePeer(t *testing.T) {
 	patch := func(o client.Object, change func()) bool {
 		original := o.DeepCopyObject().(client.Object)
 		change()
-		return taken(t, env.Rome.Client.Patch(t.Context(), o, client.MergeFrom(original)))
+		if taken(t, env.Rome.Client.Patch(t.Context(), o, client.MergeFrom(original))) {
+			return true
+		}
+		fixture.Must(t, "reading what is there", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+		return false
 	}
+	told := watchVerdicts(t, hostile)
 	count := map[string]int{}
 	for i := range 1000 {
 		switch i % 4 {
@@ -236,15 +288,12 @@ func TestAThousandObjectsOfAHostilePeer(t *testing.T) {
 				hostile.Spec.Remote.CIDR = networkingv1beta1.ClusterConfigCIDR{Pod: n.cidrs([]int{1, 3, 40}[n.IntN(3)]), External: n.cidrs(2)}
 			}) {
 				count["Configurations"]++
-				if ready := judged(t, hostile); ready.Status != metav1.ConditionTrue {
+				if ready := told.of(hostile); ready.Status != metav1.ConditionTrue {
 					count[ready.Reason]++
 				} else {
 					count["peers"]++
 				}
 			}
-		}
-		for _, o := range []client.Object{key, dialled, hostile} {
-			fixture.Must(t, "reading what is there", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 		}
 	}
 	t.Logf("of 1000 are taken: %v", count)

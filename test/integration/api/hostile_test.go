@@ -285,6 +285,7 @@ func listing(list client.ObjectList, namespace func(*peering) string) func(*test
 }
 
 func TestHostileTenant(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	for name, a := range tenantAttempts {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +298,7 @@ func TestHostileTenant(t *testing.T) {
 // A slice that is deleted and made again is a new object without the cordon's annotation: the cordon itself is in the Quota,
 // which the consumer cannot touch.
 func TestCordonSurvivesRecreation(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	cordoned := true
 	quota := &offloadingv1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Name: "grant", Namespace: p.tenantNamespace},
@@ -384,6 +386,7 @@ var escalations = map[string]func(ctx context.Context, u *fixture.User, namespac
 }
 
 func TestEscalation(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	for name, try := range escalations {
 		for _, as := range []struct {

@@ -15,6 +15,7 @@ import (
 
 // Pods of offloaded namespaces get their label in the write that binds them to a virtual node; those on other nodes do not.
 func TestPodsOnVirtualNodesAreLabelled(t *testing.T) {
+	t.Parallel()
 	virtual, plain := fixture.Unique("virtual"), fixture.Unique("plain")
 	offloaded, other := fixture.Unique("local"), fixture.Unique("other")
 	create := func(node string, labels map[string]string) {

@@ -107,6 +107,7 @@ var badOffloading = map[string]bad{
 }
 
 func TestRefusedManifests(t *testing.T) {
+	t.Parallel()
 	for area, cases := range map[string]map[string]bad{
 		"core": badCore, "authentication": badAuthentication, "offloading": badOffloading,
 		"networking": badNetworking, "templates": badTemplates, "rules": badRules,

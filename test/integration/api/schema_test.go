@@ -44,6 +44,7 @@ var foreign = []string{
 
 // What "kubectl explain" shows has a sentence for every field.
 func TestEveryFieldIsExplained(t *testing.T) {
+	t.Parallel()
 	var crds apiextensionsv1.CustomResourceDefinitionList
 	fixture.Must(t, "listing CustomResourceDefinitions", env.Milan.Client.List(t.Context(), &crds))
 	seen := 0
@@ -88,6 +89,7 @@ func unexplained(path string, node *apiextensionsv1.JSONSchemaProps) (missing []
 
 // A kind without sub-resource must not be asked for one by a controller; kinds with one are in TestStatusIsASubresource.
 func TestKindsWithoutStatus(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t, env.Milan)
 	for _, manifest := range []string{
 		`{kind: Quota, spec: {user: a, resources: {}}}`,

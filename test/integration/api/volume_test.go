@@ -47,6 +47,7 @@ func realVolume(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume 
 // Whoever steals the account of a provider's virtual kubelet changes and deletes volumes: only the placeholders of that provider, and
 // of those not whose they are, nor what becomes of them.
 func TestVolumesOfStolenVirtualKubelets(t *testing.T) {
+	t.Parallel()
 	const account = "system:serviceaccount:liqo-tenant-turin:turin"
 	rights := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("stolen")},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-virtual-kubelet"},

@@ -45,10 +45,12 @@ func (p *peering) claim(name, class string) *corev1.PersistentVolumeClaim {
 // S7: a consumer may choose the volume of its claim neither when it makes it nor a moment later, nor have the empty class, by which it
 // would get one that nobody gave a class.
 func TestClaimChoosesItsVolumeNeverAndNotLater(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
-	name := fixture.Unique("payroll")
+	// The class is this test's own: nobody else's claim takes its volume.
+	name, waits := fixture.Unique("payroll"), fixture.Unique("waits")
 	p.provide(t, payroll(name))
-	direct := p.claim("direct", "waits")
+	direct := p.claim("direct", waits)
 	direct.Spec.VolumeName = name
 	attempt{reason: volumeNot}.check(t, p.slice.Create(t.Context(), direct))
 	attempt{reason: storageClassNot}.check(t, p.slice.Create(t.Context(), p.claim("empty", "")))
@@ -58,14 +60,14 @@ func TestClaimChoosesItsVolumeNeverAndNotLater(t *testing.T) {
 	attempt{reason: "NotAllowed"}.check(t, p.slice.Create(t.Context(), none))
 
 	// A claim that no volume fits, so that it waits; then it is told which one to take.
-	later := p.claim("later", "waits")
+	later := p.claim("later", waits)
 	fixture.Must(t, "creating a claim", p.slice.Create(t.Context(), later))
 	attempt{reason: volumeNot}.check(t, p.slice.Patch(t.Context(), later.DeepCopy(), merge(fmt.Sprintf(`{"spec":{"volumeName":%q}}`, name))))
 	attempt{}.check(t, p.slice.Patch(t.Context(), later.DeepCopy(), merge(`{"metadata":{"labels":{"a":"b"}}}`)))
 
 	// What Kubernetes says of it afterwards does not hinder the consumer.
 	bound := payroll(name + "-2")
-	bound.Spec.StorageClassName = "waits"
+	bound.Spec.StorageClassName = waits
 	p.provide(t, bound)
 	fixture.Await(t, fixture.Patience, "the claim to be bound by Kubernetes", func(ctx context.Context) (bool, string) {
 		err := p.slice.Get(ctx, keyOf(later), later)
@@ -76,8 +78,10 @@ func TestClaimChoosesItsVolumeNeverAndNotLater(t *testing.T) {
 
 // S8: what annotations a consumer's Service has is the provider's list, where little is allowed and where much is.
 func TestServiceAnnotations(t *testing.T) {
+	t.Parallel()
 	for profile, prepare := range map[string]func(*testing.T, *peering){"compatible": func(*testing.T, *peering) {}, "hardened": restrict} {
 		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
 			p := newPeering(t)
 			prepare(t, p)
 			for key, value := range map[string]string{
@@ -158,6 +162,7 @@ func path(text string) []string {
 // Whatever a consumer may not set of an object it may set in no operation: not when the object is made, not by any kind of change, not by
 // a subresource.
 func TestNoOperationSetsWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	p := newPeering(t)
 	for kind, walk := range walked {
 		fields := map[string]any{}
@@ -167,7 +172,10 @@ func TestNoOperationSetsWhatIsRefused(t *testing.T) {
 			}
 		}
 		for field, value := range fields {
-			t.Run(kind+" "+field, func(t *testing.T) { p.walk(t, walk.base, path(field), value) })
+			t.Run(kind+" "+field, func(t *testing.T) {
+				t.Parallel()
+				p.walk(t, walk.base, path(field), value)
+			})
 		}
 	}
 }
