@@ -91,16 +91,17 @@ func TestWhatTheProviderEndedIsSeenAndHealsByPeeringAgain(t *testing.T) {
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
 		})
 	}
-	for name, tc := range map[string]struct {
-		end func(t *testing.T)
+	for _, tc := range []struct {
+		name string
+		end  func(t *testing.T)
 		// empty says that no namespace is offloaded, so that nothing is asked of milan.
 		empty bool
 	}{
-		"unpeer --force":                       {forget, false},
-		"unpeer --force, nothing is offloaded": {forget, true},
-		"its tenant namespace is deleted":      {remove, false},
+		{"unpeer --force", forget, false},
+		{"unpeer --force, nothing is offloaded", forget, true},
+		{"its tenant namespace is deleted", remove, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			w := begin(t)
 			running := pod("")
 			if !tc.empty {
@@ -130,7 +131,7 @@ func TestWhatTheProviderEndedIsSeenAndHealsByPeeringAgain(t *testing.T) {
 			late.Name = "late"
 			fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), late))
 			awaitPod(t, env.Rome, late, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
-			w.leave(t, running.Namespace)
+			w.handOn(t, running.Namespace)
 		})
 	}
 }

@@ -75,7 +75,7 @@ func TestRevokedAtTheProvider(t *testing.T) {
 	late.Name = "late"
 	fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), late))
 	awaitPod(t, env.Rome, late, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
-	w.leave(t, home.Namespace)
+	w.handOn(t, home.Namespace)
 }
 
 // The administrator of rome does not trust milan any more, which answers as ever: rome stops talking to it, and what milan holds of rome is
@@ -152,5 +152,5 @@ func TestCertificatesThatExpiredAreRenewedByThePresentKey(t *testing.T) {
 	if live.UID != remote.UID {
 		t.Error("the pod at milan is another one")
 	}
-	w.leave(t, home.Namespace)
+	w.handOn(t, home.Namespace)
 }

@@ -56,10 +56,43 @@ type world struct {
 	kept map[string][]client.Object
 }
 
-// begin peers rome with milan.
+// whole is a peering that a test has left in order, for the next one to go on with; nil if there is none.
+var whole *world
+
+// handOn leaves the peering to the next test, without what this one offloaded.
+func (w *world) handOn(t *testing.T, namespace string) {
+	t.Helper()
+	err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: env.Rome.Target(t), Namespaces: []string{namespace}, DeleteVolumes: true, Timeout: fixture.Patience})
+	fixture.Must(t, "taking namespace "+namespace+" back", err)
+	fixture.Must(t, "deleting namespace "+namespace, env.Rome.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	if !t.Failed() {
+		whole = w
+	}
+}
+
+// begin peers rome with milan, unless an earlier test has left that to this one.
 func begin(t *testing.T) *world {
 	t.Helper()
 	env.Explain(t)
+	w := whole
+	whole = nil
+	if w == nil {
+		w = anew(t)
+	} else {
+		w.awaitShows(t, "all to be well after the test before", "")
+	}
+	fixture.Await(t, fixture.Patience, "the VirtualNode to show the provider's storage class", func(ctx context.Context) (bool, string) {
+		vn := &offloadingv1beta1.VirtualNode{}
+		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: fixture.ConsumerNamespace, Name: w.kubelet.Node}, vn)
+		return err == nil && slices.ContainsFunc(vn.Spec.StorageClasses, func(c authv1beta1.StorageType) bool { return c.StorageClassName == fixture.SimulatedClass }),
+			fmt.Sprint(vn.Spec.StorageClasses, err)
+	})
+	return w
+}
+
+// anew peers rome with milan.
+func anew(t *testing.T) *world {
+	t.Helper()
 	once.Do(func() {
 		for _, c := range []*fixture.Cluster{env.Rome, env.Milan} {
 			managers[c.ID] = env.StartManager(t, c)
@@ -72,14 +105,7 @@ func begin(t *testing.T) *world {
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: fixture.ConsumerNamespace}, namespace)
 		return apierrors.IsNotFound(err) || (err == nil && namespace.DeletionTimestamp == nil), fmt.Sprint(namespace.Status, err)
 	})
-	w := &world{kubelet: env.Peer(t), namespaces: map[string]string{}, kept: map[string][]client.Object{}}
-	fixture.Await(t, fixture.Patience, "the VirtualNode to show the provider's storage class", func(ctx context.Context) (bool, string) {
-		vn := &offloadingv1beta1.VirtualNode{}
-		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: fixture.ConsumerNamespace, Name: w.kubelet.Node}, vn)
-		return err == nil && slices.ContainsFunc(vn.Spec.StorageClasses, func(c authv1beta1.StorageType) bool { return c.StorageClassName == fixture.SimulatedClass }),
-			fmt.Sprint(vn.Spec.StorageClasses, err)
-	})
-	return w
+	return &world{kubelet: env.Peer(t), namespaces: map[string]string{}, kept: map[string][]client.Object{}}
 }
 
 // newWorld peers rome with milan and offloads the namespaces.
