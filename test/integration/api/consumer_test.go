@@ -369,7 +369,7 @@ func TestStreamsIntoForeignPods(t *testing.T) {
 	for _, pod := range []string{"own", "providers", "naples"} {
 		t.Run("log "+pod, func(t *testing.T) {
 			t.Parallel()
-			// Nobody asked for any of them yet; test/integration/system has the controller that lets own ones be read then.
+			// Nobody asked for any of them yet; test/integration/offloading has the controller that lets own ones be read then.
 			attempt{reason: rbac}.check(t, p.slice.Kube.CoreV1().Pods(p.twin).GetLogs(pod, &corev1.PodLogOptions{Container: "a"}).Do(t.Context()).Error())
 		})
 	}
