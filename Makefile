@@ -124,7 +124,7 @@ begin:
 	@mkdir -p dist/test; find dist/test -type f ! -name passed -delete; touch dist/test/began
 
 # Most of the time each of them waits, for clusters of its own: several run side by side, the longest first.
-SIDE_BY_SIDE ?= 4
+SIDE_BY_SIDE ?= 3
 E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
 SUITE = go run ./hack/suite run
 
