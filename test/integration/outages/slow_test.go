@@ -34,7 +34,7 @@ func TestA6SlowAnswers(t *testing.T) {
 	world.AwaitPods(t, env.Rome, namespace, 11)
 	world.AwaitPods(t, env.Milan, namespace, 11)
 	env.AwaitWords(t, namespace, 10)
-	if creations := len(creationsOf(t, start, "shadowpods.offloading.liqo.io")); creations != 10 {
+	if creations := len(creationsOf(t, start, namespace, "shadowpods.offloading.liqo.io")); creations != 10 {
 		t.Errorf("%d ShadowPods were made for 10 pods", creations)
 	}
 
@@ -50,17 +50,18 @@ func TestA6SlowAnswers(t *testing.T) {
 		t.Error("a pod that ran before was replaced")
 	}
 	env.OnePodEach(t, namespace)
-	if creations := len(creationsOf(t, start, "shadowpods.offloading.liqo.io")); creations != 20 {
+	if creations := len(creationsOf(t, start, namespace, "shadowpods.offloading.liqo.io")); creations != 20 {
 		t.Errorf("%d ShadowPods were made for 20 pods", creations)
 	}
 }
 
-// creationsOf are milan's objects of a resource that Liqo made since a moment.
-func creationsOf(t *testing.T, start fixture.Moment, resource string) []fixture.Write {
+// creationsOf are the objects of a resource that Liqo made in a namespace of milan since a moment. Pods of earlier tests may still come back
+// elsewhere.
+func creationsOf(t *testing.T, start fixture.Moment, namespace, resource string) []fixture.Write {
 	t.Helper()
 	var found []fixture.Write
 	for _, write := range env.Milan.Recorder.Since(t, start, fixture.OfLiqo) {
-		if write.Verb == "create" && write.Resource == resource {
+		if write.Verb == "create" && write.Namespace == namespace && write.Resource == resource {
 			found = append(found, write)
 		}
 	}
