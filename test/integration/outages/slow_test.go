@@ -55,8 +55,8 @@ func TestA6SlowAnswers(t *testing.T) {
 	}
 }
 
-// creationsOf are the objects of a resource that Liqo made in a namespace of milan since a moment. Pods of earlier tests may still come back
-// elsewhere.
+// creationsOf are the objects of a resource that Liqo made in a namespace of milan since a moment: what earlier tests left is made again
+// elsewhere while the link gets better.
 func creationsOf(t *testing.T, start fixture.Moment, namespace, resource string) []fixture.Write {
 	t.Helper()
 	var found []fixture.Write

@@ -28,7 +28,8 @@ func (w *World) Cut(t *testing.T) (mend func()) {
 // AwaitNode waits until the virtual node is ready, or is not, and the scheduler knows.
 func (w *World) AwaitNode(t *testing.T, want bool) {
 	t.Helper()
-	fixture.Await(t, 3*fixture.Patience, fmt.Sprintf("the virtual node's readiness to be %t, and its taints to say so", want), func(ctx context.Context) (bool, string) {
+	what := fmt.Sprintf("the virtual node's readiness to be %t, and its taints to say so", want)
+	fixture.Await(t, 3*fixture.Patience, what, func(ctx context.Context) (bool, string) {
 		node := &corev1.Node{}
 		err := w.Rome.Client.Get(ctx, client.ObjectKey{Name: w.Peered(t).Node}, node)
 		return err == nil && fixture.NodeReady(node) == want && Tainted(node) != want, fmt.Sprint(node.Status.Conditions, node.Spec.Taints, err)

@@ -98,7 +98,8 @@ func AwaitPods(t *testing.T, c *fixture.Cluster, namespace string, count int) ma
 		}
 		seen := fmt.Sprintf("%d of %d run", len(uids), len(pods.Items))
 		if other != nil {
-			seen += fmt.Sprintf("; %s is %s on node %q: %s %s %v", other.Name, other.Status.Phase, other.Spec.NodeName, other.Status.Reason, other.Status.Message, other.Status.Conditions)
+			now := other.Status
+			seen += fmt.Sprintf("; %s is %s on node %q: %s %s %v", other.Name, now.Phase, other.Spec.NodeName, now.Reason, now.Message, now.Conditions)
 		}
 		return len(uids) == count && len(pods.Items) == count, seen
 	})

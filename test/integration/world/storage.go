@@ -69,7 +69,8 @@ func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 // PodWith is a Pod that uses a claim.
 func PodWith(namespace, name, claim string) *corev1.Pod {
 	p := Pod(namespace, name)
-	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	used := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
+	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: used}}}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	return p
 }

@@ -152,7 +152,8 @@ func (s *Shared) OnlyExpectedSubjects(t *testing.T) {
 		}
 		switch {
 		case strings.HasPrefix(subject.CommonName, "liqo.io:tenant:") && fmt.Sprint(subject.Organization) == "[liqo.io:tenants]":
-		case strings.HasPrefix(subject.CommonName, "liqo.io:slice:") && len(subject.Organization) == 1 && strings.HasPrefix(subject.Organization[0], "liqo.io:consumer:"):
+		case strings.HasPrefix(subject.CommonName, "liqo.io:slice:") && len(subject.Organization) == 1 &&
+			strings.HasPrefix(subject.Organization[0], "liqo.io:consumer:"):
 		default:
 			t.Errorf("the cluster issued a certificate for %s", subject)
 		}
