@@ -62,7 +62,8 @@ var whole *world
 // handOn leaves the peering to the next test, without what this one offloaded.
 func (w *world) handOn(t *testing.T, namespace string) {
 	t.Helper()
-	err := offload.Undo(t.Context(), offload.UndoOptions{Cluster: env.Rome.Target(t), Namespaces: []string{namespace}, DeleteVolumes: true, Timeout: fixture.Patience})
+	err := offload.Undo(t.Context(), offload.UndoOptions{
+		Cluster: env.Rome.Target(t), Namespaces: []string{namespace}, DeleteVolumes: true, Timeout: fixture.Patience})
 	fixture.Must(t, "taking namespace "+namespace+" back", err)
 	fixture.Must(t, "deleting namespace "+namespace, env.Rome.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	if !t.Failed() {
