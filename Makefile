@@ -129,11 +129,11 @@ E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
 SUITE = go run ./hack/suite run
 
 .PHONY: clusters
-clusters: need-root ## Run integration and the core of e2e side by side (TIME_CLUSTERS; one test: make integration or e2e).
+clusters: need-root need-programs ## Run integration and the core of e2e side by side (TIME_CLUSTERS; one test: make integration or e2e).
 	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(E2E) ./test/integration/...
 
 .PHONY: clusters-all
-clusters-all: need-root ## Run all of integration and e2e (TIME_CLUSTERS_ALL).
+clusters-all: need-root need-programs ## Run all of integration and e2e (TIME_CLUSTERS_ALL).
 	@$(SUITE) --name clusters-all -- -p $(SIDE_BY_SIDE) -timeout 150m $(TEST_FLAGS) $(E2E) ./test/integration/...
 
 .PHONY: check-fmt
@@ -181,22 +181,27 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 500 inputs: about a mi
 	rm "$$binary"
 
 .PHONY: integration
-integration: ## Run tests against real control planes with simulated nodes (no root; TIME_INTEGRATION; TEST_FLAGS='-run TestName' for one).
+integration: need-programs ## Run tests against real control planes with simulated nodes (no root; TIME_INTEGRATION; TEST_FLAGS='-run TestName' for one).
 	@$(SUITE) --name integration -- -p $(SIDE_BY_SIDE) -timeout 120m $(TEST_FLAGS) $(INTEGRATION)
 
 INTEGRATION ?= ./test/integration/...
 
 .PHONY: race
-race: need-cc ## Run the integration tests with the race detector in our processes, too: a race ends the process (TIME_RACE).
+race: need-cc need-programs ## Run the integration tests with the race detector in our processes, too: a race ends the process (TIME_RACE).
 	@GORACE=halt_on_error=1 CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) -race' $(SUITE) --name race -- -p $(SIDE_BY_SIDE) -timeout 240m $(TEST_FLAGS) $(INTEGRATION)
 
 .PHONY: e2e
-e2e: need-root ## Run tests in real clusters whose networks Liqo connects (root; TIME_E2E; TEST_FLAGS='-run TestName' for one).
+e2e: need-root need-programs ## Run tests in real clusters whose networks Liqo connects (root; TIME_E2E; TEST_FLAGS='-run TestName' for one).
 	@$(SUITE) --name e2e -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
 
 .PHONY: e2e-flat
-e2e-flat: need-root ## Run e2e in clusters whose networks are routed, and that Liqo does not connect (root; TIME_FLAT).
+e2e-flat: need-root need-programs ## Run e2e in clusters whose networks are routed, and that Liqo does not connect (root; TIME_FLAT).
 	@LIQO_E2E_WORLD=flat $(SUITE) --name e2e-flat -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
+
+# Built before anything waits for clusters to start.
+.PHONY: need-programs
+need-programs:
+	@go run ./test/lab build
 
 .PHONY: need-root
 need-root:

@@ -30,7 +30,7 @@ func command() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	name := root.PersistentFlags().String("name", "demo", "name of the lab")
-	root.AddCommand(upCommand(name), downCommand(name), statusCommand(name), kubeconfigCommand(name), loadCommand(name), shellCommand(name), prepareCommand())
+	root.AddCommand(upCommand(name), downCommand(name), statusCommand(name), kubeconfigCommand(name), loadCommand(name), shellCommand(name), prepareCommand(), buildCommand())
 	return root
 }
 
@@ -81,6 +81,20 @@ func prepareCommand() *cobra.Command {
 				return err
 			}
 			return host.This().Install(cmd.Context(), progress(cmd), wanted...)
+		},
+	}
+}
+
+func buildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "build [PROGRAM...]", Short: "Build the programs of labs into the cache, or just these; what is there is not built again",
+		Example: "  lab build\n  lab build kwok",
+		RunE: func(cmd *cobra.Command, programs []string) error {
+			if len(programs) == 0 {
+				programs = binary.Usual()
+			}
+			_, err := binary.Ensure(cmd.Context(), programs, progress(cmd))
+			return err
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -78,7 +79,7 @@ func modules() []module {
 	return []module{
 		{name: "kubernetes", dir: "hack/kube", packages: kube, inputs: pinned, ldflags: versionFlags(KubernetesVersion)},
 		{
-			name: "conformance", dir: "hack/kube/e2e", inputs: pinned, ldflags: versionFlags(KubernetesVersion),
+			name: conformance, dir: "hack/kube/e2e", inputs: pinned, ldflags: versionFlags(KubernetesVersion),
 			packages: map[string]string{
 				E2E: "k8s.io/kubernetes/test/e2e", Ginkgo: "github.com/onsi/ginkgo/v2/ginkgo",
 				Agnhost: "k8s.io/kubernetes/test/images/agnhost", NoNewPrivs: "k8s.io/kubernetes/test/images/nonewprivs",
@@ -101,6 +102,20 @@ func modules() []module {
 			inputs: append(slices.Clone(pinned), "test/lab/network/relay"),
 		},
 	}
+}
+
+// conformance is the module that only Kubernetes' own tests need.
+const conformance = "conformance"
+
+// Usual lists the programs of labs, without those of Kubernetes' own tests, in alphabetical order.
+func Usual() (names []string) {
+	for _, m := range modules() {
+		if m.name != conformance {
+			names = slices.AppendSeq(names, maps.Keys(m.packages))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // versionFlags makes the binaries report their version instead of v0.0.0.
