@@ -201,7 +201,7 @@ e2e-flat: need-root need-programs ## Run e2e in clusters whose networks are rout
 # Built before anything waits for clusters to start.
 .PHONY: need-programs
 need-programs:
-	@go run ./test/lab build
+	@[ -n "$${LIQO_LAB_BIN:-}" ] || go run ./test/lab build
 
 .PHONY: need-root
 need-root:

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,20 @@ func TestModulesArePinnedAsDeclared(t *testing.T) {
 	for _, m := range modules() {
 		if _, err := m.key(root); err != nil {
 			t.Errorf("module %s: %v", m.name, err)
+		}
+	}
+}
+
+func TestUsualProgramsAreThoseOfLabs(t *testing.T) {
+	usual := Usual()
+	for _, name := range []string{APIServer, Etcd, Kwok, Kubelet, CoreDNS, Flannel, Ingress, Relay} {
+		if !slices.Contains(usual, name) {
+			t.Errorf("%s is not built before clusters start: %v", name, usual)
+		}
+	}
+	for _, name := range []string{E2E, Ginkgo, Agnhost, NoNewPrivs} {
+		if slices.Contains(usual, name) {
+			t.Errorf("%s, which only Kubernetes' own tests need, is built for all", name)
 		}
 	}
 }
