@@ -320,8 +320,8 @@ func TestInvalidVirtualNodes(t *testing.T) {
 		"without a kubeconfig":               {noSecret, nil, "False InvalidVirtualNode: spec.kubeconfigSecretRef is required"},
 		"in another cluster's namespace":     {wrongCluster, nil, "False InvalidVirtualNode: namespace liqo-tenant-milan is not the tenant namespace of cluster naples"},
 		"with a template that is missing":    {noTemplate, nil, "False VkOptionsTemplateMissing: waiting for VkOptionsTemplate liqo/none"},
-		"C6: with the name of a real node":   {virtualNode(), []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}}, "False InvalidVirtualNode: a Node named milan exists"},
-		"C6: with the name of a Deployment":  {virtualNode(), []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan"}}}, "False InvalidVirtualNode: a Deployment"},
+		"C6: with the name of a real node":   {virtualNode(), []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}}, "False InvalidVirtualNode: Node milan exists"},
+		"C6: with the name of a Deployment":  {virtualNode(), []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan"}}}, "False InvalidVirtualNode: Deployment liqo-tenant-milan/milan exists"},
 		"C6: with the name of a RoleBinding": {virtualNode(), []client.Object{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "milan-kubeconfig"}}}, "False NameConflict: RoleBinding"},
 	} {
 		t.Run(name, func(t *testing.T) {
