@@ -24,6 +24,8 @@ const (
 	table   = "test/tiers.tsv"
 	// chance is how many tests of one run may pass only when they are run again.
 	chance = 3
+	// envCommands is where test/integration/fixture finds our commands.
+	envCommands = "LIQO_TEST_COMMANDS"
 	// grace is what tests that are interrupted have to take their clusters down.
 	grace = 3 * time.Minute
 )
@@ -79,8 +81,12 @@ func runSuite(ctx context.Context, name, tier string, args []string) error {
 	if skip := skipped(rows, tier); skip != "" {
 		arguments = append(arguments, "-skip="+skip)
 	}
+	commands, err := buildCommands(ctx)
+	if err != nil {
+		return err
+	}
 	test := exec.CommandContext(ctx, tool, append(arguments, flags...)...)
-	test.Stdout, test.Stderr = os.Stdout, os.Stderr
+	test.Stdout, test.Stderr, test.Env = os.Stdout, os.Stderr, append(os.Environ(), envCommands+"="+commands)
 	// Interrupted tests take down what they started, and then end.
 	test.Cancel, test.WaitDelay = func() error { return test.Process.Signal(syscall.SIGINT) }, grace
 	began := time.Now()
@@ -101,6 +107,19 @@ func runSuite(ctx context.Context, name, tier string, args []string) error {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}
 	return nil
+}
+
+// buildCommands builds our commands once for all test binaries of a suite, with its GOFLAGS, and returns their folder.
+func buildCommands(ctx context.Context) (folder string, err error) {
+	if folder, err = filepath.Abs(filepath.Join(results, "commands")); err != nil {
+		return "", fmt.Errorf("naming the folder of commands: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", folder+string(filepath.Separator), "./cmd/...")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("building our commands: %w", err)
+	}
+	return folder, nil
 }
 
 func file(name, extension string) string { return filepath.Join(results, name+"."+extension) }

@@ -22,8 +22,9 @@ import (
 const (
 	// teardown is how long taking the lab down may last.
 	teardown = 2 * time.Minute
-	// sideBySide is how many tests run at a time that share the lab: they wait most of the time. One more waits until they have ended.
-	sideBySide = 6
+	// sideBySide is how many tests run at a time that share the lab: more only wait for each other on two processors, some until their time is
+	// over. One more waits until they have ended.
+	sideBySide = 2
 )
 
 // the is the suite that all tests share.

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// echoing is where what comes is sent back, by TCP, as long as the connection lasts.
-	echoing = ":8081"
+	// echoing is where what comes is sent back, by TCP, as long as the connection lasts. In the host network of nodes it must not be a port of
+	// our agents, whose place a prober would take when they start anew.
+	echoing = ":8090"
 	// beat is how often each flow asks, told how often all of them are told of.
 	beat, told = 100 * time.Millisecond, 500 * time.Millisecond
 	// pause is how long without an answer is worth telling.
