@@ -99,17 +99,17 @@ clean: ## Remove what was built in the checkout; the cache outside stays.
 
 # Three tiers. What is in which, and why, says test/tiers.tsv.
 .PHONY: check
-check: check-fmt vet lint check-generated unit ## What one runs all the time: format, vet, lint, generated files, unit tests (TIME_CHECK).
+check: check-fmt vet lint check-generated unit ## What one runs all the time: format, vet, lint, generated files, unit tests.
 
 .PHONY: test
-test: need-root begin check fuzz ## What must hold: check, fuzz, integration and the core of e2e (TIME_TEST).
+test: need-root begin check fuzz ## What must hold: check, fuzz, integration and the core of e2e.
 	@status=0; $(MAKE) clusters || status=$$?; go run ./hack/suite report $(RECEIPT) || status=$$?; exit $$status
 
 # There is a receipt for the whole alone.
 RECEIPT = $(if $(TEST_FLAGS)$(filter off,$(LIQO_E2E)),,--receipt)
 
 .PHONY: test-all
-test-all: need-root begin check ## Everything, before an issue is closed and every night (TIME_ALL).
+test-all: need-root begin check ## Everything, before an issue is closed and every night.
 	@status=0; for suite in clusters-all e2e-flat chaos skew conformance race 'fuzz FUZZ_TIME=30s'; do \
 		$(MAKE) $$suite || { echo "failed: make $$suite" >&2; status=1; }; \
 	done; go run ./hack/suite report || status=$$?; exit $$status
@@ -129,11 +129,11 @@ E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
 SUITE = go run ./hack/suite run
 
 .PHONY: clusters
-clusters: need-root need-programs ## Run integration and the core of e2e side by side (TIME_CLUSTERS; one test: make integration or e2e).
+clusters: need-root need-programs ## Run integration and the core of e2e side by side (one test: make integration or e2e).
 	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(E2E) ./test/integration/...
 
 .PHONY: clusters-all
-clusters-all: need-root need-programs ## Run all of integration and e2e (TIME_CLUSTERS_ALL).
+clusters-all: need-root need-programs ## Run all of integration and e2e.
 	@$(SUITE) --name clusters-all -- -p $(SIDE_BY_SIDE) -timeout 150m $(TEST_FLAGS) $(E2E) ./test/integration/...
 
 .PHONY: check-fmt
@@ -165,7 +165,7 @@ check-release: ## Check the release configuration with goreleaser, built once in
 	@"$$(go run ./hack/tools goreleaser)" check
 
 .PHONY: unit
-unit: need-cc need-nft ## Run unit tests with the race detector (TIME_UNIT; UNIT=./pkg/mirror TEST_FLAGS='-run TestName' for one).
+unit: need-cc need-nft ## Run unit tests with the race detector (UNIT=./pkg/mirror TEST_FLAGS='-run TestName' for one).
 	@CGO_ENABLED=1 go test -race -vet=off -timeout 10m $(TEST_FLAGS) $(UNIT)
 
 .PHONY: fuzz
@@ -181,21 +181,21 @@ fuzz: ## Feed every fuzz target for FUZZ_TIME, by default 500 inputs: about a mi
 	rm "$$binary"
 
 .PHONY: integration
-integration: need-programs ## Run tests against real control planes with simulated nodes (no root; TIME_INTEGRATION; TEST_FLAGS='-run TestName' for one).
+integration: need-programs ## Run tests against real control planes with simulated nodes (no root; TEST_FLAGS='-run TestName' for one).
 	@$(SUITE) --name integration -- -p $(SIDE_BY_SIDE) -timeout 120m $(TEST_FLAGS) $(INTEGRATION)
 
 INTEGRATION ?= ./test/integration/...
 
 .PHONY: race
-race: need-cc need-programs ## Run the integration tests with the race detector in our processes, too: a race ends the process (TIME_RACE).
+race: need-cc need-programs ## Run the integration tests with the race detector in our processes, too: a race ends the process.
 	@GORACE=halt_on_error=1 CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) -race' $(SUITE) --name race -- -p $(SIDE_BY_SIDE) -timeout 240m $(TEST_FLAGS) $(INTEGRATION)
 
 .PHONY: e2e
-e2e: need-root need-programs ## Run tests in real clusters whose networks Liqo connects (root; TIME_E2E; TEST_FLAGS='-run TestName' for one).
+e2e: need-root need-programs ## Run tests in real clusters whose networks Liqo connects (root; TEST_FLAGS='-run TestName' for one).
 	@$(SUITE) --name e2e -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
 
 .PHONY: e2e-flat
-e2e-flat: need-root need-programs ## Run e2e in clusters whose networks are routed, and that Liqo does not connect (root; TIME_FLAT).
+e2e-flat: need-root need-programs ## Run e2e in clusters whose networks are routed, and that Liqo does not connect (root).
 	@LIQO_E2E_WORLD=flat $(SUITE) --name e2e-flat -- -timeout 150m $(TEST_FLAGS) ./test/e2e/...
 
 # Built before anything waits for clusters to start.
