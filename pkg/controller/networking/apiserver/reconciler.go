@@ -102,7 +102,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for i := range wanted {
 		names[wanted[i].Name] = true
 		if err := r.ensure(ctx, &wanted[i]); err != nil {
-			return reconcile.Result(err)
+			return ctrl.Result{}, err // no object shows it: what is refused is told by the log alone
 		}
 	}
 	var list ipamv1alpha1.IPList
