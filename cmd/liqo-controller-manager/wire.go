@@ -202,7 +202,8 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),
-				Enforce: config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer, Networking: config.Networking.Enabled})
+				MaxGracePeriod: config.Offloading.Consumers.MaxTerminationGracePeriod.Duration,
+				Enforce:        config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer, Networking: config.Networking.Enabled})
 		},
 		"nodefailure": func() error {
 			if !config.ControllerManager.EnableNodeFailureController {

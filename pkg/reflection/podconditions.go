@@ -3,6 +3,7 @@ package reflection
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +123,25 @@ func (t *translation) dropResize(conditionType corev1.PodConditionType) {
 	if conditionType == corev1.PodResizePending || conditionType == corev1.PodResizeInProgress {
 		t.drop(conditionType)
 	}
+}
+
+// NotRequested tells whether a pod's status says that the provider was never asked for the pod.
+func NotRequested(status *corev1.PodStatus) bool {
+	c := condition(status.Conditions, offloadingv1beta1.RemotePodCondition)
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
+// WithRequest is a status that says so, or does not say so any more.
+func WithRequest(status *corev1.PodStatus, requested bool, now time.Time) corev1.PodStatus {
+	out := *status.DeepCopy()
+	out.Conditions = slices.DeleteFunc(out.Conditions, func(c corev1.PodCondition) bool { return c.Type == offloadingv1beta1.RemotePodCondition })
+	if !requested {
+		out.Conditions = append(out.Conditions, corev1.PodCondition{
+			Type: offloadingv1beta1.RemotePodCondition, Status: corev1.ConditionFalse, LastTransitionTime: seconds(now),
+			Reason: offloadingv1beta1.ReasonNotRequested, Message: "the provider was not asked for the pod yet",
+		})
+	}
+	return out
 }
 
 // judge takes away readiness that the provider cannot decide about, or that cannot be believed.

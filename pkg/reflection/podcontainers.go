@@ -126,14 +126,7 @@ func (t *translation) stays(before, now *corev1.ContainerStatus) bool {
 	if before == nil || before.State.Terminated == nil || now.State.Terminated != nil {
 		return false
 	}
-	switch t.local.Spec.RestartPolicy {
-	case corev1.RestartPolicyNever:
-		return true
-	case corev1.RestartPolicyOnFailure:
-		return before.State.Terminated.ExitCode == 0
-	default:
-		return false
-	}
+	return !mayRunAgain(&t.local.Spec, before.Name, before.State.Terminated.ExitCode)
 }
 
 func (t *translation) container(field string, before, now *corev1.ContainerStatus) corev1.ContainerStatus {

@@ -12,7 +12,7 @@ func SlimRemotePod(pod *corev1.Pod) {
 	pod.ManagedFields, pod.OwnerReferences, pod.Finalizers, pod.GenerateName = nil, nil, nil, ""
 	pod.Labels = only(pod.Labels, offloadingv1beta1.OriginLabel, offloadingv1beta1.DestinationLabel)
 	pod.Annotations = only(pod.Annotations, corev1beta1.OriginUIDAnnotation, offloadingv1beta1.ResourcesAskedAnnotation)
-	pod.Spec = corev1.PodSpec{RestartPolicy: pod.Spec.RestartPolicy}
+	pod.Spec = corev1.PodSpec{}
 }
 
 // only returns the entries of the given keys.

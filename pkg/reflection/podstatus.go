@@ -91,26 +91,21 @@ func Started(pod *corev1.Pod) bool {
 	})
 }
 
-// Finished tells whether a pod ended by itself. One that was evicted, preempted, lost with its node, refused by it or deleted
-// before its end did not, and the provider makes it again; so it does with one that is to be restarted always. One that was evicted
-// because it went beyond its own limits did: it would again.
-func Finished(pod *corev1.Pod) bool {
+// Finished tells whether a pod of the given specification ended by itself. One that was evicted, preempted, lost with its node, refused
+// by it or deleted before its end did not, and the provider makes it again; so it does with one that has a container which is to be
+// started again. One that was evicted because it went beyond its own limits did: it would again.
+func Finished(spec *corev1.PodSpec, pod *corev1.Pod) bool {
 	if !Terminal(pod.Status.Phase) || Disrupted(pod) {
 		return false
 	}
 	limit := OwnLimit(pod)
-	if always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""; always && !limit {
+	if !limit && !endedForGood(spec, &pod.Status) {
 		return false
 	}
-	ended := lastEnd(pod)
 	if pod.DeletionTimestamp == nil {
-		return limit || !ended.IsZero()
+		return limit || anyEnded(pod)
 	}
-	requested := pod.DeletionTimestamp.Time
-	if pod.DeletionGracePeriodSeconds != nil {
-		requested = requested.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
-	}
-	return !ended.IsZero() && ended.Before(requested)
+	return endedBefore(spec, pod)
 }
 
 // OwnLimit tells whether a pod failed because of a limit that it has itself: its deadline, or the amount of local storage that it may
@@ -129,15 +124,11 @@ func Disrupted(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// lastEnd is when the last container ended; zero if none did.
-func lastEnd(pod *corev1.Pod) time.Time {
-	var last time.Time
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if c.State.Terminated != nil && c.State.Terminated.FinishedAt.After(last) {
-			last = c.State.Terminated.FinishedAt.Time
-		}
-	}
-	return last
+// anyEnded tells whether a container of the pod is known to have ended, and when: none of one that its node refuses did.
+func anyEnded(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && !c.State.Terminated.FinishedAt.IsZero()
+	})
 }
 
 // translation is one call of LocalStatus: each method fills one part of out.
@@ -157,7 +148,7 @@ type translation struct {
 func newTranslation(local, remote *corev1.Pod, in StatusInput) *translation {
 	t := &translation{
 		local: local, remote: remote, in: in, out: *local.Status.DeepCopy(),
-		now: metav1.NewTime(in.Now.Truncate(time.Second)), finished: Finished(remote) || local.DeletionTimestamp != nil && Terminal(remote.Status.Phase),
+		now: metav1.NewTime(in.Now.Truncate(time.Second)), finished: Finished(&local.Spec, remote) || local.DeletionTimestamp != nil && Terminal(remote.Status.Phase),
 	}
 	uid, restarts := remotePodOf(&local.Status)
 	t.restarts = restarts

@@ -473,7 +473,7 @@ func TestFinished(t *testing.T) {
 		"its deletion says nothing of its grace": {remotePod(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: end(ago(10 * time.Second))}, never, func(p *corev1.Pod) { p.DeletionTimestamp = new(ago(0)) }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Finished(tc.pod); got != tc.want {
+			if got := Finished(&tc.pod.Spec, tc.pod); got != tc.want {
 				t.Errorf("Finished = %v", got)
 			}
 		})

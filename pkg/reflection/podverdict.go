@@ -70,7 +70,7 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 	if Terminal(local.Status.Phase) || !Terminal(record.Phase) {
 		return *local.Status.DeepCopy(), nil
 	}
-	if remote != nil && Finished(remote) && remote.Status.Phase == record.Phase {
+	if remote != nil && Finished(&local.Spec, remote) && remote.Status.Phase == record.Phase {
 		return LocalStatus(local, remote, in)
 	}
 	known := local.DeepCopy()

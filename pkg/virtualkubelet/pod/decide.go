@@ -53,6 +53,9 @@ func (d decision) status() (*corev1.PodStatus, []reflection.Refused) {
 		return ptrTo(reflection.MissingStatus(d.local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", d.options.Remote), d.now)), nil
 	case d.lost && d.offload == offloaded && d.started:
 		return ptrTo(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf("cluster %q does not answer", d.options.Remote), d.now)), nil
+	case d.lost && d.offload == offloaded && d.unasked:
+		return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf(
+			"cluster %q does not answer: the pod cannot be made there", d.options.Remote), d.now)), nil
 	case !d.ready:
 		return d.unfollowed(), nil
 	case d.terminating() != nil:
@@ -78,7 +81,7 @@ func (d decision) home() corev1.PodStatus {
 // ending tells whether it is known that the remote pod finished, and how: that is news whatever our rights.
 func (d decision) ending() bool {
 	shadow, remote := d.theirs()
-	return shadow != nil && reflection.Terminal(shadow.Status.Phase) || remote != nil && reflection.Finished(remote)
+	return shadow != nil && reflection.Terminal(shadow.Status.Phase) || remote != nil && reflection.Finished(&d.local.Spec, remote)
 }
 
 // withoutRights is what a pod shows whose provider took our rights back. It failed if its remote pod was seen to go, because no other

@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -19,6 +21,45 @@ import (
 // leastGrace is the shortest grace period that is passed on, in seconds: with 0 the remote pod would be taken for gone before
 // its kubelet says so.
 const leastGrace = 1
+
+// endShadow removes a ShadowPod whose pod has that long to end, in seconds; own is how long it has by itself. A kubelet that stops a pod
+// goes by what it was told first, and the deletion of a ShadowPod says nothing: the provider is asked before it.
+func (r *Reconciler) endShadow(ctx context.Context, v view, grace, own int64) error {
+	grace = max(grace, leastGrace)
+	switch {
+	case grace == own, v.shadow.DeletionTimestamp != nil, v.remote == nil, reflection.OriginUID(v.remote) != reflection.OriginUID(v.shadow),
+		v.remote.DeletionTimestamp != nil, reflection.Terminal(v.remote.Status.Phase):
+		return r.deleteShadow(ctx, v)
+	}
+	now := r.options.Clock.Now()
+	r.mu.Lock()
+	asked, was := r.memory.ending[v.shadow.UID]
+	if !was {
+		r.memory.ending[v.shadow.UID] = now
+	}
+	r.mu.Unlock()
+	left := endingSeen
+	if was {
+		left -= now.Sub(asked)
+	}
+	if left <= 0 {
+		return r.deleteShadow(ctx, v)
+	}
+	if !was {
+		err := annotateShadow(ctx, v.clients, v.shadow, offloadingv1beta1.EndsInAnnotation, strconv.FormatInt(grace, 10))
+		switch class := reconcile.Classify(err); {
+		case err == nil:
+		case apierrors.IsNotFound(err):
+			return nil // its end is an event
+		case class == reconcile.Refused || class == reconcile.Terminal:
+			return r.deleteShadow(ctx, v)
+		default:
+			r.removed(v.shadow)
+			return err
+		}
+	}
+	return reconcile.Wait("EndPending", "waiting for the remote pod to begin to end", left)
+}
 
 // hasten has a terminating remote pod end as soon as its local pod is to: a deletion of the local pod may ask for less time
 // than the pod's own grace period, at once or later. The ShadowPod, which is gone by then, cannot carry that; an eviction can,

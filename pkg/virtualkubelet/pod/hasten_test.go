@@ -1,17 +1,21 @@
 package pod
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -107,5 +111,89 @@ func TestGracePeriods(t *testing.T) {
 				t.Errorf("grace periods asked for: %s", diff)
 			}
 		})
+	}
+}
+
+// ends plays a provider's controller that ends the pod of a ShadowPod in the time that it is asked for, and remembers which.
+func (w *world) ends(begins bool) func() []string {
+	var mu sync.Mutex
+	var asked []string
+	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		var patch struct {
+			Metadata struct {
+				UID         string            `json:"uid"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &patch); err != nil {
+			return true, nil, err
+		}
+		seconds, is := patch.Metadata.Annotations[offloadingv1beta1.EndsInAnnotation]
+		if !is || patch.Metadata.UID != string(w.shadow("p").UID) {
+			return true, nil, errors.New("not what was to be written, or not to this ShadowPod")
+		}
+		mu.Lock()
+		asked = append(asked, seconds)
+		mu.Unlock()
+		if begins {
+			w.updateRemote(func(p *corev1.Pod) {
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(1))
+			})
+		}
+		return false, nil, nil
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(asked)
+	}
+}
+
+// A kubelet goes by the grace period that it was told first: it has to be in the first deletion of the remote pod.
+func TestTheGracePeriodIsToldBeforeTheShadowPodGoes(t *testing.T) {
+	deleted := func(grace int64) func(*world) {
+		return func(w *world) {
+			w.update(func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), &grace })
+		}
+	}
+	for name, tc := range map[string]struct {
+		happens func(*world)
+		silent  bool
+		want    []string
+	}{
+		"its own":                               {deleted(30), false, nil},
+		"a shorter one":                         {deleted(1), false, []string{"1"}},
+		"a longer one":                          {deleted(60), false, []string{"60"}},
+		"none, while a finalizer holds the pod": {deleted(0), false, []string{"1"}},
+		"removed by force":                      {(*world).force, false, []string{"1"}},
+		"of a provider that does not end it":    {deleted(1), true, []string{"1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := up(t)
+			asked := w.ends(!tc.silent)
+			tc.happens(w)
+			w.eventually("the ShadowPod is gone", func() bool { return w.shadow("p") == nil })
+			w.eventually("the pod is gone", func() bool { return w.pod("p") == nil })
+			if diff := cmp.Diff(tc.want, asked(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("grace periods asked for, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The successor of a pod that was removed by force says what it waits for.
+func TestASuccessorSaysThatItsPredecessorStillEnds(t *testing.T) {
+	w := up(t)
+	stop := make(chan struct{})
+	w.stopRemote = func() { <-stop }
+	w.ends(true)
+	w.force()
+	w.eventually("the pod is seen to be gone", func() bool { return w.r.local(key{Namespace: "shop", Name: "p"}) == nil })
+	w.add(newPod("p", "uid-2"))
+	w.eventually("the successor says so", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonEarlierPodEnding })
+	close(stop)
+	w.eventually("the successor is ready", func() bool { return isReady(w.pod("p")) })
+	if reason := w.pod("p").Status.Reason; reason != "" {
+		t.Errorf("it still says %s", reason)
 	}
 }

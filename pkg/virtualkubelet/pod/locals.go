@@ -52,10 +52,11 @@ func localOf(object any) *corev1.Pod {
 }
 
 func (r *Reconciler) localHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, listed bool) {
 			r.budget.Expect(expected)
 			if pod := localOf(object); pod != nil {
+				r.knowUnasked(pod, listed)
 				r.demand(pod)
 				r.await(pod)
 				r.enqueue(keyOf(pod), false)
@@ -69,6 +70,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 			if old.UID != new.UID {
 				r.forget(old)
+				r.knowUnasked(new, false)
 				r.await(new)
 				r.tellUses(old)
 				r.tellUses(new)

@@ -14,10 +14,14 @@ import (
 // memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
 // keyed by are those of local pods. Its owner locks.
 type memory struct {
+	// unasked are the pods for which the provider was surely never asked for a ShadowPod, in this life or an earlier one.
+	unasked map[types.UID]bool
 	// created are ShadowPods that were made and have not shown up in the cache yet.
 	created map[types.UID]creation
 	// removed are ShadowPods, by their own UID, whose deletion was asked for and has not shown up in the cache yet.
 	removed map[types.UID]time.Time
+	// ending are ShadowPods, by their own UID, whose pod was asked to end, and when.
+	ending map[types.UID]time.Time
 	// gone are the pods whose remote pod was seen to go, with the last that was seen of it.
 	gone map[types.UID]*packed
 	// went are the pods that were seen to be deleted while their ShadowPod may be there still.
@@ -91,16 +95,17 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory() memory {
 	return memory{
-		outages: map[string]string{},
-		went:    map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
+		outages: map[string]string{}, unasked: map[types.UID]bool{},
+		went: map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
-		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
+		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
 	}
 }
 
 func (m *memory) forget(uid types.UID) {
+	delete(m.unasked, uid)
 	delete(m.awaited, uid)
 	delete(m.contests, uid)
 	delete(m.shown, uid)

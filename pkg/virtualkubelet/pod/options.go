@@ -129,6 +129,8 @@ const (
 	patience = 7
 	// creationSeen is how long a creation may take to show up in the cache.
 	creationSeen = 30 * time.Second
+	// endingSeen is how long the provider may take to begin to end a pod that it was asked to end; then its ShadowPod goes nevertheless.
+	endingSeen = 5 * time.Second
 	// removalSeen is how long this API server may take between the two steps of a removal.
 	removalSeen = 5 * time.Second
 	// statusCalm collects changes of a pod that has not started yet into one write. Most pods start sooner, and then that one

@@ -26,11 +26,11 @@ import (
 )
 
 // up is a world in which pod p runs.
-func up(t *testing.T) *world {
+func up(t *testing.T, change ...func(*corev1.Pod)) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.provider()
-	w.add(newPod("p", "uid-1"))
+	w.add(newPod("p", "uid-1", change...))
 	w.start()
 	w.offload()
 	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
@@ -358,9 +358,8 @@ func TestAForeignShadowPodIsNotTouched(t *testing.T) {
 
 // C15: the end that was seen here outlives the ShadowPod.
 func TestFinishedPods(t *testing.T) {
-	w := up(t)
+	w := up(t, func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	w.updateRemote(func(p *corev1.Pod) {
-		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		p.Status.Phase = corev1.PodSucceeded
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()}}
 	})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -18,15 +19,16 @@ import (
 func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) error {
 	switch {
 	case v.offload == notOffloaded:
-		return r.removeAlone(ctx, local)
-	case r.neverThere(local, v):
+		return r.removeAlone(ctx, local, v)
+	case v.unasked && v.shadow == nil && v.remote == nil:
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
 		return nil
 	case v.shadow != nil && !standsFor(v.shadow, local):
 		return r.abandon(ctx, local, keyOf(local), v)
 	case v.shadow != nil:
-		return r.deleteShadow(ctx, v)
+		own := ptr.Deref(local.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+		return r.endShadow(ctx, v, ptr.Deref(local.DeletionGracePeriodSeconds, own), own)
 	case v.waiting:
 		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", time.Second)
 	case v.remote != nil && standsFor(v.remote, local):
@@ -44,20 +46,9 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	return r.deleteLocal(ctx, local)
 }
 
-// neverThere tells whether nothing of a pod was ever at the provider, as far as can be told: it does not have the namespace, or nothing of
-// the pod was ever seen there and the provider, which was asked and does not answer or took our rights back, will perhaps never be seen
-// again. Should a ShadowPod have been made that nobody saw, it is removed as one without a pod once the provider is back.
-func (r *Reconciler) neverThere(local *corev1.Pod, v view) bool {
-	if everRemote(local) || v.waiting {
-		return false
-	}
-	state := r.options.Peer.State()
-	return v.offload == pending || v.shadow == nil && v.remote == nil && (state.Lost() || state.Revoked())
-}
-
 // removeAlone ends a pod of a namespace that is not offloaded: the twin namespace is being removed with all that is in it.
-func (r *Reconciler) removeAlone(ctx context.Context, local *corev1.Pod) error {
-	if everRemote(local) {
+func (r *Reconciler) removeAlone(ctx context.Context, local *corev1.Pod, v view) error {
+	if !v.unasked {
 		if err := r.confirmed(ctx, local.Namespace); err != nil {
 			return err
 		}
@@ -69,7 +60,7 @@ func (r *Reconciler) removeAlone(ctx context.Context, local *corev1.Pod) error {
 // is removed, of one that never ran.
 func everRemote(local *corev1.Pod) bool {
 	for i := range local.Status.Conditions {
-		if local.Status.Conditions[i].Type == offloadingv1beta1.RemotePodCondition {
+		if c := &local.Status.Conditions[i]; c.Type == offloadingv1beta1.RemotePodCondition && c.Status == corev1.ConditionTrue {
 			return true
 		}
 	}

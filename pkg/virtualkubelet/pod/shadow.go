@@ -91,6 +91,21 @@ func (r *Reconciler) removed(shadow *offloadingv1beta1.ShadowPod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memory.removed, shadow.UID)
+	delete(r.memory.ending, shadow.UID)
+}
+
+// annotateShadow writes an annotation of exactly this ShadowPod.
+func annotateShadow(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1.ShadowPod, annotation, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": shadow.UID, "annotations": map[string]string{annotation: value}}})
+	if err != nil {
+		return fmt.Errorf("encoding annotation %s of ShadowPod %s/%s: %w", annotation, shadow.Namespace, shadow.Name, err)
+	}
+	_, err = c.Dynamic.Resource(shadowPods).Namespace(shadow.Namespace).Patch(ctx, shadow.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("writing annotation %s of ShadowPod %s/%s: %w", annotation, shadow.Namespace, shadow.Name, err)
+	}
+	return nil
 }
 
 // patchShadow makes the changes, on this version of the ShadowPod only.

@@ -2,14 +2,12 @@ package pod
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
@@ -94,14 +92,7 @@ func requestLogs(ctx context.Context, c peer.Clients, shadow *offloadingv1beta1.
 	}
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": shadow.UID, "annotations": map[string]string{offloadingv1beta1.LogsRequestedAnnotation: "true"},
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the request for logs of ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
-	}
-	_, err = c.Dynamic.Resource(shadowPods).Namespace(shadow.Namespace).Patch(ctx, shadow.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: fieldManager})
+	err := annotateShadow(ctx, c, shadow, offloadingv1beta1.LogsRequestedAnnotation, "true")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return fmt.Errorf("pod %s/%s is being removed: %w", shadow.Namespace, shadow.Name, api.ErrNotFound)
 	}

@@ -49,6 +49,8 @@ type view struct {
 	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
 	waiting bool
 	made    types.UID
+	// unasked says that the provider was surely never asked for the pod's ShadowPod.
+	unasked bool
 	// gone says that the remote pod was seen to go, and last is the last that was seen of it.
 	gone    bool
 	last    *packed
@@ -90,6 +92,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	defer r.mu.Unlock()
 	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), revoked: state.Revoked()}
 	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
+	v.unasked = r.memory.unasked[uid]
 	v.leaving = r.mapping.Leaving[k.Namespace]
 	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {

@@ -36,7 +36,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	case local.DeletionTimestamp != nil:
 		return r.remove(ctx, local, v)
 	case !v.ready || v.revoked:
-		return nil // an event tells when that changes
+		return r.writeUnasked(ctx, local, v) // an event tells when that changes
 	case v.shadow != nil && !standsFor(v.shadow, local):
 		return r.abandon(ctx, local, k, v)
 	case reflection.Terminal(local.Status.Phase):
@@ -76,7 +76,8 @@ func (r *Reconciler) abandon(ctx context.Context, waits *corev1.Pod, k key, v vi
 		return err
 	}
 	if may {
-		return r.deleteShadow(ctx, v)
+		// Its pod was removed by force, which asks for no grace at all.
+		return r.endShadow(ctx, v, leastGrace, -1)
 	}
 	if waits != nil {
 		r.show(waits, refusal{reason: offloadingv1beta1.ReasonManyAtOnce, message: fmt.Sprintf(
@@ -108,7 +109,7 @@ func (r *Reconciler) stopAborted(ctx context.Context, local *corev1.Pod, v view)
 	if v.shadow == nil || reflection.Terminal(v.shadow.Status.Phase) {
 		return nil
 	}
-	if v.remote != nil && standsFor(v.remote, local) && reflection.Finished(v.remote) {
+	if v.remote != nil && standsFor(v.remote, local) && reflection.Finished(&local.Spec, v.remote) {
 		return nil
 	}
 	return r.deleteShadow(ctx, v)
@@ -239,7 +240,9 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", creationSeen/4)
 	}
 	if v.remote != nil && !standsFor(v.remote, local) {
-		return nil // the end of the earlier remote pod is an event
+		r.show(local, refusal{reason: offloadingv1beta1.ReasonEarlierPodEnding, message: fmt.Sprintf(
+			"waiting for an earlier pod of that name, which was removed here, to end in cluster %q", r.options.Remote)})
+		return nil // its end is an event
 	}
 	if reason, message := reflection.WhyRejected(local, r.options.Host()); reason != "" && !reflection.Started(local) {
 		r.refuse(local, refusal{reason: reason, message: message, rejects: true})
@@ -254,7 +257,14 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		r.refuse(local, refusal{reason: refused.Reason, message: reflection.NeverOffloadedMessage(local, refused.Message)})
 		return nil // until the pod changes
 	}
+	first, err := r.asking(ctx, local)
+	if err != nil {
+		return err
+	}
 	uid, err := createShadow(ctx, v.clients, wanted)
+	if first && declined(err) {
+		r.unasked(local.UID)
+	}
 	switch {
 	case err == nil:
 		r.accept(local)

@@ -103,6 +103,9 @@ const (
 	SkippedNamespacesAnnotation = "offloading.liqo.io/skipped-namespaces"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
+	// EndsInAnnotation (whole seconds, at least "1") on a ShadowPod has the provider end its pod in that time, which may be shorter or longer
+	// than the pod's own, and make no other one. It comes before the deletion of the ShadowPod, which cannot say that.
+	EndsInAnnotation = "offloading.liqo.io/ends-in"
 	// CreatorUserAnnotation on a Pod that stands for a ShadowPod is the value of its CreatorUserLabel: whose grant the Pod takes
 	// of, also when the ShadowPod is gone.
 	CreatorUserAnnotation = "offloading.liqo.io/creator-user"
@@ -219,7 +222,7 @@ const (
 
 // Condition types that a virtual kubelet puts on this cluster's pods.
 const (
-	// RemotePodCondition tells which pod at the provider a pod runs as.
+	// RemotePodCondition tells which pod at the provider a pod runs as; "False" that the provider was never asked for one.
 	RemotePodCondition = "offloading.liqo.io/RemotePod"
 	// InvalidRemoteStatusCondition ("True") tells what of the provider's report about a pod was not believed.
 	InvalidRemoteStatusCondition = "offloading.liqo.io/InvalidRemoteStatus"
@@ -249,6 +252,10 @@ const (
 	ReasonManyAtOnce = "ManyAtOnce"
 	// ReasonRemotePodExists: the pod has its twin at the provider.
 	ReasonRemotePodExists = "RemotePodExists"
+	// ReasonNotRequested: the provider was never asked for a twin of the pod.
+	ReasonNotRequested = "NotRequested"
+	// ReasonEarlierPodEnding: an earlier pod of the same name still ends at the provider.
+	ReasonEarlierPodEnding = "EarlierPodEnding"
 	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.
 	ReasonRemotePodMissing = "RemotePodMissing"
 	// ReasonReadinessGatesNotReady: a readiness gate of the pod is not met at home.

@@ -3,6 +3,7 @@ package shadowpod
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ const (
 	Await
 	// Conflict: the name is taken by a Pod that is not ours.
 	Conflict
+	// End deletes the Pod because its consumer wants it to end in another time than its own; no other one is made.
+	End
 	// Evict deletes a Pod that an earlier ShadowPod of the name left behind.
 	Evict
 )
@@ -45,6 +48,29 @@ type Decision struct {
 	Message string
 	// After is when to look again, if time alone changes the decision.
 	After time.Duration
+	// Grace is how long the Pod has to End, in seconds.
+	Grace int64
+}
+
+// Ending tells what is done next about a ShadowPod whose pod is to end in the given seconds, given what would be done otherwise.
+func (d Decision) Ending(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, grace int64) Decision {
+	switch {
+	case d.Action == Record, d.Action == Release:
+		return d
+	case pod != nil && metav1.IsControlledBy(pod, shadow) && pod.DeletionTimestamp.IsZero() && !Terminal(shadow.Status.Phase):
+		return Decision{Action: End, Grace: grace, Message: "the consumer wants the pod to end"}
+	default:
+		return Decision{Action: Nothing}
+	}
+}
+
+// endsIn is in how many seconds the pod of a ShadowPod is to end; zero if nobody wants that.
+func endsIn(shadow *offloadingv1beta1.ShadowPod, most time.Duration) int64 {
+	seconds, err := strconv.ParseInt(shadow.Annotations[offloadingv1beta1.EndsInAnnotation], 10, 32)
+	if err != nil || seconds < 1 {
+		return 0
+	}
+	return min(seconds, int64(most.Seconds()))
 }
 
 // Decide tells what is done next. pod is the Pod of the ShadowPod's name, nil if there is none.
@@ -63,12 +89,13 @@ func Decide(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, now time.Time)
 	case Terminal(shadow.Status.Phase):
 		return release(pod, Decision{Action: Nothing})
 	}
-	switch finished, lost := outcome(pod); {
-	case finished:
+	switch {
+	case reflection.Finished(&pod.Spec, pod):
 		return Decision{Action: Record, Message: fmt.Sprintf("the pod finished: %s", pod.Status.Phase)}
 	case !pod.DeletionTimestamp.IsZero():
 		return deleting(pod)
-	case lost:
+	case Terminal(pod.Status.Phase):
+		// It ended in a way after which Kubernetes' own controllers would create another one.
 		if age := now.Sub(pod.CreationTimestamp.Time); age < settle {
 			return Decision{Action: Await, Message: "the pod failed at once and is replaced soon: " + why(pod), After: settle - age}
 		}
@@ -121,59 +148,6 @@ func release(pod *corev1.Pod, otherwise Decision) Decision {
 
 func held(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Finalizers, offloadingv1beta1.ShadowPodRecordFinalizer)
-}
-
-// outcome tells whether a Pod finished by itself, or else whether it ended in a way after which Kubernetes' own controllers
-// would create another one.
-func outcome(pod *corev1.Pod) (finished, lost bool) {
-	if !Terminal(pod.Status.Phase) {
-		return false, false
-	}
-	if reflection.OwnLimit(pod) {
-		return endedBefore(pod), false
-	}
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" || reflection.Disrupted(pod) || neverRan(pod) {
-		return false, true
-	}
-	if endedBefore(pod) {
-		return true, false
-	}
-	return false, true
-}
-
-// neverRan tells whether no container of a failed Pod ever ran, as when a node refuses it.
-func neverRan(pod *corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodFailed {
-		return false
-	}
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].State.Terminated != nil || list[i].LastTerminationState.Terminated != nil {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// endedBefore tells whether all containers ended before somebody asked for the Pod's deletion. In the second of the request
-// itself nobody can tell what came first: then the deletion counts as the cause.
-func endedBefore(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp.IsZero() {
-		return true
-	}
-	// The timestamp is when the grace period ends; the kubelet's last call sets the period to 0 and moves the timestamp back.
-	requested := pod.DeletionTimestamp.Time
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		requested = requested.Add(-time.Duration(*grace) * time.Second)
-	}
-	for i := range pod.Status.ContainerStatuses {
-		ended := pod.Status.ContainerStatuses[i].State.Terminated
-		if ended == nil || !ended.FinishedAt.Time.Before(requested) {
-			return false
-		}
-	}
-	return len(pod.Status.ContainerStatuses) > 0
 }
 
 func why(pod *corev1.Pod) string {

@@ -28,7 +28,7 @@ func shadowOf(uid string, phase corev1.PodPhase) *offloadingv1beta1.ShadowPod {
 
 // podOf returns a running pod of the first ShadowPod, as a job's pod: it may finish.
 func podOf(changes ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c"}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	pod.Namespace, pod.Name, pod.CreationTimestamp = "shop-rome", "web", seconds(-100)
 	pod.Finalizers = []string{offloadingv1beta1.ShadowPodRecordFinalizer}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(shadowOf("", ""), offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}
@@ -124,5 +124,39 @@ func TestDecide(t *testing.T) {
 				t.Error("the decision does not say why")
 			}
 		})
+	}
+}
+
+// A ShadowPod whose pod is to end gets no other one; what finished by itself is recorded all the same.
+func TestDecideEnding(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shadow *offloadingv1beta1.ShadowPod
+		pod    *corev1.Pod
+		want   Decision
+	}{
+		"the pod runs":              {shadowOf("", ""), podOf(), Decision{Action: End, Grace: 7}},
+		"it ends already":           {shadowOf("", ""), podOf(deleted(-5, 30)), Decision{Action: Nothing}},
+		"it stopped":                {shadowOf("", ""), podOf(deleted(-5, 0)), Decision{Action: Release}},
+		"it is gone":                {shadowOf("", ""), nil, Decision{Action: Nothing}},
+		"it finished":               {shadowOf("", ""), podOf(ended(corev1.PodSucceeded, -5)), Decision{Action: Record}},
+		"it is recorded":            {shadowOf("", corev1.PodSucceeded), podOf(ended(corev1.PodSucceeded, -5), released), Decision{Action: Nothing}},
+		"it was evicted":            {shadowOf("", ""), podOf(ended(corev1.PodFailed, -5), disruption), Decision{Action: End, Grace: 7}},
+		"it is an earlier one's":    {shadowOf("new", ""), podOf(released), Decision{Action: Nothing}},
+		"the name is somebody else": {shadowOf("", ""), podOf(func(p *corev1.Pod) { p.OwnerReferences = nil }), Decision{Action: Nothing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(tc.shadow, tc.pod, start).Ending(tc.shadow, tc.pod, 7)
+			got.Message = ""
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for text, want := range map[string]int64{"": 0, "0": 0, "-3": 0, "soon": 0, "1.5": 0, "1": 1, "60": 60, "86400": 3600, "99999999999999999999": 0} {
+		shadow := shadowOf("", "")
+		shadow.Annotations = map[string]string{offloadingv1beta1.EndsInAnnotation: text}
+		if got := endsIn(shadow, time.Hour); got != want {
+			t.Errorf("%q: %d s, want %d", text, got, want)
+		}
 	}
 }

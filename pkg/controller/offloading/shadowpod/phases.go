@@ -32,7 +32,7 @@ const lag = 2 * time.Second
 const fresh = 10 * time.Second
 
 // reserved are the annotations that only this controller writes to pods, or that are about the ShadowPod.
-var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation,
+var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation,
 	offloadingv1beta1.AskedAnnotation, offloadingv1beta1.ReflectedKeysAnnotation}
 
 // substitutes are prefixes of annotations that stand for fields of a specification, and of those of static pods: what they say is
@@ -80,6 +80,8 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 			return err
 		}
 		return r.remove(ctx, s)
+	case End:
+		return r.remove(ctx, s, client.GracePeriodSeconds(s.decision.Grace))
 	case Await:
 		if s.decision.After > 0 {
 			return nil
@@ -233,7 +235,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = reflection.ResourcesAsked(&shadow.Spec.Pod)
 	marks.Write(pod.Annotations, marksOf(shadow))
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
-	if policy := pod.Spec.RestartPolicy; policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure {
+	if reflection.MayEnd(&pod.Spec) {
 		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
 	}
 	return pod
@@ -300,9 +302,9 @@ func (r *reconciler) release(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// remove deletes the Pod so that it can be created anew.
-func (r *reconciler) remove(ctx context.Context, s *scope) error {
-	if err := r.Delete(ctx, s.pod, client.Preconditions{UID: &s.pod.UID}); client.IgnoreNotFound(err) != nil {
+// remove deletes the Pod.
+func (r *reconciler) remove(ctx context.Context, s *scope, options ...client.DeleteOption) error {
+	if err := r.Delete(ctx, s.pod, append(options, client.Preconditions{UID: &s.pod.UID})...); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,8 @@ type Options struct {
 	Check func(*corev1.PodSpec) field.ErrorList
 	// Keys are the labels and annotations that Pods may have.
 	Keys reflection.Keys
+	// MaxGracePeriod is the longest time that Pods are given to end in; reflection.DefaultMaxGracePeriod if 0.
+	MaxGracePeriod time.Duration
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
 	Enforce bool
 	// Networking has the address of a consumer's API server translated by the consumer's Configuration.
@@ -80,6 +83,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Events == nil {
 		o.Events = mgr.GetEventRecorder("liqo-shadowpod")
+	}
+	if o.MaxGracePeriod <= 0 {
+		o.MaxGracePeriod = reflection.DefaultMaxGracePeriod
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -130,6 +136,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(err)
 	}
 	s := &scope{shadow: &shadow, pod: pod}
+	grace := endsIn(&shadow, r.MaxGracePeriod)
 	shadow.Labels, shadow.Annotations, s.lacks = r.Keys.Allowed(podKeys(&shadow))
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
 		// The cache lags behind our own write; its event brings us back.
@@ -139,6 +146,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.seen.Store(req.NamespacedName, shadow.UID)
 	}
 	s.decision = Decide(s.shadow, s.pod, r.Clock.Now())
+	if grace > 0 {
+		s.decision = s.decision.Ending(s.shadow, s.pod, grace)
+	}
 	err = r.act(ctx, s)
 	if statusErr := r.report(ctx, s, err); statusErr != nil {
 		return reconcile.Result(statusErr)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -377,5 +378,37 @@ func TestLabelsAndImagesFollow(t *testing.T) {
 	pod := w.pod()
 	if pod.Labels["tier"] != "front" || pod.Spec.Containers[0].Image != "busybox:2" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("labels %v, image %s, tolerations %v", pod.Labels, pod.Spec.Containers[0].Image, pod.Spec.Tolerations)
+	}
+}
+
+// What the consumer says of the time that a pod has to end in is in the first deletion, and no other pod is made.
+func TestAPodEndsInTheTimeThatItsConsumerWants(t *testing.T) {
+	shadow := job()
+	w := newWorld(t, shadow)
+	w.reconciler.MaxGracePeriod = time.Minute
+	if _, err := w.pass(); err != nil || w.pod() == nil {
+		t.Fatal(err)
+	}
+	now := w.shadow()
+	now.Annotations[offloadingv1beta1.EndsInAnnotation] = "600"
+	if err := w.Update(context.Background(), now); err != nil {
+		t.Fatal(err)
+	}
+	var graces []int64
+	w.reconciler.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			applied := &client.DeleteOptions{}
+			applied.ApplyOptions(options)
+			graces = append(graces, ptr.Deref(applied.GracePeriodSeconds, -1))
+			return c.Delete(ctx, o, options...)
+		}})
+	w.set(func(p *corev1.Pod) { p.Finalizers = nil })
+	for range 2 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]int64{60}, graces); diff != "" || w.pod() != nil {
+		t.Errorf("grace periods, -want +got: %s; the pod is there: %t", diff, w.pod() != nil)
 	}
 }

@@ -1,0 +1,157 @@
+package pod
+
+import (
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
+)
+
+// asked starts a virtual kubelet whose first creation of a ShadowPod is answered by that.
+func asked(t *testing.T, answer func(*world, clienttesting.Action) error) *world {
+	t.Helper()
+	w := newWorld(t)
+	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		err := answer(w, action)
+		return err != nil, nil, err
+	})
+	w.start()
+	w.offload()
+	w.calm()
+	w.add(newPod("p", "uid-1"))
+	return w
+}
+
+// gone waits for the end of the pod, or makes sure that it stays.
+func (w *world) gone(want bool) {
+	w.t.Helper()
+	if want {
+		w.eventually("the pod is gone", func() bool { return w.pod("p") == nil })
+		return
+	}
+	w.calm()
+	if w.pod("p") == nil {
+		w.t.Fatal("the pod is gone, although the provider may run it: its successor would run beside it")
+	}
+}
+
+func (w *world) again() {
+	w.stop()
+	w.start()
+	w.offload()
+	w.calm()
+}
+
+// A creation whose answer is lost may have been made. As on any node that cannot be reached, the pod is not gone before somebody knows.
+func TestAPodThatTheProviderWasAskedForIsNotTakenForOneThatNeverWas(t *testing.T) {
+	for name, restart := range map[string]bool{"by the same process": false, "by the next process": true} {
+		t.Run(name, func(t *testing.T) {
+			w := asked(t, func(w *world, action clienttesting.Action) error {
+				_ = w.dyn.Tracker().Create(shadowPods, action.(clienttesting.CreateAction).GetObject(), twinNamespace)
+				w.lose()
+				return apierrors.NewTimeoutError("the answer is lost", 1)
+			})
+			w.eventually("the provider does not answer", func() bool { return w.shadow("p") != nil })
+			if restart {
+				w.again()
+			}
+			w.terminate()
+			w.gone(false)
+			w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
+			w.gone(true)
+			if w.shadow("p") != nil {
+				t.Error("its ShadowPod is left")
+			}
+		})
+	}
+}
+
+// What is known of a pod that waits outlives the process, until the provider is asked for it.
+func TestAPodThatWaitsSaysThatNobodyAskedForIt(t *testing.T) {
+	waits := func(t *testing.T) *world {
+		w := newWorld(t)
+		w.lose()
+		w.start()
+		w.offload()
+		w.calm()
+		w.add(newPod("p", "uid-1"))
+		w.eventually("the pod says so", func() bool {
+			status := w.pod("p").Status
+			return reflection.NotRequested(&status) && status.Reason == offloadingv1beta1.ReasonRemoteUnavailable
+		})
+		return w
+	}
+	t.Run("it goes", func(t *testing.T) {
+		w := waits(t)
+		w.again()
+		w.terminate()
+		w.gone(true)
+	})
+	t.Run("it is asked for", func(t *testing.T) {
+		w := waits(t)
+		w.again()
+		w.provider()
+		w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
+		w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+		if status := w.pod("p").Status; reflection.NotRequested(&status) {
+			t.Error("it still says that it was never asked for")
+		}
+	})
+	t.Run("it is asked for, and the process ends", func(t *testing.T) {
+		w := waits(t)
+		w.mu.Lock()
+		w.fail = func(n int, before bool) bool { return !before && w.writes[n-1] == "remote create shadowpods/" }
+		w.mu.Unlock()
+		w.peer.set(func(s *peer.State) { s.Connected, s.Reason = true, peer.ReasonConnected })
+		w.eventually("the ShadowPod is made", func() bool { return w.shadow("p") != nil })
+		w.lose()
+		w.again()
+		w.terminate()
+		w.gone(false)
+	})
+	t.Run("an earlier process may have asked for it", func(t *testing.T) {
+		w := newWorld(t)
+		w.lose()
+		w.add(newPod("p", "uid-1"))
+		w.start()
+		w.offload()
+		w.calm()
+		w.terminate()
+		w.gone(false)
+	})
+}
+
+// What the provider refused was not made.
+func TestAPodThatTheProviderRefusedMayGoWithoutIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer error
+		goes   bool
+	}{
+		"refused":      {apierrors.NewForbidden(shadowPods.GroupResource(), "p", nil), true},
+		"no namespace": {apierrors.NewNotFound(corev1.Resource("namespaces"), twinNamespace), true},
+		"an error":     {apierrors.NewInternalError(http.ErrHandlerTimeout), false},
+		"a timeout":    {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered := make(chan struct{}, 100)
+			w := asked(t, func(*world, clienttesting.Action) error {
+				answered <- struct{}{}
+				return tc.answer
+			})
+			<-answered
+			w.calm()
+			w.lose()
+			w.terminate()
+			w.gone(tc.goes)
+		})
+	}
+}
