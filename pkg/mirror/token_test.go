@@ -19,8 +19,10 @@ func TestTokensOfPodsAreNotOurs(t *testing.T) {
 	inBubble(t, func(w *world) {
 		local := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "p", UID: "pod"}}
 		tokens := func(end time.Time) *corev1.Secret {
-			return reflection.TokenSecret(local, reflection.PodInput{Home: home, Remote: provider, Node: provider, Namespace: there}, "shadow",
+			s := reflection.TokenSecret(local, reflection.PodInput{Home: home, Remote: provider, Node: provider, Namespace: there}, "shadow",
 				map[string]string{"v-abcdef": end.String()}, end)
+			s.Name = "p-token" // that of an earlier version, which Secrets of users may have, too
+			return s
 		}
 		publish := func(end time.Time) {
 			entry, ok := reflection.TokenEntryOf(tokens(end))

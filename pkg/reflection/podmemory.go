@@ -68,7 +68,7 @@ func slimDebuggers(list []corev1.EphemeralContainer) []corev1.EphemeralContainer
 	return slim
 }
 
-// slimVolumes keeps what UsesTokenSecret looks at.
+// slimVolumes keeps what TokenSecretOf looks at.
 func slimVolumes(list []corev1.Volume) []corev1.Volume {
 	var slim []corev1.Volume
 	for i := range list {

@@ -53,7 +53,7 @@ func TestSlimShadowPodKnowsItsTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shadow := &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{Volumes: tc.volumes}}}
 			SlimShadowPod(shadow)
-			if got := UsesTokenSecret(shadow); got != tc.want {
+			if got := TokenSecretOf(shadow) != ""; got != tc.want {
 				t.Errorf("uses its token Secret: %t, want %t", got, tc.want)
 			}
 		})

@@ -22,8 +22,10 @@ const (
 	MaxTokenLifetime = time.Hour
 	// MinTokenLifetime is the shortest that an API server issues.
 	MinTokenLifetime = 10 * time.Minute
-	// tokenSuffix ends the names of token Secrets.
-	tokenSuffix = "-token"
+	// tokenSuffix ends the names of token Secrets. No other Secret of such a name is reflected.
+	tokenSuffix = ".token.liqo.io"
+	// formerTokenSuffix ended them in earlier versions, whose pods may still run. Secrets of users have such names, too.
+	formerTokenSuffix = "-token"
 	// namespaceKey holds the name of the pod's own namespace, for clients that take it from a file.
 	namespaceKey = "namespace"
 	// namespaceField is what the namespace's file is made of at home.
@@ -119,10 +121,15 @@ func injected(v *corev1.Volume) bool {
 	return slices.ContainsFunc(v.Projected.Sources, holdsToken)
 }
 
-// TokenSecretName is the name of the Secret with a pod's tokens, in the twin namespace.
-func TokenSecretName(pod string) string {
-	return shortened(pod, maxName-len(tokenSuffix)) + tokenSuffix
+// TokenSecretName is the name of the Secret with the tokens of a pod that is to be made, in the twin namespace.
+func TokenSecretName(pod string) string { return withSuffix(pod, tokenSuffix) }
+
+// TokenSecretNames are the names that the Secret with a pod's tokens may have.
+func TokenSecretNames(pod string) []string {
+	return []string{withSuffix(pod, tokenSuffix), withSuffix(pod, formerTokenSuffix)}
 }
+
+func withSuffix(pod, suffix string) string { return shortened(pod, maxName-len(suffix)) + suffix }
 
 // shortened shortens a name to at most limit characters; names that it shortens stay apart by a hash.
 func shortened(name string, limit int) string {
@@ -172,20 +179,20 @@ func ServiceAccountOf(local *corev1.Pod) string {
 	return local.Spec.ServiceAccountName
 }
 
-// UsesTokenSecret tells whether a ShadowPod was made to find its tokens in its token Secret. One that was made in another
-// mode keeps what it has.
-func UsesTokenSecret(shadow *offloadingv1beta1.ShadowPod) bool {
-	name := TokenSecretName(shadow.Name)
+// TokenSecretOf is the name of the Secret in which a ShadowPod was made to find its tokens; empty if there is none. One that was made in
+// another mode keeps what it has.
+func TokenSecretOf(shadow *offloadingv1beta1.ShadowPod) string {
+	names := TokenSecretNames(shadow.Name)
 	for i := range shadow.Spec.Pod.Volumes {
 		projected := shadow.Spec.Pod.Volumes[i].Projected
 		if projected == nil {
 			continue
 		}
 		for j := range projected.Sources {
-			if projected.Sources[j].Secret != nil && projected.Sources[j].Secret.Name == name {
-				return true
+			if secret := projected.Sources[j].Secret; secret != nil && slices.Contains(names, secret.Name) {
+				return secret.Name
 			}
 		}
 	}
-	return false
+	return ""
 }

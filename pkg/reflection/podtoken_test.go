@@ -110,8 +110,8 @@ func checkTokens(t *testing.T, local *corev1.Pod, api HomeAPI) {
 	if diff := cmp.Diff(keys, used); diff != "" {
 		t.Errorf("keys (-asked for +used):\n%s", diff)
 	}
-	if UsesTokenSecret(shadow) != (len(keys) > 0) {
-		t.Errorf("UsesTokenSecret is %v with %d tokens", UsesTokenSecret(shadow), len(keys))
+	if (TokenSecretOf(shadow) != "") != (len(keys) > 0) {
+		t.Errorf("TokenSecretOf is %q with %d tokens", TokenSecretOf(shadow), len(keys))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestNamesAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}
-	if TokenSecretName("p") != "p-token" {
+	if TokenSecretName("p") != "p.token.liqo.io" {
 		t.Errorf("the Secret of pod p is %s", TokenSecretName("p"))
 	}
 	if TokenSecretName(long+"a") == TokenSecretName(long+"b") {

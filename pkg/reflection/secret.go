@@ -8,6 +8,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -70,6 +71,9 @@ func whySecretStays(in Input, local *corev1.Secret) *Skip {
 	case corev1.SecretTypeServiceAccountToken:
 		return never("stays at home: tokens of ServiceAccounts are not reflected; copy what is needed into a Secret of type %s",
 			corev1.SecretTypeOpaque)
+	}
+	if strings.HasSuffix(local.Name, tokenSuffix) {
+		return never("stays at home: names that end in %s are those of Secrets with pods' tokens; choose another name", tokenSuffix)
 	}
 	if skip := whyNeverReflected(in); skip != nil {
 		return skip

@@ -81,7 +81,7 @@ func TestNoWayToTheAPIServerIsToldOnce(t *testing.T) {
 			if told != tc.want {
 				t.Errorf("told %d times, want %d: %v", told, tc.want, w.events.all())
 			}
-			if reflection.UsesTokenSecret(w.shadow("p")) != (tc.api.Host != "") {
+			if (reflection.TokenSecretOf(w.shadow("p")) != "") != (tc.api.Host != "") {
 				t.Errorf("the ShadowPod has the volumes %v", w.shadow("p").Spec.Pod.Volumes)
 			}
 		})

@@ -136,7 +136,7 @@ func TestA9LedgerWatchesThatEnd(t *testing.T) {
 		if lists < 2 || lists > 8 {
 			t.Errorf("%d lists for four watches that ended", lists)
 		}
-		if err := w.provider.Tracker().Delete(secrets, twin, "p-token"); err != nil {
+		if err := w.provider.Tracker().Delete(secrets, twin, "p.token.liqo.io"); err != nil {
 			t.Fatal(err)
 		}
 		w.publish()
@@ -149,8 +149,8 @@ func TestA9LedgerWatchesThatEnd(t *testing.T) {
 func TestA11AnOldLedger(t *testing.T) {
 	for name, old := range map[string]map[string]string{
 		"without the tokens":     {},
-		"of an earlier pod":      {"p-token": "token uid-before 0011223344556677 2026-01-01T00:00:00Z"},
-		"of tokens that are old": {"p-token": "token uid-p 0011223344556677 2026-01-01T00:00:00Z"},
+		"of an earlier pod":      {"p.token.liqo.io": "token uid-before 0011223344556677 2026-01-01T00:00:00Z"},
+		"of tokens that are old": {"p.token.liqo.io": "token uid-p 0011223344556677 2026-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -103,7 +104,7 @@ func TestWhatTheLedgerMayMean(t *testing.T) {
 				entry, _ := reflection.TokenEntryOf(w.secret("p"))
 				tc.change(&entry)
 				if err := w.provider.Tracker().Create(configMaps, &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: twin, Name: offloadingv1beta1.SecretLedger}, Data: map[string]string{"p-token": entry.String()}}, twin); err != nil {
+					ObjectMeta: metav1.ObjectMeta{Namespace: twin, Name: offloadingv1beta1.SecretLedger}, Data: map[string]string{"p.token.liqo.io": entry.String()}}, twin); err != nil {
 					t.Fatal(err)
 				}
 				w.start()
@@ -125,7 +126,7 @@ func TestALostSecretIsPutBack(t *testing.T) {
 		w.equal("writes while the ledger lags", "create", w.written())
 		w.publish()
 		w.equal("writes once it shows", "", w.written())
-		if err := w.provider.Tracker().Delete(secrets, twin, "p-token"); err != nil {
+		if err := w.provider.Tracker().Delete(secrets, twin, "p.token.liqo.io"); err != nil {
 			t.Fatal(err)
 		}
 		w.publish()
@@ -161,13 +162,15 @@ func TestOthersSecretsStay(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"the provider's": nil,
 		"reflected":      {offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.DestinationLabel: "milan"},
+		"reflected, with a label that token Secrets have": {offloadingv1beta1.OriginLabel: "rome", offloadingv1beta1.DestinationLabel: "milan",
+			offloadingv1beta1.ServiceAccountNameLabel: "seller"},
 		"of another consumer": {offloadingv1beta1.OriginLabel: "naples", offloadingv1beta1.DestinationLabel: "milan",
 			offloadingv1beta1.ServiceAccountNameLabel: "seller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
-				if err := w.provider.Tracker().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: twin, Name: "p-token", Labels: labels},
-					Data: map[string][]byte{"a": []byte("b")}}); err != nil {
+				if err := w.provider.Tracker().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: twin, Name: "p.token.liqo.io", Labels: labels,
+					Annotations: map[string]string{corev1beta1.OriginUIDAnnotation: "of-the-user"}}, Data: map[string][]byte{"a": []byte("b")}}); err != nil {
 					t.Fatal(err)
 				}
 				w.put("p", nil)
@@ -177,11 +180,11 @@ func TestOthersSecretsStay(t *testing.T) {
 				if len(told) != 3 || !strings.Contains(told[0], "exists and is not ours") {
 					t.Errorf("in 12 minutes it was told: %q", told)
 				}
-				if err := w.provider.Tracker().Delete(secrets, twin, "p-token"); err != nil {
+				if err := w.provider.Tracker().Delete(secrets, twin, "p.token.liqo.io"); err != nil {
 					t.Fatal(err)
 				}
 				w.pass(2 * time.Minute)
-				if told := w.told(); len(told) != 1 || !strings.HasPrefix(told[0], offloadingv1beta1.ReasonTokensRecovered) || w.secret("p").Annotations == nil {
+				if told := w.told(); len(told) != 1 || !strings.HasPrefix(told[0], offloadingv1beta1.ReasonTokensRecovered) || w.secret("p").Annotations[offloadingv1beta1.TokenPodNameAnnotation] != "p" {
 					t.Errorf("once it was gone: %q", told)
 				}
 			})
@@ -239,7 +242,7 @@ func TestFailuresAreToldSeldom(t *testing.T) {
 		"the home refuses": {func(w *world) { w.refusal = apierrors.NewForbidden(account, "seller", errors.New("not yours")) }, "not yours"},
 		"the home is busy": {func(w *world) { w.refusal = apierrors.NewInternalError(errors.New("out of order")) }, "out of order"},
 		"the provider refuses": {func(w *world) {
-			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p-token", errors.New("exceeded quota"))
+			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p.token.liqo.io", errors.New("exceeded quota"))
 		}, "exceeded quota"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +383,7 @@ func TestSpan(t *testing.T) {
 func TestRefusedTokensAreTriedAgain(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.set(func() {
-			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p-token", errors.New("not yet"))
+			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p.token.liqo.io", errors.New("not yet"))
 		})
 		w.put("p", nil)
 		w.pass(2 * time.Second)
@@ -395,7 +398,7 @@ func TestRefusedTokensAreTriedAgain(t *testing.T) {
 func TestARefusingProviderCostsNoTokens(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.set(func() {
-			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p-token", errors.New("exceeded quota"))
+			w.broken = apierrors.NewForbidden(secrets.GroupResource(), "p.token.liqo.io", errors.New("exceeded quota"))
 		})
 		w.put("p", nil)
 		w.pass(45 * time.Minute)
@@ -414,5 +417,20 @@ func TestARefusingProviderCostsNoTokens(t *testing.T) {
 		w.publish()
 		w.pass(48 * time.Minute)
 		w.equal("tokens asked for, to renew", 6, w.requests())
+	})
+}
+
+// A pod whose ShadowPod was made by an earlier version finds its tokens where it looks for them.
+func TestPodsOfAnEarlierVersionKeepTheirTokens(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.put("p", func(p *Place) {
+			p.Shadow = &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{
+				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "p-token"}}}}}}}}}}}
+		})
+		w.pass(time.Second)
+		if _, err := w.provider.Tracker().Get(secrets, twin, "p-token"); err != nil {
+			t.Error(err)
+		}
 	})
 }

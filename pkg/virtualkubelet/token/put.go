@@ -61,20 +61,21 @@ type step struct {
 	Value any    `json:"value"`
 }
 
-// overwrite is the patch that makes a token Secret of ours, perhaps of an earlier pod of the same name, the wanted one. On
-// any other Secret it fails: the owner is tested, and what only token Secrets have is replaced.
+// overwrite is the patch that makes a token Secret of ours, perhaps of an earlier pod of the same name, the wanted one. On any other
+// Secret it fails: the owner is tested, and the name of the pod, which only token Secrets have. Only tests do so: API servers let the
+// replacement of what is not there pass.
 func overwrite(wanted *corev1.Secret) ([]byte, error) {
 	label := func(op, name string) step {
 		return step{op, path("labels", name), wanted.Labels[name]}
 	}
-	annotation := func(name string) step {
-		return step{"replace", path("annotations", name), wanted.Annotations[name]}
+	annotation := func(op, name string) step {
+		return step{op, path("annotations", name), wanted.Annotations[name]}
 	}
 	patch, err := json.Marshal([]step{
 		label("test", offloadingv1beta1.OriginLabel), label("test", offloadingv1beta1.DestinationLabel),
-		label("replace", offloadingv1beta1.ServiceAccountNameLabel), label("add", offloadingv1beta1.NodeNameLabel),
-		annotation(offloadingv1beta1.TokenPodUIDAnnotation), annotation(offloadingv1beta1.TokenPodNameAnnotation),
-		annotation(offloadingv1beta1.TokenExpirationAnnotation),
+		annotation("test", offloadingv1beta1.TokenPodNameAnnotation),
+		label("add", offloadingv1beta1.ServiceAccountNameLabel), label("add", offloadingv1beta1.NodeNameLabel),
+		annotation("add", offloadingv1beta1.TokenPodUIDAnnotation), annotation("add", offloadingv1beta1.TokenExpirationAnnotation),
 		{"add", "/metadata/ownerReferences", wanted.OwnerReferences},
 		{"add", "/data", wanted.Data},
 	})

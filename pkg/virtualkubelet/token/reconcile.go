@@ -18,7 +18,7 @@ func (k *Keeper) reconcile(ctx context.Context, pod key) (next time.Duration, er
 		return 0, nil
 	}
 	tokens := reflection.PodTokens(place.Local, k.options.API.At(k.options.APIAddress))
-	if len(tokens) == 0 || place.Shadow != nil && !reflection.UsesTokenSecret(place.Shadow) {
+	if len(tokens) == 0 || place.secret() == "" {
 		k.forget(pod)
 		return 0, nil
 	}
@@ -26,7 +26,7 @@ func (k *Keeper) reconcile(ctx context.Context, pod key) (next time.Duration, er
 	if place.UID == "" {
 		return k.away(place, s), nil
 	}
-	k.settle(s, place.Namespace, reflection.TokenSecretName(place.Local.Name))
+	k.settle(s, place.Namespace, place.secret())
 	says, read := k.ledgers.look(place.Namespace, place.Provider, place.Epoch)
 	if !read {
 		return 0, nil // its arrival is an event
@@ -76,7 +76,17 @@ func (k *Keeper) shape(place Place, tokens []reflection.PodToken) string {
 
 func (k *Keeper) secret(place Place, values map[string]string, expires time.Time) *corev1.Secret {
 	in := reflection.PodInput{Home: k.options.Home, Remote: k.options.Remote, Node: k.options.Node, Namespace: place.Namespace}
-	return reflection.TokenSecret(place.Local, in, place.UID, values, expires)
+	secret := reflection.TokenSecret(place.Local, in, place.UID, values, expires)
+	secret.Name = place.secret()
+	return secret
+}
+
+// secret is the name of the Secret in which the pod looks for its tokens; empty if it does not.
+func (p Place) secret() string {
+	if p.Shadow == nil {
+		return reflection.TokenSecretName(p.Local.Name)
+	}
+	return reflection.TokenSecretOf(p.Shadow)
 }
 
 // renew asks for the pod's tokens and writes them. Those that could not be written are kept until they are due: a provider that

@@ -191,7 +191,7 @@ func (w *world) Event(_ runtime.Object, _, reason, message string) {
 }
 
 func (w *world) secret(pod string) *corev1.Secret {
-	object, err := w.provider.Tracker().Get(secrets, twin, pod+"-token")
+	object, err := w.provider.Tracker().Get(secrets, twin, pod+".token.liqo.io")
 	if err != nil {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (c *Checker) Check(ctx context.Context, shadow *offloadingv1beta1.ShadowPod
 		there, own, err := c.look(ctx, shadow, named.Reference)
 		words := kinds[named.Kind] + " " + named.Name
 		// The Secret with its tokens comes with the pod; how long it is waited for is decided elsewhere.
-		tokens := named.Kind == reflection.SecretReference && named.Name == reflection.TokenSecretName(shadow.Name)
+		tokens := named.Kind == reflection.SecretReference && named.Name == reflection.TokenSecretOf(shadow)
 		switch {
 		case err != nil:
 			return Finding{}, err

@@ -29,16 +29,16 @@ func TestTokensStandInTheLedger(t *testing.T) {
 		}
 		b.must(b.client.Create(b.Context(), first.DeepCopy()))
 		b.pass(0)
-		b.expect("new tokens", map[string]string{"p-token": entry.String()}, "create")
+		b.expect("new tokens", map[string]string{"p.token.liqo.io": entry.String()}, "create")
 
 		live := &corev1.Secret{}
-		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: twinName, Name: "p-token"}, live))
+		b.must(b.client.Get(b.Context(), client.ObjectKey{Namespace: twinName, Name: "p.token.liqo.io"}, live))
 		next := tokens("second", end.Add(time.Hour))
 		live.Data, live.Annotations = next.Data, next.Annotations
 		b.must(b.client.Update(b.Context(), live))
 		b.pass(2 * time.Second)
 		entry.Expiration = entry.Expiration.Add(time.Hour)
-		b.expect("renewed tokens", map[string]string{"p-token": entry.String()}, "update")
+		b.expect("renewed tokens", map[string]string{"p.token.liqo.io": entry.String()}, "update")
 	}, twinNamespace())
 }
 

@@ -36,7 +36,7 @@ func (t *Tokens) Woken() <-chan event.GenericEvent { return t.woken }
 
 // Await tells whether a ShadowPod, whose volumes need it, has its Secret with tokens. If not, the ShadowPod is woken once it has.
 func (t *Tokens) Await(shadow *offloadingv1beta1.ShadowPod) bool {
-	secret := types.NamespacedName{Namespace: shadow.Namespace, Name: reflection.TokenSecretName(shadow.Name)}
+	secret := types.NamespacedName{Namespace: shadow.Namespace, Name: reflection.TokenSecretOf(shadow)}
 	// In this order: what comes in between wakes it.
 	t.mu.Lock()
 	t.awaited[secret] = shadow.Name
@@ -68,7 +68,9 @@ func (t *Tokens) Consumer(secret types.NamespacedName) string {
 func (t *Tokens) Forget(shadow types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.awaited, types.NamespacedName{Namespace: shadow.Namespace, Name: reflection.TokenSecretName(shadow.Name)})
+	for _, name := range reflection.TokenSecretNames(shadow.Name) {
+		delete(t.awaited, types.NamespacedName{Namespace: shadow.Namespace, Name: name})
+	}
 }
 
 // came wakes the ShadowPod that waits for a Secret. Nobody is kept waiting here.

@@ -37,7 +37,7 @@ type Tokens interface {
 
 // awaitTokens tells whether the Pod has to wait for its Secret with tokens, for how long at most, and why if that is worth saying.
 func (r *reconciler) awaitTokens(shadow *offloadingv1beta1.ShadowPod) (wait time.Duration, why error) {
-	if r.Tokens == nil || !reflection.UsesTokenSecret(shadow) || r.Tokens.Await(shadow) {
+	if r.Tokens == nil || reflection.TokenSecretOf(shadow) == "" || r.Tokens.Await(shadow) {
 		return 0, nil
 	}
 	switch age := r.Clock.Since(shadow.CreationTimestamp.Time); {
@@ -45,7 +45,7 @@ func (r *reconciler) awaitTokens(shadow *offloadingv1beta1.ShadowPod) (wait time
 		return max(tokensSoon-max(age, 0), time.Second), nil
 	case age < tokensLate:
 		return tokensLate - age, reconcile.Wait(offloadingv1beta1.ReasonTokensPending,
-			"waiting for the Secret "+reflection.TokenSecretName(shadow.Name)+" with the pod's tokens", tokensLate-age)
+			"waiting for the Secret "+reflection.TokenSecretOf(shadow)+" with the pod's tokens", tokensLate-age)
 	default:
 		r.Tokens.Forget(client.ObjectKeyFromObject(shadow))
 		return 0, nil
