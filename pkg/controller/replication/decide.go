@@ -191,10 +191,11 @@ func (k kind) shape(remote, local client.Object, from origin) bool {
 			changed = true
 		}
 	}
+	earlier := annotations[corev1beta1.OriginPeeringAnnotation] != from.peering
 	changed = overlay(annotations, wanted) || changed
 	remote.SetLabels(labels)
 	remote.SetAnnotations(annotations)
-	return k.copySpec(local, remote) || changed
+	return k.copySpec(local, remote, earlier) || changed
 }
 
 func overlay(onto, values map[string]string) bool {

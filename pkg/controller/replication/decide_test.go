@@ -169,7 +169,7 @@ func TestEveryKindCanBeReplicated(t *testing.T) {
 			t.Errorf("%s maps to %v, %v", k.gvk.Kind, mapping, err)
 		}
 		a, b := k.object(), k.object()
-		if k.copySpec(a, b) {
+		if k.copySpec(a, b, false) {
 			t.Errorf("two empty %s differ", k.gvk.Kind)
 		}
 		now := time.Unix(100, 0)

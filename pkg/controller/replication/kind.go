@@ -18,8 +18,8 @@ type kind struct {
 	resource string
 	object   func() client.Object
 	list     func() client.ObjectList
-	// copySpec copies the spec, and tells whether that changed anything.
-	copySpec func(from, to client.Object) bool
+	// copySpec copies the spec, and tells whether that changed anything; earlier says that the copy was made in another peering.
+	copySpec func(from, to client.Object, earlier bool) bool
 	// pull merges the checked status of the copy into the local object.
 	pull func(local, remote client.Object, now time.Time)
 	// unsent says on the local object why it could not be replicated.
@@ -29,15 +29,15 @@ type kind struct {
 func typed[T any, O interface {
 	*T
 	client.Object
-}](gvk schema.GroupVersionKind, resource string, list func() client.ObjectList, spec func(O) any, copySpec func(from, to O),
+}](gvk schema.GroupVersionKind, resource string, list func() client.ObjectList, spec func(O) any, copySpec func(from, to O, earlier bool),
 	pull func(local, remote O, now time.Time), unsent func(local O, reason, message string, now time.Time),
 ) kind {
 	return kind{
 		gvk: gvk, resource: resource, list: list,
 		object: func() client.Object { return O(new(T)) },
-		copySpec: func(from, to client.Object) bool {
+		copySpec: func(from, to client.Object, earlier bool) bool {
 			before := spec(to.(O))
-			copySpec(from.(O), to.(O))
+			copySpec(from.(O), to.(O), earlier)
 			return !equality.Semantic.DeepEqual(before, spec(to.(O)))
 		},
 		pull: func(local, remote client.Object, now time.Time) { pull(local.(O), remote.(O), now) },
@@ -54,7 +54,7 @@ func kinds() []kind {
 		typed(auth.WithKind("ResourceSlice"), "resourceslices",
 			func() client.ObjectList { return &authv1beta1.ResourceSliceList{} },
 			func(o *authv1beta1.ResourceSlice) any { return o.Spec },
-			func(from, to *authv1beta1.ResourceSlice) { from.Spec.DeepCopyInto(&to.Spec) }, pullSlice, unsentSlice),
+			func(from, to *authv1beta1.ResourceSlice, _ bool) { from.Spec.DeepCopyInto(&to.Spec) }, pullSlice, unsentSlice),
 		typed(offloading.WithKind("NamespaceMap"), "namespacemaps",
 			func() client.ObjectList { return &offloadingv1beta1.NamespaceMapList{} },
 			func(o *offloadingv1beta1.NamespaceMap) any { return o.Spec },
@@ -62,7 +62,7 @@ func kinds() []kind {
 		typed(auth.WithKind("Renew"), "renews",
 			func() client.ObjectList { return &authv1beta1.RenewList{} },
 			func(o *authv1beta1.Renew) any { return o.Spec },
-			func(from, to *authv1beta1.Renew) { from.Spec.DeepCopyInto(&to.Spec) }, pullRenew, unsentRenew),
+			func(from, to *authv1beta1.Renew, _ bool) { from.Spec.DeepCopyInto(&to.Spec) }, pullRenew, unsentRenew),
 	}
 }
 

@@ -143,7 +143,7 @@ func (f *reflector) look(ctx context.Context, p *pass) (action, error) {
 	state := f.peer.State()
 	v := view{
 		home: f.home.options.ClusterID, peer: f.clusterID, connected: state.Connected, synced: synced,
-		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote, twins: holdsTwins(remote, f.peering),
+		gone: f.gone.Load() && !state.Connected, local: p.local, remote: remote, twins: holdsTwins(remote),
 	}
 	p.remote = remote
 	if p.local != nil && remote != nil {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -38,20 +37,35 @@ func unknownTwins(local, remote *offloadingv1beta1.NamespaceMap) map[string]stri
 	return held
 }
 
-// copyMap copies what is wanted into the copy, beside what is held there.
-func copyMap(from, to *offloadingv1beta1.NamespaceMap) {
-	held := unknownTwins(from, to)
-	from.Spec.DeepCopyInto(&to.Spec)
-	if len(held) > 0 && to.Spec.DesiredMapping == nil {
-		to.Spec.DesiredMapping = map[string]string{}
+// copyMap copies what is wanted into the copy, beside what is held there. Of an earlier peering nothing is held: the provider keeps what
+// of it holds data.
+func copyMap(from, to *offloadingv1beta1.NamespaceMap, earlier bool) {
+	held := map[string]string{}
+	if !earlier {
+		held = unknownTwins(from, to)
 	}
-	maps.Copy(to.Spec.DesiredMapping, held)
+	uids := to.Spec.OriginUIDs
+	from.Spec.DeepCopyInto(&to.Spec)
+	for name, twin := range held {
+		to.Spec.DesiredMapping = with(to.Spec.DesiredMapping, name, twin)
+		if uid := uids[name]; uid != "" {
+			to.Spec.OriginUIDs = with(to.Spec.OriginUIDs, name, uid)
+		}
+	}
 }
 
-// holdsTwins tells whether twins would go with a copy that was made in this peering. Those of an earlier one were given up with it.
-func holdsTwins(remote client.Object, peering string) bool {
+func with(values map[string]string, name, value string) map[string]string {
+	if values == nil {
+		values = map[string]string{}
+	}
+	values[name] = value
+	return values
+}
+
+// holdsTwins tells whether twins would go with a copy.
+func holdsTwins(remote client.Object) bool {
 	nm, is := remote.(*offloadingv1beta1.NamespaceMap)
-	return is && len(nm.Spec.DesiredMapping) > 0 && peering != "" && nm.Annotations[corev1beta1.OriginPeeringAnnotation] == peering
+	return is && len(nm.Spec.DesiredMapping) > 0
 }
 
 // tellHeld says on a NamespaceMap which removals of twins are held, and how to confirm them.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -53,7 +54,7 @@ func TestTwinsOfWhichNothingIsKnownAreKept(t *testing.T) {
 				mine.Status.CurrentMapping = map[string]offloadingv1beta1.RemoteNamespaceStatus{namespace: {Phase: offloadingv1beta1.MappingAccepted}}
 			}
 			theirs := &offloadingv1beta1.NamespaceMap{Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: maps.Clone(tc.copied)}}
-			if changed := k.copySpec(mine, theirs); changed != !maps.Equal(tc.copied, tc.want) {
+			if changed := k.copySpec(mine, theirs, false); changed != !maps.Equal(tc.copied, tc.want) {
 				t.Errorf("changed: %v", changed)
 			}
 			if diff := cmp.Diff(tc.want, theirs.Spec.DesiredMapping); diff != "" {
@@ -72,27 +73,49 @@ func TestTwinsOfWhichNothingIsKnownAreKept(t *testing.T) {
 	}
 }
 
-// Only the copy of a map with twins that was made in the same peering is taken over by another map.
-func TestCopiesWithTwinsAreTakenOverInTheirPeering(t *testing.T) {
-	twins := map[string]string{"shop": "shop-rome"}
+// The copy of a map with twins is never deleted for the sake of another map: with it would go all that its twins hold.
+func TestCopiesWithTwinsAreTakenOver(t *testing.T) {
 	for name, tc := range map[string]struct {
-		made, now string
-		twins     map[string]string
-		want      bool
+		remote client.Object
+		want   bool
 	}{
-		"the same peering":                  {"p1", "p1", twins, true},
-		"an earlier one, which was ended":   {"p0", "p1", twins, false},
-		"before peerings were written down": {"", "p1", twins, false},
-		"a certificate that names none":     {"", "", twins, false},
-		"without twins":                     {"p1", "p1", nil, false},
+		"with twins":    {&offloadingv1beta1.NamespaceMap{Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": "shop-rome"}}}, true},
+		"without twins": {&offloadingv1beta1.NamespaceMap{}, false},
+		"a slice":       {&authv1beta1.ResourceSlice{}, false},
+		"none":          {nil, false},
 	} {
-		theirs := &offloadingv1beta1.NamespaceMap{Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: tc.twins}}
-		theirs.Annotations = map[string]string{corev1beta1.OriginPeeringAnnotation: tc.made}
-		if got := holdsTwins(theirs, tc.now); got != tc.want {
+		if got := holdsTwins(tc.remote); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if holdsTwins(&authv1beta1.ResourceSlice{}, "p1") {
-		t.Error("a slice has twins")
+}
+
+// What an earlier peering wanted is not wanted any more, nor held: the provider keeps what of it holds data.
+func TestACopyOfAnEarlierPeeringIsTakenOver(t *testing.T) {
+	k := kinds()[1]
+	mine := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan", UID: "new"},
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": "shop-rome"}, OriginUIDs: map[string]string{"shop": "uid-shop"}}}
+	for name, tc := range map[string]struct {
+		made string
+		want offloadingv1beta1.NamespaceMapSpec
+	}{
+		"of an earlier peering": {"p0", mine.Spec},
+		"of this one, as after a restore": {"p1", offloadingv1beta1.NamespaceMapSpec{
+			DesiredMapping: map[string]string{"shop": "shop-rome", "cart": "cart-rome"}, OriginUIDs: map[string]string{"shop": "uid-shop", "cart": "uid-cart"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs := &offloadingv1beta1.NamespaceMap{Spec: offloadingv1beta1.NamespaceMapSpec{
+				DesiredMapping: map[string]string{"shop": "shop-rome", "cart": "cart-rome"}, OriginUIDs: map[string]string{"cart": "uid-cart"}}}
+			theirs.Annotations = map[string]string{corev1beta1.OriginPeeringAnnotation: tc.made, corev1beta1.OriginUIDAnnotation: "old"}
+			if !k.shape(theirs, mine, origin{"rome", "p1"}) {
+				t.Error("nothing is to be written")
+			}
+			if diff := cmp.Diff(tc.want, theirs.Spec); diff != "" {
+				t.Error(diff)
+			}
+			if theirs.Annotations[corev1beta1.OriginPeeringAnnotation] != "p1" || theirs.Annotations[corev1beta1.OriginUIDAnnotation] != "new" {
+				t.Errorf("it says %v", theirs.Annotations)
+			}
+		})
 	}
 }

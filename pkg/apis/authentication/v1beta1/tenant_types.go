@@ -27,7 +27,7 @@ const (
 	TenantActive TenantCondition = "Active"
 	// TenantCordoned tenants keep what they have and get nothing new.
 	TenantCordoned TenantCondition = "Cordoned"
-	// TenantDrained tenants lose everything they have here.
+	// TenantDrained tenants lose their rights and their pods here, and no data.
 	TenantDrained TenantCondition = "Drained"
 )
 

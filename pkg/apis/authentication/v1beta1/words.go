@@ -132,7 +132,7 @@ const (
 	ReasonConsumerSeen = "ConsumerSeen"
 	// ReasonConsumerSilent: the consumer has asked for no certificate for long, and its last one has expired.
 	ReasonConsumerSilent = "ConsumerSilent"
-	// ReasonTenantDrained: the tenant lost everything.
+	// ReasonTenantDrained: the tenant has no rights and no pods; its data is kept.
 	ReasonTenantDrained = "TenantDrained"
 	// ReasonAuthParamsFailed: the certificate could not be issued.
 	ReasonAuthParamsFailed = "AuthParamsFailed"

@@ -22,6 +22,11 @@ type NamespaceMapSpec struct {
 	// +kubebuilder:validation:MaxProperties=5000
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 63 && size(self[k]) <= 63)",message="namespace names have at most 63 characters"
 	DesiredMapping map[string]string `json:"desiredMapping,omitempty"`
+	// originUIDs are the UIDs of the local namespaces, by name: a twin that holds data is for no other namespace of the same name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=5000
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 63 && size(self[k]) <= 64)",message="namespace names have at most 63 characters, UIDs at most 64"
+	OriginUIDs map[string]string `json:"originUIDs,omitempty"`
 }
 
 // RemoteNamespaceStatus is the provider's answer for one namespace.

@@ -55,6 +55,8 @@ const (
 	ManagedByNamespaceMapAnnotation = "liqo.io/managed-by-namespace-map"
 	// OriginalNameAnnotation on a twin namespace is the name of the consumer's namespace.
 	OriginalNameAnnotation = "liqo.io/original-name"
+	// OriginNamespaceUIDAnnotation on a twin is the UID of the consumer's namespace that it was made for.
+	OriginNamespaceUIDAnnotation = "liqo.io/origin-namespace-uid"
 	// RenderedHashAnnotation on a virtual kubelet's Deployment is the digest of what it was rendered to.
 	RenderedHashAnnotation = "liqo.io/rendered-hash"
 	// NodeAppliedAnnotation on a virtual Node lists the labels, annotations and taints that Liqo put there, so that it can
@@ -244,6 +246,9 @@ const (
 	// ReasonPartiallyReflected: the provider refused a part of the object or does not keep it, and the object crossed without it; the
 	// message says which.
 	ReasonPartiallyReflected = "PartiallyReflected"
+	// ReasonTwinHoldsData: a twin of an earlier peering, or of an earlier namespace of the same name, holds claims; it is neither removed
+	// nor given to another namespace.
+	ReasonTwinHoldsData = "TwinHoldsData"
 	// ReasonTwinsUnknown: the provider has twins of namespaces of whose offloading nothing is known here, as after the restore of an old
 	// backup; they are kept.
 	ReasonTwinsUnknown = "TwinsUnknown"

@@ -232,7 +232,8 @@ func (r *Reconciler) confirm(ctx context.Context, tenant *authv1beta1.Tenant) er
 	return nil
 }
 
-// drain takes the tenant's rights, then everything that it sent. What depends on those objects goes with them: all that runs here for it.
+// drain takes the tenant's rights, then what it was granted. The twins of its namespaces stay, with its data and without its pods: its
+// NamespaceMaps are what they hang on.
 func (r *Reconciler) drain(ctx context.Context, tenant *authv1beta1.Tenant) error {
 	rights := renderBinding(tenant)
 	live := &rbacv1.RoleBinding{}
@@ -245,13 +246,16 @@ func (r *Reconciler) drain(ctx context.Context, tenant *authv1beta1.Tenant) erro
 	}
 	tenant.Status.AuthParams = nil
 	meta.RemoveStatusCondition(&tenant.Status.Conditions, authv1beta1.ConsumerSeenCondition)
+	return r.forget(ctx, tenant, &authv1beta1.ResourceSliceList{}, &authv1beta1.RenewList{})
+}
+
+// forget deletes what the tenant sent. What depends on those objects goes with them.
+func (r *Reconciler) forget(ctx context.Context, tenant *authv1beta1.Tenant, lists ...client.ObjectList) error {
 	selector := []client.ListOption{
 		client.InNamespace(tenant.Namespace),
 		client.MatchingLabels{corev1beta1.ReplicatedLabel: "true", corev1beta1.OriginIDLabel: string(tenant.Spec.ClusterID)},
 	}
-	for _, list := range []client.ObjectList{
-		&offloadingv1beta1.NamespaceMapList{}, &authv1beta1.ResourceSliceList{}, &authv1beta1.RenewList{},
-	} {
+	for _, list := range lists {
 		if err := r.deleteAll(ctx, list, selector); err != nil {
 			return fmt.Errorf("draining Tenant %s/%s: %w", tenant.Namespace, tenant.Name, err)
 		}
@@ -283,6 +287,9 @@ func (r *Reconciler) remove(ctx context.Context, tenant *authv1beta1.Tenant) err
 	}
 	if len(others.Items) == 1 {
 		if err := r.drain(ctx, tenant.DeepCopy()); err != nil {
+			return err
+		}
+		if err := r.forget(ctx, tenant, &offloadingv1beta1.NamespaceMapList{}); err != nil {
 			return err
 		}
 		if err := r.forgetNonce(ctx, tenant); err != nil {

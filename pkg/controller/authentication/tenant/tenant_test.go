@@ -403,13 +403,14 @@ func TestDrainAndDelete(t *testing.T) {
 		}
 	}
 	gone(theirs, true)
-	gone(namespaceMap, true)
-	gone(ours, false) // the other direction of the peering shares nothing but the namespace (V13)
+	gone(namespaceMap, false) // its twins hold the tenant's data
+	gone(ours, false)         // the other direction of the peering shares nothing but the namespace (V13)
 	gone(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: offloadingv1beta1.TenantClusterRole}}, true)
 	if err := b.client.Delete(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcile(tenant)
+	gone(namespaceMap, true)
 	gone(&authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: "rome"}}, true)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tn, Name: authv1beta1.NonceSecret}}
 	gone(secret, false)

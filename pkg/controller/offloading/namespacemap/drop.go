@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -58,14 +57,15 @@ func (r *reconciler) drop(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return r.remove(ctx, s, unwanted)
+	leave, kept := r.keep(ctx, s, unwanted)
+	return worst([]error{r.remove(ctx, s, leave), kept})
 }
 
-// unwanted are the twins, by the consumer's name, that have no place in the map, or whose tenant may have none.
+// unwanted are the twins, by the consumer's name, that have no place in the map.
 func (s *scope) unwanted() []string {
 	var names []string
 	for local, ns := range s.twins {
-		if twin, wanted := s.nm.Spec.DesiredMapping[local]; !wanted || twin != ns.Name || s.condition == authv1beta1.TenantDrained {
+		if twin, wanted := s.nm.Spec.DesiredMapping[local]; !wanted || twin != ns.Name || s.isOther(ns, local) {
 			names = append(names, local)
 		}
 	}
@@ -74,7 +74,7 @@ func (s *scope) unwanted() []string {
 }
 
 // confirm asks the API server itself whether twins really are not wanted. A cache that is filled from a server that lags shows the past:
-// the map before it wanted them, or the tenant while it was drained. With a twin goes all that is in it.
+// the map before it wanted them. With a twin goes all that is in it.
 func (r *reconciler) confirm(ctx context.Context, s *scope, unwanted []string) error {
 	key := client.ObjectKeyFromObject(s.nm)
 	behind := reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for the cache to show NamespaceMap %s and its Tenant", key), lag)

@@ -98,6 +98,8 @@ func (s *scope) know(ctx context.Context, reader client.Reader) error {
 		}
 		s.access = ptr.To(identity.AccessOf(&t.Spec))
 		s.condition = t.Spec.TenantCondition
+		// One that is drained has no rights.
+		s.access.Revoked = s.access.Revoked || s.condition == authv1beta1.TenantDrained
 		if s.condition == "" {
 			s.condition = authv1beta1.TenantActive
 		}
@@ -249,7 +251,7 @@ func (r *reconciler) ensureTwin(ctx context.Context, s *scope, local, twin strin
 			Reason: offloadingv1beta1.ReasonTwinTerminating, Message: blockers(&ns)}
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for Namespace %s to go", twin), poll)
 	default:
-		if err := r.relabel(ctx, s, &ns); err != nil {
+		if err := r.relabel(ctx, s, &ns, local); err != nil {
 			return err
 		}
 	}

@@ -101,6 +101,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.Result(err)
 	}
+	if err := r.confirmDrained(ctx, s); err != nil {
+		return reconcile.Result(err)
+	}
 	if err := r.keepRights(ctx, s); err != nil {
 		return reconcile.Result(err)
 	}
@@ -120,7 +123,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(dropped) // Nothing is made or answered by what is past.
 	}
 	// What is wrong with one twin changes nothing for the others.
-	err = worst([]error{dropped, r.ensure(ctx, s)})
+	err = worst([]error{dropped, r.stop(ctx, s), r.ensure(ctx, s)})
 	if statusErr := r.report(ctx, s); statusErr != nil {
 		return reconcile.Result(statusErr)
 	}

@@ -213,12 +213,17 @@ func TestTenantsCondition(t *testing.T) {
 		"cordoned: what is there stays, nothing new comes": {tenant("Cordoned"), map[string]string{"shop": "shop-rome Accepted", "new": "new-rome CreationLoopBackOff Cordoned"}},
 		"without a Tenant: the same":                       {nil, map[string]string{"shop": "shop-rome Accepted", "new": "new-rome CreationLoopBackOff TenantMissing"}},
 		"a Tenant of another cluster is none":              {&authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "x"}, Spec: authv1beta1.TenantSpec{ClusterID: "naples", TenantCondition: "Active"}}, map[string]string{"shop": "shop-rome Accepted", "new": "new-rome CreationLoopBackOff TenantMissing"}},
-		"drained: all goes":                                {tenant("Drained"), map[string]string{"shop": "shop-rome CreationLoopBackOff Cordoned", "new": "new-rome CreationLoopBackOff Cordoned"}},
+		"drained: the same, without pods":                  {tenant("Drained"), map[string]string{"shop": "shop-rome Accepted", "new": "new-rome CreationLoopBackOff Cordoned"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			active := tenant("Active")
 			w := newWorld(t, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), active)
 			w.pass()
+			for _, namespace := range []string{"shop-rome", "other"} {
+				if err := w.Client.Create(context.Background(), &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := w.Client.Delete(context.Background(), active); err != nil {
 				t.Fatal(err)
 			}
@@ -232,8 +237,15 @@ func TestTenantsCondition(t *testing.T) {
 			if diff := cmp.Diff(tc.want, w.answers()); diff != "" {
 				t.Error(diff)
 			}
-			if drained := tc.tenant != nil && tc.tenant.Spec.TenantCondition == "Drained"; drained != (w.namespace("shop-rome") == nil) {
-				t.Errorf("the twin is there: %v", w.namespace("shop-rome") != nil)
+			if w.namespace("shop-rome") == nil {
+				t.Error("the twin is gone")
+			}
+			drained := tc.tenant != nil && tc.tenant.Spec.TenantCondition == "Drained"
+			for namespace, want := range map[string]bool{"shop-rome": !drained, "other": true} {
+				err := w.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "web"}, &offloadingv1beta1.ShadowPod{})
+				if (err == nil) != want {
+					t.Errorf("the ShadowPod in %s: %v", namespace, err)
+				}
 			}
 		})
 	}

@@ -51,11 +51,11 @@ func (r *reconciler) create(ctx context.Context, s *scope, local, twin string) (
 		return nil, reconcile.Refuse(offloadingv1beta1.ReasonNamespaceLimit,
 			fmt.Errorf("the provider makes namespaces for one NamespaceMap of a consumer, and it has NamespaceMap %s; ask for them there", s.older))
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: r.labels(s.tenant), Annotations: map[string]string{
-		offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm),
-		offloadingv1beta1.OriginalNameAnnotation:          local,
-		corev1beta1.OriginUIDAnnotation:                   string(s.nm.UID),
-	}}}
+	annotations := s.marks(local)
+	annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] = keyOf(s.nm)
+	annotations[offloadingv1beta1.OriginalNameAnnotation] = local
+	annotations[corev1beta1.OriginUIDAnnotation] = string(s.nm.UID)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: r.labels(s.tenant), Annotations: annotations}}
 	err := r.Create(ctx, ns)
 	if apierrors.IsAlreadyExists(err) {
 		// Either ours and not in the cache yet, or somebody else's: the live object tells.
@@ -73,13 +73,14 @@ func (r *reconciler) create(ctx context.Context, s *scope, local, twin string) (
 	return ns, nil
 }
 
-// relabel restores the labels of a twin.
-func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace) error {
+// relabel restores the labels of a twin, and its marks.
+func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace, local string) error {
 	changed := ns.DeepCopy()
 	if changed.Labels == nil {
 		changed.Labels = map[string]string{}
 	}
 	maps.Copy(changed.Labels, r.labels(s.tenant))
+	maps.Copy(changed.Annotations, s.marks(local))
 	if equality.Semantic.DeepEqual(ns, changed) {
 		return nil
 	}

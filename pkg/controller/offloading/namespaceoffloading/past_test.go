@@ -123,7 +123,7 @@ func TestUnoffloadingBeforeTheCacheShowsTheTwin(t *testing.T) {
 		"it is asked": func(*world) {},
 		"it has answered": func(w *world) {
 			w.answer("naples", "shop-rome", "Accepted")
-			if err := w.r.want(context.Background(), nsmap("naples"), "shop", nil); err != nil {
+			if err := w.r.want(context.Background(), nsmap("naples"), "shop", nil, nil); err != nil {
 				w.Fatal(err)
 			}
 		},

@@ -184,6 +184,11 @@ func (r *reconciler) label(ctx context.Context, name string, scheduling bool) er
 
 // extend asks the selected clusters for their twin and gives their virtual kubelets their rights here.
 func (r *reconciler) extend(ctx context.Context, s *scope) error {
+	var namespace corev1.Namespace
+	if err := r.Get(ctx, client.ObjectKey{Name: s.nso.Namespace}, &namespace); err != nil {
+		return fmt.Errorf("reading Namespace %s: %w", s.nso.Namespace, err)
+	}
+	uid := string(namespace.UID)
 	var pending error
 	for _, cluster := range slices.Sorted(maps.Keys(s.nodes)) {
 		if !s.selected[cluster] && !s.stays(cluster) {
@@ -200,10 +205,10 @@ func (r *reconciler) extend(ctx context.Context, s *scope) error {
 			pending = reconcile.Wait(offloadingv1beta1.ReasonTwinPending, fmt.Sprintf("waiting for the NamespaceMap of cluster %s", cluster), poll)
 			continue
 		}
-		if nm.Spec.DesiredMapping[s.nso.Namespace] == s.twin {
+		if nm.Spec.DesiredMapping[s.nso.Namespace] == s.twin && nm.Spec.OriginUIDs[s.nso.Namespace] == uid {
 			continue
 		}
-		if err := r.want(ctx, nm, s.nso.Namespace, &s.twin); err != nil {
+		if err := r.want(ctx, nm, s.nso.Namespace, &s.twin, &uid); err != nil {
 			return err
 		}
 	}
@@ -229,7 +234,7 @@ func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
 		if err := r.confirm(ctx, s, cluster); err != nil {
 			return err
 		}
-		if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil); err != nil {
+		if err := r.want(ctx, s.maps[cluster], s.nso.Namespace, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -241,8 +246,9 @@ func (r *reconciler) withdraw(ctx context.Context, s *scope) error {
 
 // want sets, or with nil removes, one entry of a NamespaceMap. A twin about which the provider has not answered yet is removed with a
 // confirmation: else it would be taken for one that an old backup does not know.
-func (r *reconciler) want(ctx context.Context, nm *offloadingv1beta1.NamespaceMap, namespace string, twin *string) error {
-	changes := map[string]any{"spec": map[string]any{"desiredMapping": map[string]*string{namespace: twin}}}
+func (r *reconciler) want(ctx context.Context, nm *offloadingv1beta1.NamespaceMap, namespace string, twin, uid *string) error {
+	changes := map[string]any{"spec": map[string]any{
+		"desiredMapping": map[string]*string{namespace: twin}, "originUIDs": map[string]*string{namespace: uid}}}
 	if _, answered := nm.Status.CurrentMapping[namespace]; twin == nil && !answered {
 		confirmed := strings.Trim(nm.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation]+","+namespace, ",")
 		changes["metadata"] = map[string]any{"annotations": map[string]string{offloadingv1beta1.ConfirmedRemovalsAnnotation: confirmed}}

@@ -61,7 +61,10 @@ func TestRightsThatComeLateHoldPodsUpForSeconds(t *testing.T) {
 func TestWhoWaitsForTokensIsWoken(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		tokens := b.tokens
-		shadow := &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: twinName, Name: "p", Annotations: map[string]string{"liqo.io/origin-uid": "pod"}}}
+		shadow := &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{Namespace: twinName, Name: "p", Annotations: map[string]string{"liqo.io/origin-uid": "pod"}},
+			Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: reflection.TokenSecretName("p")}}}}}}}}}}}
 		woken := func() bool {
 			select {
 			case e := <-tokens.Woken():
