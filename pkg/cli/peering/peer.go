@@ -27,7 +27,9 @@ const peerLong = `Let this cluster use resources of another cluster, its provide
 
 The two clusters introduce themselves to each other, the provider grants resources,
 and they appear in this cluster as a virtual node that pods can be scheduled onto.
-Run it again after an interruption: it continues where it ended.
+Run it again after an interruption: it continues where it ended. What an earlier peering left
+at the provider is taken up again; data there of namespaces that are gone here is a reason to
+refuse, unless --delete-volumes is given.
 
 Where both clusters have the network module their networks are connected first, as by
 '{{ .Executable }} network connect': then pods and Services of the two reach each other. With
@@ -51,6 +53,7 @@ type peerFlags struct {
 	timeout                           time.Duration
 	skipValidation, withoutNetworking bool
 	createSlice, createNode           bool
+	volumes                           bool
 	class, proxyURL, format           string
 	cpu, memory, pods                 string
 	others                            map[string]string
@@ -74,6 +77,7 @@ func newPeer(s *session.Session) *cobra.Command {
 	set.BoolVar(&f.withoutNetworking, "networking-disabled", false, "Do not connect the networks")
 	f.gateway.AddTo(s, command)
 	f.gateway.AddLocation(s, command)
+	set.BoolVar(&f.volumes, "delete-volumes", false, "Delete what the provider has of namespaces of an earlier peering that are gone here, with their data")
 	set.BoolVar(&f.createSlice, "create-resource-slice", true, "Ask the provider for resources")
 	set.StringVar(&f.class, "resource-slice-class", string(authv1beta1.DefaultResourceSliceClass), "Class of the resource slice")
 	set.BoolVar(&f.createNode, "create-virtual-node", true, "Make a virtual node of the granted resources")
@@ -108,7 +112,7 @@ func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
 func (f *peerFlags) options(set *pflag.FlagSet) (peer.Options, error) {
 	options := peer.Options{
 		ProxyURL: f.proxyURL, NoNetwork: f.withoutNetworking, NoResourceSlice: !f.createSlice, Class: f.class, NoVirtualNode: !f.createNode,
-		SkipValidation: f.skipValidation, Timeout: f.timeout,
+		SkipValidation: f.skipValidation, DeleteVolumes: f.volumes, Timeout: f.timeout,
 	}
 	if err := session.Positive(f.timeout); err != nil {
 		return options, err

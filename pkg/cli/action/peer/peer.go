@@ -38,6 +38,8 @@ type Options struct {
 	Resources corev1.ResourceList
 	// NoVirtualNode asks for resources without making a node of them.
 	NoVirtualNode bool
+	// DeleteVolumes gives up what the provider has of namespaces that are gone, with the data. Without it that is a reason to refuse.
+	DeleteVolumes bool
 	// SkipValidation lets clusters with different versions peer.
 	SkipValidation bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	for _, step := range []func(context.Context) error{r.preconditions, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node} {
+	for _, step := range []func(context.Context) error{r.preconditions, r.earlier, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node} {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
@@ -114,7 +116,9 @@ func (r *run) preconditions(ctx context.Context) error {
 
 func (r *run) consumerRights() []target.Right {
 	namespace := r.pair.ConsumerNamespace()
-	rights := append(authenticate.ConsumerRights(r.pair), target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
+	rights := target.Rights("", "namespaces", "", "get")
+	rights = append(rights, authenticate.ConsumerRights(r.pair)...)
+	rights = append(rights, target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
 	if r.joins() {
 		rights = append(rights, network.Rights(r.pair.Consumer, namespace)...)
 	}
@@ -129,7 +133,11 @@ func (r *run) consumerRights() []target.Right {
 }
 
 func (r *run) providerRights() []target.Right {
-	rights := authenticate.ProviderRights(r.pair)
+	rights := append(authenticate.ProviderRights(r.pair), target.Rights("", "namespaces", "", "list")...)
+	rights = append(rights, target.Rights("", "persistentvolumeclaims", "", "list")...)
+	if r.DeleteVolumes {
+		rights = append(rights, target.Rights("", "namespaces", "", "delete")...)
+	}
 	if r.joins() {
 		rights = append(rights, network.Rights(r.pair.Provider, r.pair.ProviderNamespace())...)
 	}

@@ -65,8 +65,12 @@ func (r *reconciler) keep(ctx context.Context, s *scope, unwanted []string) (lea
 			continue
 		}
 		message := fmt.Sprintf("namespace %s of the provider holds data of an earlier namespace %s: %s", twin.Name, local, named(claims.Items))
+		way := "offload that namespace again to take it up, or delete the one here to lose the data"
+		if s.isOther(twin, local) {
+			way = "to lose it, run: liqoctl peer --delete-volumes"
+		}
 		s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: twin.Name, Phase: offloadingv1beta1.MappingCreationLoopBackOff,
-			Reason: offloadingv1beta1.ReasonTwinHoldsData, Message: message + "; to lose it, run: liqoctl peer --delete-volumes"}
+			Reason: offloadingv1beta1.ReasonTwinHoldsData, Message: message + "; " + way}
 		kept = reconcile.Wait(offloadingv1beta1.ReasonTwinHoldsData, message, reconcile.RefusedRetry)
 	}
 	return leave, kept

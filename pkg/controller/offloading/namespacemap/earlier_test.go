@@ -78,8 +78,9 @@ func TestTwinsOfAnEarlierPeering(t *testing.T) {
 			if kept := now != nil && now.Labels["test"] == "first"; kept != tc.kept {
 				t.Errorf("the twin is kept: %t", kept)
 			}
+			way := map[bool]string{true: "liqoctl peer --delete-volumes", false: "offload that namespace again"}[tc.wanted]
 			if answer := w.nm().Status.CurrentMapping["shop"]; answer.Reason == offloadingv1beta1.ReasonTwinHoldsData &&
-				(!strings.Contains(answer.Message, "1 claim (data)") || !strings.Contains(answer.Message, "liqoctl peer --delete-volumes")) {
+				(!strings.Contains(answer.Message, "1 claim (data)") || !strings.Contains(answer.Message, way)) {
 				t.Errorf("it says %q", answer.Message)
 			}
 			if strings.HasSuffix(tc.want, "Accepted") && now.Annotations[corev1beta1.OriginPeeringAnnotation] != tc.after {
