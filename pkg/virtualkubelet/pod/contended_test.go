@@ -104,7 +104,7 @@ func TestManyDebuggersAtOnceAreNoContest(t *testing.T) {
 
 func TestTheSameIsWrittenTwiceAMinute(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	m := newMemory()
+	m := newMemory(nil, nil)
 	c := m.contest("uid", 1)
 	for range restraint.Most {
 		if left := c.wait("fields", noon); left != 0 {

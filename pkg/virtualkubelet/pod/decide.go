@@ -53,9 +53,6 @@ func (d decision) status() (*corev1.PodStatus, []reflection.Refused) {
 		return ptrTo(reflection.MissingStatus(d.local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", d.options.Remote), d.now)), nil
 	case d.lost && d.offload == offloaded && d.started:
 		return ptrTo(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf("cluster %q does not answer", d.options.Remote), d.now)), nil
-	case d.lost && d.offload == offloaded && d.unasked:
-		return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf(
-			"cluster %q does not answer: the pod cannot be made there", d.options.Remote), d.now)), nil
 	case !d.ready:
 		return d.unfollowed(), nil
 	case d.terminating() != nil:
@@ -157,9 +154,13 @@ func (d decision) withoutRemote() *corev1.PodStatus {
 	}
 }
 
-// unfollowed is the status of a pod of whose ShadowPod nothing is known: it stays, unless the pod waits because the provider shows more
-// in the twin than is followed.
+// unfollowed is the status of a pod of whose ShadowPod nothing is known: it stays, unless the pod waits because the provider, which was
+// never asked for it, does not answer, or shows more in the twin than is followed.
 func (d decision) unfollowed() *corev1.PodStatus {
+	if d.lost && d.offload == offloaded && d.unasked {
+		return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf(
+			"cluster %q does not answer: the pod cannot be made there", d.options.Remote), d.now))
+	}
 	if !d.over || d.started {
 		return nil
 	}

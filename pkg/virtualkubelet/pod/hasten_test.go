@@ -190,7 +190,7 @@ func TestASuccessorSaysThatItsPredecessorStillEnds(t *testing.T) {
 	w.force()
 	w.eventually("the pod is seen to be gone", func() bool { return w.r.local(key{Namespace: "shop", Name: "p"}) == nil })
 	w.add(newPod("p", "uid-2"))
-	w.eventually("the successor says so", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonEarlierPodEnding })
+	w.eventually("the successor says so", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonEarlierPod })
 	close(stop)
 	w.eventually("the successor is ready", func() bool { return isReady(w.pod("p")) })
 	if reason := w.pod("p").Status.Reason; reason != "" {

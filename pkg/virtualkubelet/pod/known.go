@@ -25,7 +25,7 @@ func knowledge(local, shadow, remote *packed, v view) uint64 {
 		refused, resize            refusal
 	}{
 		local.number(), shadow.number(), remote.number(), local.uid, v.offload, v.namespace, v.epoch, v.changes,
-		v.leaving, v.ready, v.lost, v.gone, v.waiting, v.taken, v.sized, v.unasked, v.over, v.revoked, v.refused, v.resize,
+		v.leaving, v.ready, v.lost, v.gone, v.made != nil, v.taken, v.sized, v.unasked, v.over, v.revoked, v.refused, v.resize,
 	})
 }
 

@@ -56,7 +56,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 		AddFunc: func(object any, listed bool) {
 			r.budget.Expect(expected)
 			if pod := localOf(object); pod != nil {
-				r.knowUnasked(pod, listed)
+				r.memory.unasked.came(pod, listed)
 				r.demand(pod)
 				r.await(pod)
 				r.enqueue(keyOf(pod), false)
@@ -70,7 +70,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 			if old.UID != new.UID {
 				r.forget(old)
-				r.knowUnasked(new, false)
+				r.memory.unasked.came(new, false)
 				r.await(new)
 				r.tellUses(old)
 				r.tellUses(new)

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -14,8 +16,8 @@ import (
 // memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
 // keyed by are those of local pods. Its owner locks.
 type memory struct {
-	// unasked are the pods for which the provider was surely never asked for a ShadowPod, in this life or an earlier one.
-	unasked map[types.UID]bool
+	// unasked has a lock of its own.
+	unasked *unasked
 	// created are ShadowPods that were made and have not shown up in the cache yet.
 	created map[types.UID]creation
 	// removed are ShadowPods, by their own UID, whose deletion was asked for and has not shown up in the cache yet.
@@ -93,19 +95,20 @@ func (r refusal) condition() *corev1.PodCondition {
 		Message: corev1beta1.BoundMessage(r.message)}
 }
 
-func newMemory() memory {
+func newMemory(local kubernetes.Interface, now clock.PassiveClock) memory {
 	return memory{
-		outages: map[string]string{}, unasked: map[types.UID]bool{},
+		outages: map[string]string{}, unasked: &unasked{local: local, clock: now, pods: map[types.UID]bool{}},
 		went: map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
-		created: map[types.UID]creation{}, removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
+		created: map[types.UID]creation{},
+		removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
 		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
 	}
 }
 
 func (m *memory) forget(uid types.UID) {
-	delete(m.unasked, uid)
+	m.unasked.take(uid)
 	delete(m.awaited, uid)
 	delete(m.contests, uid)
 	delete(m.shown, uid)

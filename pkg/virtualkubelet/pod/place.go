@@ -38,8 +38,8 @@ func (r *Reconciler) Place(k types.NamespacedName) (Place, bool) {
 		return p, true
 	case v.shadow != nil && v.shadow.DeletionTimestamp == nil && standsFor(v.shadow, local):
 		p.UID, p.Shadow = v.shadow.UID, v.shadow
-	case v.shadow == nil && v.waiting:
-		p.UID = v.made
+	case v.shadow == nil && v.made != nil:
+		p.UID = v.made.shadow
 	}
 	if p.UID != "" {
 		p.Namespace, p.Provider, p.Epoch = v.namespace, v.clients.Kube, v.epoch

@@ -83,7 +83,7 @@ func New(o Options) (*Reconciler, error) {
 		status:  newQueue("podstatus"),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
 		reconnect: make(chan struct{}, 1),
-		memory:    newMemory(),
+		memory:    newMemory(o.Local, o.Clock),
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
 		budget:    o.Budget,

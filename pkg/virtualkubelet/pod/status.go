@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -115,7 +116,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted), knows) {
 		return nil // the answer to the last write is an event
 	}
-	written, err := r.writeStatus(ctx, local, wanted)
+	written, err := writeStatus(ctx, r.options.Local, local, wanted)
 	if written {
 		r.tellOutage(local, wanted)
 		return nil
@@ -131,12 +132,12 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 
 // writeStatus tells whether the write made a new version of the pod, which is an event: an API server that drops what it does
 // not know answers with the same version.
-func (r *Reconciler) writeStatus(ctx context.Context, local *corev1.Pod, wanted *corev1.PodStatus) (bool, error) {
+func writeStatus(ctx context.Context, client kubernetes.Interface, local *corev1.Pod, wanted *corev1.PodStatus) (bool, error) {
 	patch, err := statusPatch(local, wanted)
 	if err != nil {
 		return false, err
 	}
-	written, err := r.options.Local.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
+	written, err := client.CoreV1().Pods(local.Namespace).Patch(ctx, local.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return false, err

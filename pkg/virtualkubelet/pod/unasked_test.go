@@ -2,12 +2,14 @@ package pod
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -153,5 +155,47 @@ func TestAPodThatTheProviderRefusedMayGoWithoutIt(t *testing.T) {
 			w.terminate()
 			w.gone(tc.goes)
 		})
+	}
+}
+
+// What was written down is taken back before the provider is asked, also while the cache does not show it yet; where nothing has to wait,
+// nothing is written.
+func TestWhatIsWrittenIsTakenBackFirst(t *testing.T) {
+	w := up(t)
+	w.calm()
+	if w.mu.Lock(); slices.Contains(w.writes[:1], "local patch pods/status") || len(w.writes) != 2 {
+		t.Errorf("the writes of a pod that has nothing to wait for: %v", w.writes)
+	}
+	w.mu.Unlock()
+	u, asked := w.r.memory.unasked, 0
+	ask := func(pod *corev1.Pod) error {
+		_, err := u.ask(t.Context(), pod, func() (types.UID, error) { asked++; return "shadow", nil })
+		return err
+	}
+	w.add(newPod("q", "uid-2", func(p *corev1.Pod) { p.Namespace = "other" }))
+	w.eventually("the pod waits", func() bool {
+		object, err := w.local.Tracker().Get(podResource, "other", "q")
+		return err == nil && reflection.NotRequested(&object.(*corev1.Pod).Status)
+	})
+	w.calm()
+	object, err := w.local.Tracker().Get(podResource, "other", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := object.(*corev1.Pod)
+	past := now.DeepCopy()
+	past.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	another := past.DeepCopy()
+	another.UID = "uid-3"
+	u.put("uid-3", true)
+	if err := ask(another); err == nil || asked != 0 || !u.has("uid-3") {
+		t.Errorf("of a pod that is gone: error %v, asked %d times", err, asked)
+	}
+	if err := ask(past); err != nil || asked != 1 || u.has("uid-2") {
+		t.Errorf("error %v, asked %d times", err, asked)
+	}
+	object, err = w.local.Tracker().Get(podResource, "other", "q")
+	if err != nil || reflection.NotRequested(&object.(*corev1.Pod).Status) {
+		t.Errorf("the pod still says that it was not asked for: %v", err)
 	}
 }

@@ -46,9 +46,8 @@ type view struct {
 	lost bool
 	// revoked says that the provider answers and took our rights back: nothing can be made there, and what is gone does not come back.
 	revoked bool
-	// waiting says that a ShadowPod was made which the cache does not show yet, with the UID made.
-	waiting bool
-	made    types.UID
+	// made is a ShadowPod that was made and that the cache does not show yet; nil if there is none.
+	made *creation
 	// unasked says that the provider was surely never asked for the pod's ShadowPod.
 	unasked bool
 	// gone says that the remote pod was seen to go, and last is the last that was seen of it.
@@ -77,9 +76,9 @@ func (r *Reconciler) see(v view, shadow, remote *packed) view {
 		// The selector keeps what is not ours out; a provider that sends it nevertheless does not make it ours.
 		v.shadow = nil
 	}
-	if v.shadow != nil && v.waiting && v.shadow.UID == v.made {
+	if v.shadow != nil && v.made != nil && v.shadow.UID == v.made.shadow {
 		r.showedUp(v.shadow)
-		v.waiting = false
+		v.made = nil
 	}
 	return v
 }
@@ -91,10 +90,11 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), revoked: state.Revoked()}
-	_, v.waiting = r.memory.pending(uid, r.options.Clock.Now())
-	v.unasked = r.memory.unasked[uid]
+	if _, waits := r.memory.pending(uid, r.options.Clock.Now()); waits {
+		v.made = ptrTo(r.memory.created[uid])
+	}
+	v.unasked = r.memory.unasked.has(uid)
 	v.leaving = r.mapping.Leaving[k.Namespace]
-	v.made = r.memory.created[uid].shadow
 	if v.offload != offloaded {
 		return v, nil, nil
 	}

@@ -35,8 +35,10 @@ func (r *Reconciler) reconcileWork(ctx context.Context, k key) error {
 	switch {
 	case local.DeletionTimestamp != nil:
 		return r.remove(ctx, local, v)
-	case !v.ready || v.revoked:
-		return r.writeUnasked(ctx, local, v) // an event tells when that changes
+	case v.lost, v.revoked, v.offload == pending, v.offload == notOffloaded:
+		return r.memory.unasked.write(ctx, local) // an event tells when that changes
+	case !v.ready:
+		return nil // it will be soon, which is an event
 	case v.shadow != nil && !standsFor(v.shadow, local):
 		return r.abandon(ctx, local, k, v)
 	case reflection.Terminal(local.Status.Phase):
@@ -236,11 +238,11 @@ func (r *Reconciler) input(v view) reflection.PodInput {
 
 // create makes the ShadowPod, unless something of an earlier pod of that name is still there.
 func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v view) error {
-	if v.waiting {
+	if v.made != nil {
 		return reconcile.Wait("CreationPending", "waiting for the new ShadowPod to show up", creationSeen/4)
 	}
 	if v.remote != nil && !standsFor(v.remote, local) {
-		r.show(local, refusal{reason: offloadingv1beta1.ReasonEarlierPodEnding, message: fmt.Sprintf(
+		r.show(local, refusal{reason: offloadingv1beta1.ReasonEarlierPod, message: fmt.Sprintf(
 			"waiting for an earlier pod of that name, which was removed here, to end in cluster %q", r.options.Remote)})
 		return nil // its end is an event
 	}
@@ -257,14 +259,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		r.refuse(local, refusal{reason: refused.Reason, message: reflection.NeverOffloadedMessage(local, refused.Message)})
 		return nil // until the pod changes
 	}
-	first, err := r.asking(ctx, local)
-	if err != nil {
-		return err
-	}
-	uid, err := createShadow(ctx, v.clients, wanted)
-	if first && declined(err) {
-		r.unasked(local.UID)
-	}
+	uid, err := r.memory.unasked.ask(ctx, local, func() (types.UID, error) { return createShadow(ctx, v.clients, wanted) })
 	switch {
 	case err == nil:
 		r.accept(local)

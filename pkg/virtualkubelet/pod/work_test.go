@@ -30,7 +30,7 @@ func TestARemovalInTwoStepsIsAskedForOnce(t *testing.T) {
 		DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To[int64](30)}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 	client, clock := fake.NewClientset(), clocktesting.NewFakeClock(now.Time)
 	fakeapi.React(&client.Fake, "delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
-	r := &Reconciler{options: Options{Local: client, Clock: clock}, memory: newMemory()}
+	r := &Reconciler{options: Options{Local: client, Clock: clock}, memory: newMemory(nil, nil)}
 	deletions := func(want int, when string) {
 		t.Helper()
 		n := 0
@@ -79,7 +79,7 @@ func TestNotesOfAWriteGoWithThePod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
-			r := &Reconciler{options: Options{Local: client, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, memory: newMemory()}
+			r := &Reconciler{options: Options{Local: client, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, memory: newMemory(nil, nil)}
 			fakeapi.React(&client.Fake, "*", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				if tc.endsDuring {
 					r.forget(pod)
@@ -125,7 +125,7 @@ func TestAShadowPodNamesItsCreator(t *testing.T) {
 // Other news of a pod, such as its binding, is no reason to write that its remote pod is pending.
 func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory()}
+	r := &Reconciler{options: Options{Clock: clock}, memory: newMemory(nil, nil)}
 	local, remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	wanted := &corev1.PodStatus{Phase: corev1.PodPending}
 	if left := r.stillStarting(local, remote, wanted); left != 0 {

@@ -259,8 +259,6 @@ const (
 	ReasonRemotePodExists = "RemotePodExists"
 	// ReasonNotRequested: the provider was never asked for a twin of the pod.
 	ReasonNotRequested = "NotRequested"
-	// ReasonEarlierPodEnding: an earlier pod of the same name still ends at the provider.
-	ReasonEarlierPodEnding = "EarlierPodEnding"
 	// ReasonRemotePodMissing: the twin is gone and the provider has to make it again.
 	ReasonRemotePodMissing = "RemotePodMissing"
 	// ReasonReadinessGatesNotReady: a readiness gate of the pod is not met at home.

@@ -83,7 +83,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	for _, step := range []func(context.Context) error{r.preconditions, r.earlier, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node} {
+	steps := []func(context.Context) error{r.preconditions, r.earlier, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}

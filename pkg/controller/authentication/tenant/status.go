@@ -20,7 +20,8 @@ func ready(tenant *authv1beta1.Tenant, err error) metav1.Condition {
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reconcile.ReasonOf(err), reconcile.MessageOf(err)
 	case tenant.Spec.TenantCondition == authv1beta1.TenantDrained:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, authv1beta1.ReasonTenantDrained, "the tenant has no rights here, and its pods were stopped; its data is kept"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, authv1beta1.ReasonTenantDrained,
+			"the tenant has no rights here, and its pods were stopped; its data is kept"
 	case tenant.Spec.TenantCondition == authv1beta1.TenantCordoned:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, authv1beta1.ReasonTenantCordoned, "the tenant keeps what it has and gets nothing new"
 	default:

@@ -83,10 +83,10 @@ func named(claims []corev1.PersistentVolumeClaim) string {
 		text = "1 claim"
 	}
 	for i := range claims {
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			text += " ("
-		case i == shown:
+		case shown:
 			return text + ", …)"
 		default:
 			text += ", "
