@@ -181,7 +181,7 @@ func remoteEndpoint(in Input, local *discoveryv1.Endpoint, addresses []string) d
 	origin := in.Home
 	remote := discoveryv1.Endpoint{
 		Addresses:  addresses,
-		Conditions: discoveryv1.EndpointConditions{Ready: local.Conditions.Ready},
+		Conditions: *local.Conditions.DeepCopy(),
 		Hostname:   local.Hostname,
 		NodeName:   &origin,
 		Zone:       local.Zone,

@@ -284,7 +284,7 @@ func checkEndpointSlice(t failer, in Input) {
 		t.Fatalf("metadata is %+v", remote.ObjectMeta)
 	}
 	for _, e := range remote.Spec.Template.Endpoints {
-		if e.Conditions.Serving != nil || e.Conditions.Terminating != nil || e.DeprecatedTopology != nil || len(e.Addresses) == 0 ||
+		if e.DeprecatedTopology != nil || len(e.Addresses) == 0 ||
 			e.NodeName == nil || *e.NodeName != in.Home || e.Hints != nil && len(e.Hints.ForNodes) > 0 {
 			t.Fatalf("endpoint %+v", e)
 		}

@@ -105,11 +105,19 @@ func TestV7HostileShadowEndpointSlice(t *testing.T) {
 	}
 }
 
-// ask makes a ShadowEndpointSlice once the twin's quota is counted. A creation whose answer was lost is tried again by the client: then
-// the object is there, and is read, because Events are about its UID and changes need its version.
+// ask makes a ShadowEndpointSlice and its Service once the twin's quota is counted. A creation whose answer was lost is tried again by the
+// client: then the object is there, and is read, because Events are about its UID and changes need its version.
 func ask(t *testing.T, user *fixture.User, shadow *offloadingv1beta1.ShadowEndpointSlice) {
 	t.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shadow.Namespace, Name: shadow.Labels[discoveryv1.LabelServiceName], Labels: map[string]string{
+			offloadingv1beta1.OriginLabel: shadow.Labels[offloadingv1beta1.OriginLabel], offloadingv1beta1.DestinationLabel: "milan"}},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
 	fixture.Await(t, fixture.Patience, "the twin's quota to be counted", func(ctx context.Context) (bool, string) {
+		if err := user.Create(ctx, service.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return false, err.Error()
+		}
 		err := user.Create(ctx, shadow)
 		if apierrors.IsAlreadyExists(err) {
 			err = env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(shadow), shadow)

@@ -110,13 +110,13 @@ func published(text string, family discoveryv1.AddressType, mapping addressing.M
 func build(shadow *offloadingv1beta1.ShadowEndpointSlice, wanted *discoveryv1.Endpoint, addresses []string, down bool) discoveryv1.Endpoint {
 	endpoint := discoveryv1.Endpoint{
 		Addresses:  addresses,
-		Conditions: discoveryv1.EndpointConditions{Ready: wanted.Conditions.Ready},
+		Conditions: *wanted.Conditions.DeepCopy(),
 		Hostname:   wanted.Hostname,
 		NodeName:   ptr.To(shadow.Labels[offloadingv1beta1.OriginLabel]),
 		Zone:       wanted.Zone,
 	}
 	if down {
-		endpoint.Conditions.Ready = ptr.To(false)
+		endpoint.Conditions.Ready, endpoint.Conditions.Serving = ptr.To(false), ptr.To(false)
 	}
 	if target := wanted.TargetRef; target != nil {
 		endpoint.TargetRef = &corev1.ObjectReference{Kind: target.Kind, Name: target.Name, Namespace: shadow.Namespace}

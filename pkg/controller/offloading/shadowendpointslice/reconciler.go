@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;connections,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;services,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
 // lag is how long to wait for the cache to show what was just written, if no event does it.
@@ -100,6 +100,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 			return r.ofConsumer(ctx, o.GetName())
 		}), builder.WithPredicates(ways())).
+		WatchesMetadata(aService(), handler.EnqueueRequestsFromMapFunc(r.ofService), builder.WithPredicates(services())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
 			return r.list(ctx)
 		}), builder.WithPredicates(nodeAddresses())).
@@ -251,6 +252,9 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 	family := shadow.Spec.Template.AddressType
 	if family != discoveryv1.AddressTypeIPv4 && family != discoveryv1.AddressTypeIPv6 {
 		return "", "", reconcile.Terminate(offloadingv1beta1.ReasonEndpointSliceInvalid, errors.New("only IPv4 and IPv6 addresses are published"))
+	}
+	if err := r.attach(ctx, shadow); err != nil {
+		return "", "", err
 	}
 	know, err := r.knowledge(ctx, shadow)
 	if err != nil {

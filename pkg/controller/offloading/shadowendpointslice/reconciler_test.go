@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		}
 	}
 	w := &world{T: t, events: events.NewFakeRecorder(100), clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))}
+	for _, object := range objects {
+		if _, is := object.(*offloadingv1beta1.ShadowEndpointSlice); is && !slices.ContainsFunc(objects, isService) {
+			objects = append(slices.Clone(objects), serviceOf("rome"))
+		}
+	}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			w.writes++
@@ -74,6 +80,17 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Own: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16"), netip.MustParsePrefix("10.21.0.0/16")}, Live: w.Client, Events: w.events, Clock: w.clock,
 	}}
 	return w
+}
+
+func isService(o client.Object) bool { _, is := o.(*corev1.Service); return is }
+
+// serviceOf is the Service that the endpoints belong to, of the given consumer or of nobody's.
+func serviceOf(origin string) *corev1.Service {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "shop"}}
+	if origin != "" {
+		service.Labels = map[string]string{offloadingv1beta1.OriginLabel: origin}
+	}
+	return service
 }
 
 // pass reconciles once and returns how many writes that took.
@@ -161,7 +178,7 @@ func TestLifeOfAnEndpointSlice(t *testing.T) {
 		t.Error(diff)
 	}
 	want := discoveryv1.Endpoint{
-		Addresses: []string{"10.10.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}, NodeName: ptr.To("rome"),
+		Addresses: []string{"10.10.0.1"}, Conditions: shadow("10.10.0.1").Spec.Template.Endpoints[0].Conditions, NodeName: ptr.To("rome"),
 		TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-0", Namespace: key.Namespace},
 	}
 	if diff := cmp.Diff(want, got.Endpoints[0]); diff != "" {

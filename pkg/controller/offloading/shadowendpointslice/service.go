@@ -1,0 +1,103 @@
+package shadowendpointslice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
+)
+
+// serviceLate is how soon it is looked again for the Service of endpoints, if no event of it comes.
+const serviceLate = time.Minute
+
+// aService is the metadata of a Service.
+func aService() *metav1.PartialObjectMetadata {
+	service := &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	return service
+}
+
+// attach makes sure that the Service which the endpoints belong to by name came from the same consumer. Traffic to one that is somebody
+// else's would go to the consumer's pods: then there are no endpoints, and those that there were go.
+func (r *reconciler) attach(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) error {
+	name := shadow.Labels[discoveryv1.LabelServiceName]
+	if name == "" {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: shadow.Namespace, Name: name}
+	if ours, err := r.ours(ctx, r.Client, key, shadow); ours || err != nil {
+		return err
+	}
+	// Of a cache of the past nothing is taken away.
+	there := aService()
+	err := r.Live.Get(ctx, key, there)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading Service %s: %w", key, err)
+	case err == nil && sameOrigin(there, shadow):
+		return reconcile.Wait(offloadingv1beta1.ReasonServiceNotReflected, "waiting for the cache to show Service "+key.String(), lag)
+	}
+	if gone := r.detach(ctx, shadow); gone != nil {
+		return gone
+	}
+	if err == nil {
+		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "Service", key)
+	}
+	return reconcile.Wait(offloadingv1beta1.ReasonServiceNotReflected, "waiting for Service "+key.String(), serviceLate)
+}
+
+func (r *reconciler) ours(ctx context.Context, reader client.Reader, key client.ObjectKey, shadow *offloadingv1beta1.ShadowEndpointSlice) (bool, error) {
+	service := aService()
+	if err := reader.Get(ctx, key, service); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading Service %s: %w", key, err)
+	}
+	return sameOrigin(service, shadow), nil
+}
+
+func sameOrigin(service client.Object, shadow *offloadingv1beta1.ShadowEndpointSlice) bool {
+	origin := shadow.Labels[offloadingv1beta1.OriginLabel]
+	return origin != "" && service.GetLabels()[offloadingv1beta1.OriginLabel] == origin
+}
+
+// detach removes the EndpointSlice of a ShadowEndpointSlice, if there is one.
+func (r *reconciler) detach(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) error {
+	live := &discoveryv1.EndpointSlice{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(shadow), live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading EndpointSlice %s/%s: %w", shadow.Namespace, shadow.Name, err)
+	}
+	if err != nil || !metav1.IsControlledBy(live, shadow) || !live.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	uid := live.UID
+	if err := r.Delete(ctx, live, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting EndpointSlice %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	return nil
+}
+
+// ofService finds the ShadowEndpointSlices of a Service, whosever it is.
+func (r *reconciler) ofService(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.list(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{discoveryv1.LabelServiceName: o.GetName()})
+}
+
+// services passes Services that come and go, and changes of whose they are.
+func services() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetLabels()[offloadingv1beta1.OriginLabel] != e.ObjectNew.GetLabels()[offloadingv1beta1.OriginLabel]
+	}}
+}
