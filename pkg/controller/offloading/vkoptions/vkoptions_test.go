@@ -27,6 +27,7 @@ func configuration(image string, metrics bool) *v1alpha1.ControllerManager {
 	c.Offloading.CreateNode = true
 	c.Offloading.Reflection.Secret = offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList}
 	c.Offloading.Reflection.Ingress.StatusBack = true
+	c.Offloading.Reflection.Skip.Labels, c.Offloading.Reflection.Skip.Annotations = []string{"team"}, []string{"note"}
 	return c
 }
 
@@ -40,8 +41,9 @@ func TestTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := Template(configuration("vk:1", tc.metrics), "liqo").Spec
-			got := []any{spec.ContainerImage, *spec.Replicas, spec.CreateNode, spec.MetricsAddress, spec.ReflectorsConfig["secret"].Type, spec.ReflectorsConfig["ingress"].StatusBack}
-			want := []any{"vk:1", int32(2), true, tc.address, offloadingv1beta1.AllowList, true}
+			got := []any{spec.ContainerImage, *spec.Replicas, spec.CreateNode, spec.MetricsAddress, spec.ReflectorsConfig["secret"].Type, spec.ReflectorsConfig["ingress"].StatusBack,
+				spec.LabelsNotReflected, spec.AnnotationsNotReflected}
+			want := []any{"vk:1", int32(2), true, tc.address, offloadingv1beta1.AllowList, true, []string{"team"}, []string{"note"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
