@@ -43,7 +43,6 @@ var providersOwn = map[string][]string{
 	"endpointslice": {
 		"spec.template.endpoints.*.targetRef.uid", "spec.template.endpoints.*.targetRef.resourceVersion",
 		"spec.template.endpoints.*.deprecatedTopology", "spec.template.endpoints.*.hints.forNodes",
-		"spec.template.endpoints.*.conditions.serving", "spec.template.endpoints.*.conditions.terminating",
 	},
 	"ingress":               {"spec.ingressClassName"},
 	"persistentvolumeclaim": {"spec.volumeName", "spec.selector", "spec.dataSource", "spec.dataSourceRef", "spec.volumeAttributesClassName"},
