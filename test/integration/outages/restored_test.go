@@ -47,7 +47,7 @@ func fill(t *testing.T, namespace, words string, count int) {
 	world.AwaitClaim(t, env.Rome, data, "to be bound", world.Bound)
 }
 
-// holdings are the UIDs of what a cluster has of a namespace's pods, ConfigMaps, Secrets and claims that is not being deleted.
+// holdings are the UIDs of what a cluster has of a namespace's pods, ConfigMaps, Secrets (but those of tokens) and claims that is not being deleted.
 func holdings(ctx context.Context, c *fixture.Cluster, namespace string) (map[string]types.UID, error) {
 	all := map[string]types.UID{}
 	for kind, list := range map[string]client.ObjectList{
@@ -57,7 +57,7 @@ func holdings(ctx context.Context, c *fixture.Cluster, namespace string) (map[st
 			return nil, err
 		}
 		note := func(o client.Object) {
-			if name := o.GetName(); o.GetDeletionTimestamp() == nil && !strings.HasSuffix(name, "-token") && (strings.HasPrefix(name, "early-") || strings.HasPrefix(name, "late-")) {
+			if name := o.GetName(); o.GetDeletionTimestamp() == nil && !strings.HasSuffix(name, ".token.liqo.io") && (strings.HasPrefix(name, "early-") || strings.HasPrefix(name, "late-")) {
 				all[kind+" "+name] = o.GetUID()
 			}
 		}
