@@ -105,11 +105,13 @@ func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta
 // setConnections takes the Connections of the tenant namespace. One that works is enough.
 func (n *network) setConnections(ctx context.Context, all []*networkingv1beta1.Connection, provider string) {
 	tunnel := node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}
+	all = slices.DeleteFunc(slices.Clone(all), func(c *networkingv1beta1.Connection) bool {
+		return c.Labels[corev1beta1.RemoteClusterIDLabel] != provider
+	})
+	tunnel.Down = len(all) > 0
 	for _, c := range all {
-		if c.Labels[corev1beta1.RemoteClusterIDLabel] != provider {
-			continue
-		}
 		tunnel.Connected = tunnel.Connected || c.Status.Value == networkingv1beta1.Connected
+		tunnel.Down = tunnel.Down && c.Status.Value == networkingv1beta1.ConnectionError
 		tunnel.Message = "the tunnel to the provider does not work"
 		if ready := meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
 			tunnel.Message += ": " + ready.Message

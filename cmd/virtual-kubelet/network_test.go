@@ -185,8 +185,11 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 		"before there is one":     {mapped, nil, false, node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}},
 		"of another provider":     {mapped, []*networkingv1beta1.Connection{of("turin", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}},
 		"that answers":            {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Connected: true, Message: silent}},
+		"that is down":            {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "silence"), of("turin", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Down: true, Message: silent + ": silence"}},
+		"of which one works":      {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, ""), of("milan", networkingv1beta1.Connected, "")}, false, node.Network{Watched: true, Connected: true, Message: silent}},
+		"that is down, unwatched": {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, true, node.Network{}},
 		"that does not":           {mapped, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.Connecting, "no handshake")}, false, node.Network{Watched: true, Message: silent + ": no handshake"}},
-		"before ranges are given": {[]*networkingv1beta1.Configuration{milanIs("", "")}, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{Watched: true, Message: silent}},
+		"before ranges are given": {[]*networkingv1beta1.Configuration{milanIs("", "")}, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{Watched: true, Down: true, Message: silent}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNetwork(true, func(context.Context) {})

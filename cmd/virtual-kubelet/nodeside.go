@@ -198,10 +198,12 @@ func (n *nodeSide) tell(ctx context.Context) {
 	if n.vn != nil {
 		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
 		n.k.network.apply(&settings)
+		network := n.k.network.state(n.vn)
+		settings.NetworkDown = network.Watched && network.Down
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())
-		n.reporter.SetNetwork(n.k.network.state(n.vn))
+		n.reporter.SetNetwork(network)
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}
 	if n.mapping.Known {

@@ -149,7 +149,9 @@ func (t *translation) judge(c *corev1.PodCondition) {
 	if c.Type != corev1.PodReady && c.Type != corev1.ContainersReady || c.Status != corev1.ConditionTrue {
 		return
 	}
-	not := func(reason, message string) { c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason, message }
+	not := func(reason, message string) {
+		c.Status, c.Reason, c.Message, c.LastTransitionTime = corev1.ConditionFalse, reason, message, t.now
+	}
 	switch {
 	case t.replacing():
 		not(offloadingv1beta1.ReasonRemotePodMissing, remoteReplaced)
@@ -162,6 +164,8 @@ func (t *translation) judge(c *corev1.PodCondition) {
 		not(offloadingv1beta1.ReasonInvalidRemoteStatus, "the provider's report about the pod cannot be true")
 	case t.local.Labels[offloadingv1beta1.RemoteUnavailableLabel] == "true":
 		not(offloadingv1beta1.ReasonRemoteUnavailable, "the provider cluster does not answer")
+	case t.in.NetworkDown:
+		not(offloadingv1beta1.ReasonNetworkUnavailable, "the tunnel to the provider does not work, so the pod is not reached from this cluster")
 	case len(t.openGates()) > 0:
 		not(offloadingv1beta1.ReasonReadinessGatesNotReady, bounded("waiting for readiness gates: "+strings.Join(t.openGates(), ", ")))
 	}
@@ -207,6 +211,10 @@ func (t *translation) set(c corev1.PodCondition) {
 		c.LastTransitionTime = old.LastTransitionTime
 	} else {
 		c.LastTransitionTime = t.clamped(c.LastTransitionTime, metav1.Time{})
+		if c.LastTransitionTime.Before(&old.LastTransitionTime) {
+			// It was this cluster that said otherwise meanwhile: minReadySeconds counts from now.
+			c.LastTransitionTime = t.now
+		}
 	}
 	// What others know about the condition stays.
 	c.ObservedGeneration = old.ObservedGeneration

@@ -29,6 +29,8 @@ type StatusInput struct {
 	Addresses func(netip.Addr) (netip.Addr, bool)
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
+	// NetworkDown says that it is proved that no packet from this cluster comes to the pod.
+	NetworkDown bool
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
 	// does, or was not asked. Then what the remote pod says of a resize is shown.
 	ResizePending *corev1.PodCondition

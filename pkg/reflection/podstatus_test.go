@@ -101,6 +101,39 @@ func ready(s corev1.PodStatus) corev1.ConditionStatus {
 	return "missing"
 }
 
+// A pod behind a tunnel that is down is not ready since then, and ready again since it works, whenever the remote one became ready. What it is
+// not ready for by itself is told before.
+func TestReadinessFollowsTheTunnel(t *testing.T) {
+	in := plainInput
+	local, remote := localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running("10.1.0.7", 0))
+	step := func(down bool, after time.Duration) corev1.PodCondition {
+		in.NetworkDown, in.Now = down, plainInput.Now.Add(after)
+		local.Status, _ = LocalStatus(local, remote, in)
+		c := *condition(local.Status.Conditions, corev1.PodReady)
+		checkIdempotent(t, local, remote, local.Status, in)
+		return c
+	}
+	step(false, 0)
+	for _, tc := range []struct {
+		down  bool
+		after time.Duration
+		want  corev1.ConditionStatus
+	}{{true, time.Minute, corev1.ConditionFalse}, {true, 2 * time.Minute, corev1.ConditionFalse}, {false, 3 * time.Minute, corev1.ConditionTrue}} {
+		since := plainInput.Now.Add(tc.after)
+		if tc.after == 2*time.Minute {
+			since = plainInput.Now.Add(time.Minute)
+		}
+		c := step(tc.down, tc.after)
+		if c.Status != tc.want || !c.LastTransitionTime.Time.Equal(since.Truncate(time.Second)) || tc.down != (c.Reason == offloadingv1beta1.ReasonNetworkUnavailable) {
+			t.Errorf("after %s: %+v", tc.after, c)
+		}
+	}
+	remote.Status.Conditions[1].Status, remote.Status.Conditions[1].Reason = corev1.ConditionFalse, "ContainersNotReady"
+	if c := step(true, 4*time.Minute); c.Reason != "ContainersNotReady" {
+		t.Errorf("one that is not ready by itself: %+v", c)
+	}
+}
+
 func TestLocalStatusRules(t *testing.T) {
 	type result struct {
 		Phase    corev1.PodPhase

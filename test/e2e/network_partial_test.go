@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/lab/network"
 )
 
@@ -61,7 +63,15 @@ func withoutTunnel(t *testing.T, namespace string) {
 	}
 	eventually(t, around, "the virtual node to tell of it", the.networkIs(false))
 	throughout(t, interval, "a virtual node that is ready", the.nodeSeen(true))
-	the.rome.ready(t, namespace, "away", 1)
+	away := &corev1.Pod{ObjectMeta: named(namespace, "away")}
+	eventually(t, noticed, "the pod behind the tunnel not to be ready, for that reason", func(ctx context.Context) (bool, string) {
+		if err := the.rome.Get(ctx, client.ObjectKeyFromObject(away), away); err != nil {
+			return false, err.Error()
+		}
+		return slices.ContainsFunc(away.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Reason == offloadingv1beta1.ReasonNetworkUnavailable
+		}), describe([]corev1.Pod{*away})
+	})
 	undo()
 	for _, c := range []*side{the.rome, the.milan} {
 		eventually(t, around, c.name+" to be connected", c.connected(other(c).name, networkingv1beta1.Connected))

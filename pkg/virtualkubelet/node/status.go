@@ -65,6 +65,9 @@ type Network struct {
 	// Connected says that the other end of the tunnel answers; if not, Message says more.
 	Connected bool
 	Message   string
+	// Down says that it answered and does not any more, or that nobody is there who could ask it. A gateway that has just started may not
+	// have been answered yet: that proves nothing.
+	Down bool
 }
 
 // condition is what a Node says of the network.

@@ -100,6 +100,8 @@ type Settings struct {
 	Addresses func(netip.Addr) (netip.Addr, bool)
 	// AddressPlan identifies Addresses, if it is given: it differs whenever Addresses may answer differently.
 	AddressPlan string
+	// NetworkDown says that it is proved that no packet comes to the provider's pods: then none is shown as ready.
+	NetworkDown bool
 }
 
 // Mapping is what is known about the offloaded namespaces. The zero value knows nothing.

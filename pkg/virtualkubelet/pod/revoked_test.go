@@ -169,6 +169,31 @@ func TestAnOutageIsToldOnceInANamespace(t *testing.T) {
 	}
 }
 
+// Services do not send anything where no packet arrives, and nothing is done to the pods for that.
+func TestPodsBehindATunnelThatIsDownAreNotReady(t *testing.T) {
+	w := up(t)
+	w.add(newPod("q", "uid-2"))
+	both := func(ready bool) func() bool {
+		return func() bool { return isReady(w.pod("p")) == ready && isReady(w.pod("q")) == ready }
+	}
+	w.eventually("both are ready", both(true))
+	w.tunnel(false)
+	w.eventually("none is ready", both(false))
+	if got := why(w.pod("q")); got != offloadingv1beta1.ReasonNetworkUnavailable {
+		t.Errorf("because of %s", got)
+	}
+	w.tunnel(true)
+	w.eventually("both are ready again", both(true))
+	w.calm()
+	if w.ran != 2 {
+		t.Errorf("there were %d remote pods", w.ran)
+	}
+	told := strings.Join(w.events.all(), "\n")
+	if strings.Count(told, offloadingv1beta1.ReasonNetworkUnavailable+":") != 1 || strings.Count(told, `cluster "milan" is reached again`) != 1 {
+		t.Errorf("what was told:\n%s", told)
+	}
+}
+
 func TestASecondOutageIsToldWhereAllPodsFailedInTheFirst(t *testing.T) {
 	w := up(t)
 	w.revoke()

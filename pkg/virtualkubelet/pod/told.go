@@ -40,7 +40,7 @@ func (r *Reconciler) tellOfOne(local *corev1.Pod, reason, condition, message str
 	}
 }
 
-// tellOutage tells the users of a namespace, of one of its pods, that nothing is known of them any more, and that it is again. Pods that
+// tellOutage tells the users of a namespace, of one of its pods, that nothing is known of them or comes to them any more, and that it is again. Pods that
 // show it already were told of before, by an earlier process too. An outage whose pods all failed ends with the first other one that is
 // ready.
 func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
@@ -61,15 +61,20 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 		_, message := verdict(wanted)
 		r.options.Recorder.Event(local, corev1.EventTypeWarning, is, message+"; this is told of one pod of the namespace")
 	case is == "" && known && !reflection.Terminal(wanted.Phase):
+		over := "answers"
+		if told == offloadingv1beta1.ReasonNetworkUnavailable {
+			over = "is reached"
+		}
 		r.options.Recorder.Event(local, corev1.EventTypeNormal, offloadingv1beta1.ReasonRemotePodExists,
-			fmt.Sprintf("cluster %q answers again; this is told of one pod of the namespace", r.options.Remote))
+			fmt.Sprintf("cluster %q %s again; this is told of one pod of the namespace", r.options.Remote, over))
 	}
 }
 
-// outage is why nothing is known of a pod, by what it shows; empty if something is.
+// outage is why nothing is known of a pod or comes to it, by what it shows; empty if neither is so.
 func outage(status *corev1.PodStatus) string {
 	reason, _ := verdict(status)
-	if reason == offloadingv1beta1.ReasonRemoteUnavailable || reason == offloadingv1beta1.ReasonRightsRevoked {
+	switch reason {
+	case offloadingv1beta1.ReasonRemoteUnavailable, offloadingv1beta1.ReasonRightsRevoked, offloadingv1beta1.ReasonNetworkUnavailable:
 		return reason
 	}
 	return ""

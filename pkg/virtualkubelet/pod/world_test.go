@@ -276,11 +276,11 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r.SetSettings(Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
+	w.r = r
+	w.tunnel(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	w.r = r
 	w.stop = func() {
 		w.unchanged()
 		cancel()
@@ -290,6 +290,11 @@ func (w *world) start() {
 		w.stop = func() {}
 	}
 	w.t.Cleanup(func() { w.stop() })
+}
+
+// tunnel says whether packets come to the provider's pods.
+func (w *world) tunnel(works bool) {
+	w.r.SetSettings(Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NetworkDown: !works})
 }
 
 func (w *world) offload() {

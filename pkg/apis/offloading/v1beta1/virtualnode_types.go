@@ -111,7 +111,7 @@ type VirtualNodeSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	LoadBalancerClasses []authv1beta1.LoadBalancerType `json:"loadBalancerClasses,omitempty"`
-	// disableNetworkCheck keeps the state of the network fabric out of the Node's readiness.
+	// disableNetworkCheck keeps the state of the network fabric out of the readiness of the Node and its pods.
 	// +optional
 	DisableNetworkCheck *bool `json:"disableNetworkCheck,omitempty"`
 }

@@ -399,6 +399,8 @@ const (
 	ReasonStaleEvent = "StaleEvent"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
+	// ReasonNetworkUnavailable: the provider answers, and no packet from this cluster comes to the pods there: the tunnel is down.
+	ReasonNetworkUnavailable = "NetworkUnavailable"
 	// ReasonRightsRevoked: the provider answers, and took our rights back.
 	ReasonRightsRevoked = "RightsRevoked"
 )
