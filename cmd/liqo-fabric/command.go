@@ -99,11 +99,11 @@ func (f *flags) run(ctx context.Context) error {
 	a := node.New(node.Options{
 		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: agent.NewSignal()}, Name: f.node, Namespace: f.namespace,
 		Port: uint16(f.overlayPort), //nolint:gosec // Validated.
-		Work: agent.NewMetrics(kernel),
+		Work: agent.NewMetrics(kernel), Silent: node.NewSilent(),
 	})
 	work := func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work) })
+		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work, a.Silent) })
 		group.Go(func() error { return a.Run(ctx) })
 		return group.Wait()
 	}

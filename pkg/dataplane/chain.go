@@ -116,6 +116,8 @@ func (v *visit) write(table *Table, s Statement) Do {
 	switch s.Do {
 	case Notrack:
 		v.untracked = true
+	case Mark:
+		v.mark = s.Mark
 	case Rewrite:
 		if address := v.address(s.Field); address != nil {
 			*address = graft(*address, s.Prefix)

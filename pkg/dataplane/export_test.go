@@ -87,6 +87,11 @@ func labOf(t fataler, name string, clusters []*cluster, others map[Place]State) 
 		}
 	}
 	for _, c := range clusters {
+		for _, p := range c.peers {
+			for place, source := range senders {
+				lab.ask(place, source, c.gatewayExternal(p))
+			}
+		}
 		for _, s := range c.services {
 			for place, source := range senders {
 				lab.Trials = append(lab.Trials, Trial{From: place, Packet: Packet{Protocol: TCP, Source: source, Destination: s.from.Addr(), SourcePort: 1000,
@@ -112,6 +117,15 @@ func (l *Lab) try(place Place, source, to netip.Addr, only int) {
 			l.Trials = append(l.Trials, Trial{From: place, Packet: p})
 		}
 	}
+}
+
+// ask has a place ask a gateway, as nodes do.
+func (l *Lab) ask(place Place, source, gateway netip.Addr) {
+	packet := Packet{Protocol: TCP, Source: source, Destination: gateway, SourcePort: 1000, DestinationPort: AskedPort, Size: 60, Segment: wireMTU - headers4}
+	if !source.IsValid() {
+		packet.Segment -= OverlayOverhead4 // as its own device tells it
+	}
+	l.Trials = append(l.Trials, Trial{From: place, Packet: packet})
 }
 
 // intrude has the peer at the other end of a tunnel send from and to whatever means anything to anybody.

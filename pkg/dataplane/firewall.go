@@ -157,6 +157,8 @@ const (
 	Jump   Do = "jump"
 	// Count adds to a counter.
 	Count Do = "counter"
+	// Mark marks the packet.
+	Mark Do = "meta mark set"
 	// Notrack keeps the packet out of the kernel's table of connections.
 	Notrack Do = "notrack"
 	// Rewrite puts the bits of a prefix before the host bits of an address.
@@ -198,7 +200,7 @@ type Statement struct {
 	Address netip.AddrPort
 	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves.
 	Size int
-	// Mark is for MarkConnection.
+	// Mark is for Mark and MarkConnection.
 	Mark uint32
 }
 

@@ -91,9 +91,11 @@ func Gateway(input GatewayInput) (State, []Problem) {
 		Rules: []Rule{
 			{Priority: 0, Table: LocalTable, Absent: true},
 			{Priority: linkPriority, To: tunnelLink, Table: LocalTable},
+			{Priority: linkPriority, In: GatewayDevice, Mark: askedMark, Table: LocalTable},
 			{Priority: insidePriority, In: TunnelDevice, Table: InsideTable},
 			{Priority: outsidePriority, In: GatewayDevice, Table: OutsideTable},
 			{Priority: gatewayLocalRule, Table: LocalTable},
+			{Priority: answersPriority, From: single(input.External), Table: InsideTable},
 		},
 		Firewall: []Table{gatewayTable(input), withoutIPv6(TunnelDevice, GatewayDevice)},
 		Devices:  []Setting{{GatewayDevice, forwarding, 1}, {TunnelDevice, forwarding, 1}},
@@ -240,7 +242,7 @@ func gatewayTable(input GatewayInput) Table {
 	}
 	isolate(&table, input)
 	table.Maps = []Map{in, out}
-	table.Chains = append(fromPeer(input), toPeer(input.Peer)...)
+	table.Chains = append(fromPeer(input), toPeer(input.External, input.Peer)...)
 	table.Chains = append(table.Chains,
 		Chain{Name: "prerouting", Hook: Prerouting, Priority: PriorityRaw, Rules: []ChainRule{
 			when(iif(TunnelDevice)).goTo(chainFromPeer),
@@ -282,7 +284,7 @@ func fromPeer(input GatewayInput) []Chain {
 }
 
 // toPeer are the chains for what nodes send to the peer. Its destination is the address by which we see the peer, and becomes the peer's own.
-func toPeer(peer []Range) []Chain {
+func toPeer(external netip.Addr, peer []Range) []Chain {
 	translations, errors := rewriting(Destination, QuotedSource, peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
 	for _, r := range peer {
 		if r.Own == r.Seen {
@@ -293,6 +295,8 @@ func toPeer(peer []Range) []Chain {
 		when().do(Statement{Do: Lookup, Field: Source, Name: mapOut}),
 		when().do(Statement{Do: Notrack}),
 		when(notIn(Source, setReach)).drop(counterSpoofed),
+		// A node that asks whether the gateway hears it.
+		when(within(Destination, single(external)), Match{Field: TCPPort, Number: AskedPort}).do(Statement{Do: Mark, Mark: askedMark}, Statement{Do: Accept}),
 	}
 	return withErrors(chainToPeer, chainErrorsToPeer, rules, append(translations, when().drop(counterForeign)), errors)
 }

@@ -75,20 +75,33 @@ func (h *host) hook(tables []Table) {
 	}
 }
 
-// lookup finds the way to an address for what came in by a device; local if it is the place's own.
-func (h *host) lookup(to netip.Addr, in string) (route Route, local, ok bool) {
+// question is what a way is looked for by: the addresses, of which that of the source may not be known yet, the device that the packet came in by,
+// and its mark.
+type question struct {
+	from, to netip.Addr
+	in       string
+	mark     uint32
+}
+
+func (q question) meets(r Rule) bool {
+	from, to := !r.From.IsValid() || r.From.Contains(q.from), !r.To.IsValid() || r.To.Contains(q.to)
+	return from && to && (r.In == "" || r.In == q.in) && (r.Mark == 0 || r.Mark == q.mark)
+}
+
+// lookup finds the way; local if it ends at the place.
+func (h *host) lookup(q question) (route Route, local, ok bool) {
 	for _, rule := range h.rules {
-		if rule.In != "" && rule.In != in || rule.To.IsValid() && !rule.To.Contains(to) {
+		if !q.meets(rule) {
 			continue
 		}
 		if rule.Table == LocalTable {
-			if h.local[to] {
+			if h.local[q.to] {
 				return Route{}, true, true
 			}
 			continue
 		}
 		for _, route := range h.tables[rule.Table] {
-			if route.Destination.Contains(to) {
+			if route.Destination.Contains(q.to) {
 				return route, false, !route.Blackhole
 			}
 		}
@@ -98,8 +111,8 @@ func (h *host) lookup(to netip.Addr, in string) (route Route, local, ok bool) {
 
 // checkSource says why a packet cannot have come by the device that it came by: from an address of the place itself never, and, where the
 // device has rp_filter 1, if the answer, which would come in by out, would leave by another one.
-func (h *host) checkSource(from netip.Addr, in, out string) string {
-	back, local, ok := h.lookup(from, out)
+func (h *host) checkSource(from, to netip.Addr, in, out string) string {
+	back, local, ok := h.lookup(question{from: to, to: from, in: out})
 	switch {
 	case local:
 		return fmt.Sprintf("%s is an address of this place", from)
@@ -139,6 +152,7 @@ type visit struct {
 	route   Route
 
 	untracked bool
+	mark      uint32
 	// connection is what the packet belongs to, if it is tracked; reply tells its direction, related that it is an error about it.
 	connection     *connection
 	reply, related bool
@@ -151,7 +165,7 @@ func (v *visit) decide() (Outcome, string) {
 	hook := Prerouting
 	if v.in == "" {
 		hook = Output
-		route, local, ok := v.lookup(v.packet.Destination, "")
+		route, local, ok := v.lookup(question{from: v.packet.Source, to: v.packet.Destination})
 		if !ok {
 			return Dropped, fmt.Sprintf("there is no way to %s", v.packet.Destination)
 		}
@@ -167,13 +181,13 @@ func (v *visit) decide() (Outcome, string) {
 	if !v.pass(hook) {
 		return Dropped, v.why
 	}
-	route, local, ok := v.lookup(v.packet.Destination, v.in)
+	route, local, ok := v.lookup(question{v.packet.Source, v.packet.Destination, v.in, v.mark})
 	if !ok {
 		return Dropped, fmt.Sprintf("there is no way to %s", v.packet.Destination)
 	}
 	v.route, v.out = route, route.Device
 	if v.in != "" {
-		if why := v.checkSource(v.packet.Source, v.in, v.out); why != "" {
+		if why := v.checkSource(v.packet.Source, v.packet.Destination, v.in, v.out); why != "" {
 			return Dropped, why
 		}
 	}

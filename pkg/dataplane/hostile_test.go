@@ -21,13 +21,13 @@ func TestAHostilePeerReachesNothingElse(t *testing.T) {
 			for _, p := range attacker.peers {
 				h := w.hosts[p.gateway]
 				sources := [][]netip.Addr{addresses, tunnelEnds, attacker.allPods()}
-				here := []netip.Addr{addr("198.18.0.1"), p.with.nodes[0].VTEP, p.with.peer(attacker).address}
+				here := []netip.Addr{addr("198.18.0.1"), p.with.nodes[0].VTEP, p.with.peer(attacker).address, p.with.gatewayExternal(p.with.peer(attacker))}
 				for _, ip := range p.with.ips {
 					here = append(here, ip.External)
 				}
 				targets := [][]netip.Addr{addresses, p.with.allPods(), here}
 				for range 20 {
-					packet := Packet{Protocol: TCP, Source: oneOf(t, sources), Destination: oneOf(t, targets), SourcePort: 1000, DestinationPort: 80, Size: 60}
+					packet := Packet{Protocol: TCP, Source: oneOf(t, sources), Destination: oneOf(t, targets), SourcePort: 1000, DestinationPort: anyPort(t), Size: 60}
 					if rapid.Bool().Draw(t, "overlay") {
 						packet.Protocol, packet.DestinationPort, packet.MAC = UDP, DefaultOverlayPort, macOf(oneOf(t, [][]netip.Addr{{packet.Destination, p.with.nodes[0].VTEP}}))
 						packet.Inner = &Packet{Protocol: TCP, Source: oneOf(t, sources), Destination: oneOf(t, targets), Size: 60}
@@ -60,6 +60,9 @@ func TestAHostilePeerReachesNothingElse(t *testing.T) {
 }
 
 var tunnelEnds = []netip.Addr{addr("169.254.18.1"), addr("169.254.18.2")}
+
+// anyPort draws that of an application, or the one at which nodes ask gateways.
+func anyPort(t *rapid.T) uint16 { return rapid.SampledFrom([]uint16{80, AskedPort}).Draw(t, "port") }
 
 // oneOf draws an address from one of several groups.
 func oneOf(t *rapid.T, groups [][]netip.Addr) netip.Addr {
@@ -111,7 +114,7 @@ func TestNodesTakeNothingElseFromGateways(t *testing.T) {
 				for range 20 {
 					to := oneOf(t, [][]netip.Addr{addresses, n.pods, {n.VTEP, n.External, c.nodes[0].VTEP}})
 					source := graft(oneOf(t, [][]netip.Addr{addresses}), p.ranges[0].Seen)
-					packet := Packet{Protocol: TCP, Source: source, Destination: to, SourcePort: 1000, DestinationPort: 80, Size: 60}
+					packet := Packet{Protocol: TCP, Source: source, Destination: to, SourcePort: 1000, DestinationPort: anyPort(t), Size: 60}
 					if rapid.Bool().Draw(t, "overlay") {
 						packet.Protocol, packet.DestinationPort, packet.MAC = UDP, DefaultOverlayPort, macOf(c.nodes[0].VTEP)
 						packet.Inner = &Packet{Protocol: TCP, Source: source, Destination: oneOf(t, [][]netip.Addr{c.allPods()}), Size: 60}

@@ -21,8 +21,9 @@ type InternalNode struct {
 
 // InternalFabric is a gateway of this cluster, as nodes and other gateways see it.
 type InternalFabric struct {
-	// Gateway is the address of the gateway's pod.
-	Gateway netip.Addr
+	// Gateway is the address of the gateway's pod, External its own towards peers, at which nodes ask whether it hears them; none if it is not
+	// known.
+	Gateway, External netip.Addr
 	// Remote are the ranges under which this cluster sees the peer.
 	Remote []netip.Prefix
 	// MTU is the largest packet that reaches the peer, in bytes.

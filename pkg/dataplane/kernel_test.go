@@ -217,7 +217,7 @@ func (w *witness) serve(t *testing.T, place dataplane.Place) {
 		if err := w.serveICMP(t, place); err != nil {
 			return err
 		}
-		for _, port := range []int{80, 443, 6443, 8080, 30080} {
+		for _, port := range []int{dataplane.AskedPort, 80, 443, 6443, 8080, 30080} {
 			listener, err := net.ListenTCP("tcp4", &net.TCPAddr{Port: port})
 			if err != nil {
 				return err

@@ -55,8 +55,15 @@ func Node(input NodeInput) (State, []Problem) {
 		Firewall: []Table{nodeTable(input), withoutIPv6(NodeDevice)},
 		Devices:  []Setting{{NodeDevice, forwarding, 1}},
 	}
+	asked := map[netip.Addr]bool{input.Self.External: true}
 	for _, fabric := range input.Fabrics {
 		state.Neighbors = append(state.Neighbors, neighbor(NodeDevice, fabric.Gateway))
+		if fabric.External.Is4() && !asked[fabric.External] {
+			asked[fabric.External] = true
+			state.Routes = append(state.Routes, Route{
+				Table: PeersTable, Destination: single(fabric.External), Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External,
+			})
+		}
 		for _, remote := range fabric.Remote {
 			state.Routes = append(state.Routes, Route{
 				Table: PeersTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External, MTU: fabric.MTU,

@@ -40,7 +40,16 @@ const (
 	// peersPriority is before the rules of Cilium (100, 111) and AWS (512 and more).
 	peersPriority                                                   = 98
 	linkPriority, insidePriority, outsidePriority, gatewayLocalRule = 100, 101, 102, 103
+	// answersPriority is that of what a gateway says itself to who asks it.
+	answersPriority = 104
 )
+
+// AskedPort is the TCP port, discard, at which nodes ask a gateway. Nobody listens there: the kernel's refusal is the answer.
+const AskedPort = 9
+
+// askedMark is what a gateway marks such packets with: its address towards peers can be one of the peer's own, too, which packets go to once they
+// are translated.
+const askedMark = 0x4f
 
 // Sizes, in bytes.
 const (
@@ -180,11 +189,11 @@ type Rule struct {
 	In    string
 	To    netip.Prefix
 	Table int
-	// From, Out and Mark are for administrators' rules: the prefix that packets come from, the device that packets of this host are bound to, and
-	// their mark; 0: any.
+	// From is the prefix that packets come from, Mark their mark; empty and 0: any.
 	From netip.Prefix
-	Out  string
 	Mark uint32
+	// Out is for administrators' rules: the device that packets of this host are bound to; empty: any.
+	Out string
 	// Absent rules must not be there. It is meant for the kernel's own rule 0, which would come before ours.
 	Absent bool
 }

@@ -48,18 +48,18 @@ func TestProblems(t *testing.T) {
 		has     string
 	}{
 		"two gateways to one range": {node(func(i *NodeInput) {
-			i.Fabrics = append(i.Fabrics, InternalFabric{addr("10.244.1.201"), prefixes("10.61.7.0/24", "10.63.0.0/16"), tunnelMTU})
+			i.Fabrics = append(i.Fabrics, InternalFabric{Gateway: addr("10.244.1.201"), Remote: prefixes("10.61.7.0/24", "10.63.0.0/16"), MTU: tunnelMTU})
 		}), "range 10.61.7.0/24 of gateway 10.244.1.201 overlaps 10.61.0.0/16 of gateway 10.244.1.200", ProblemOverlap, "10.63.0.0/16 via 10.244.1.201"},
 		"two gateways with one address": {node(func(i *NodeInput) { i.Fabrics = append(i.Fabrics, fabric) }), "two gateways have the address 10.244.1.200", ProblemOverlap, "10.61.0.0/16 via"},
 		"a gateway with the node's own address": {node(func(i *NodeInput) {
-			i.Fabrics = append(i.Fabrics, InternalFabric{self.VTEP, prefixes("10.63.0.0/16"), tunnelMTU})
+			i.Fabrics = append(i.Fabrics, InternalFabric{Gateway: self.VTEP, Remote: prefixes("10.63.0.0/16"), MTU: tunnelMTU})
 		}), "a gateway has the address 172.31.1.2, which is a node's or this host's", ProblemOverlap, "10.61.0.0/16 via"},
 		"a gateway with another address of the node": {node(func(i *NodeInput) {
 			i.Self.Addresses = []netip.Addr{addr("10.244.2.1")}
-			i.Fabrics = append(i.Fabrics, InternalFabric{addr("10.244.2.1"), prefixes("10.63.0.0/16"), tunnelMTU})
+			i.Fabrics = append(i.Fabrics, InternalFabric{Gateway: addr("10.244.2.1"), Remote: prefixes("10.63.0.0/16"), MTU: tunnelMTU})
 		}), "a gateway has the address 10.244.2.1, which is a node's or this host's", ProblemOverlap, "10.61.0.0/16 via"},
 		"a gateway to another peer with the address of a node": {gateway(func(i *GatewayInput) {
-			i.Transit = []InternalFabric{{self.VTEP, prefixes("10.63.0.0/16"), tunnelMTU}}
+			i.Transit = []InternalFabric{{Gateway: self.VTEP, Remote: prefixes("10.63.0.0/16"), MTU: tunnelMTU}}
 		}), "a gateway has the address 172.31.1.2, which is a node's or this host's", ProblemOverlap, "10.244.2.0/24 via 172.31.1.2"},
 		"a node with the gateway's own address": {gateway(func(i *GatewayInput) {
 			i.Nodes = append(i.Nodes, InternalNode{VTEP: i.Address, External: addr("10.70.0.3")})

@@ -227,7 +227,7 @@ func (s Statement) String() string {
 		return "counter name " + s.Name
 	case Reject:
 		return fmt.Sprintf("reject with %s port-unreachable", s.Name)
-	case MarkConnection:
+	case Mark, MarkConnection:
 		return fmt.Sprintf("%s %#x", s.Do, s.Mark)
 	case Rewrite:
 		return fmt.Sprintf("%s set %s & %s | %s", s.Field, s.Field, graft(netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.PrefixFrom(netip.IPv4Unspecified(), s.Prefix.Bits())), s.Prefix.Addr())

@@ -97,7 +97,7 @@ func (c *cluster) fabrics(but *peering) []InternalFabric {
 	var all []InternalFabric
 	for _, p := range c.peers {
 		if p != but {
-			all = append(all, InternalFabric{p.address, p.remote(), tunnelMTU})
+			all = append(all, InternalFabric{p.address, c.gatewayExternal(p), p.remote(), tunnelMTU})
 		}
 	}
 	return all

@@ -240,6 +240,11 @@ func (c *compiler) statement(s dataplane.Statement) error {
 		return c.rewrite(s)
 	case dataplane.SNAT, dataplane.DNAT:
 		return c.translate(s)
+	case dataplane.Mark:
+		c.add(
+			&expr.Immediate{Register: register, Data: binaryutil.NativeEndian.PutUint32(s.Mark)},
+			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register},
+		)
 	case dataplane.MarkConnection:
 		c.add(
 			&expr.Immediate{Register: register, Data: binaryutil.NativeEndian.PutUint32(s.Mark)},

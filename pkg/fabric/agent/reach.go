@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"liqo.io/liqo/pkg/dataplane"
 )
 
 const (
-	// nobodyListens is a port where a refusal is expected: that is an answer, too.
-	nobodyListens = "9"
 	// reaching is how long an answer may take; TCP asks again after one second.
 	reaching = 3500 * time.Millisecond
 	// Reached is what 'reach' says of an address that answers; of others it says silent, and why.
@@ -35,7 +36,12 @@ func Reach() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("%q is no address: %w", text, err)
 				}
-				group.Go(func() { said[i] = reach(cmd.Context(), address) })
+				group.Go(func() {
+					said[i] = Reached
+					if err := Ask(cmd.Context(), address); err != nil {
+						said[i] = silent + " " + err.Error()
+					}
+				})
 			}
 			group.Wait()
 			for i, text := range args {
@@ -48,17 +54,16 @@ func Reach() *cobra.Command {
 	}
 }
 
-// reach tells whether an address answers.
-func reach(ctx context.Context, address netip.Addr) string {
+// Ask fails if an address does not answer. That it refuses a connection is an answer, too.
+func Ask(ctx context.Context, address netip.Addr) error {
 	dialer := net.Dialer{Timeout: reaching}
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address.String(), nobodyListens))
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address.String(), strconv.Itoa(dataplane.AskedPort)))
 	switch {
 	case err == nil:
-		_ = conn.Close()
-		return Reached
+		return conn.Close()
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Reached
+		return nil
 	default:
-		return silent + " " + err.Error()
+		return err
 	}
 }

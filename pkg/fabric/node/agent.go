@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"net/netip"
 	"reflect"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,8 +34,11 @@ type Options struct {
 	Port uint16
 	// Health is told how the agent is.
 	Health *agent.Health
-	// Work is told what there is to count; nil for nobody.
-	Work *agent.Metrics
+	// Work is told what there is to count, Silent how many gateways do not answer; nil for nobody.
+	Work   *agent.Metrics
+	Silent prometheus.Gauge
+	// Ask fails if an address does not answer the node; nil asks from the network that the process is in.
+	Ask func(context.Context, netip.Addr) error
 }
 
 // Agent is the agent of a node.
@@ -45,11 +50,16 @@ type Agent struct {
 	ips     *agent.Objects[ipamv1alpha1.IP]
 	// administrators ask for more than the node needs.
 	administrators *agent.Administrators
+	asker          *asker
 }
 
 // New makes an agent.
 func New(o Options) *Agent {
+	if o.Ask == nil {
+		o.Ask = agent.Ask
+	}
 	a := &Agent{Options: o, changed: agent.NewSignal()}
+	a.asker = &asker{ask: o.Ask, changed: a.changed, count: o.Silent, now: agent.NewSignal()}
 	networking := networkingv1beta1.GroupVersion
 	a.self = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, networking.WithResource("internalnodes"), "", o.Name, a.changed.Raise)
 	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, networking.WithResource("internalfabrics"), "", "", a.changed.Raise)
@@ -69,6 +79,8 @@ type wish struct {
 	Problems []dataplane.Problem
 	// Requests are what administrators ask for.
 	Requests []inputs.Request
+	// Gateways are those that the node has a way to.
+	Gateways []gateway
 	// Host is where the node is; nil if that could not be found out.
 	Host *place
 }
@@ -88,6 +100,7 @@ func (a *Agent) wanted() (wish, error) {
 	if err != nil {
 		return w, err
 	}
+	w.Gateways = gatewaysOf(objects.Fabrics, input.Fabrics)
 	own, problems := dataplane.Node(input)
 	w.Problems = append(w.Problems, problems...)
 	asked, requests := a.administrators.Wanted()
@@ -105,6 +118,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	keeper, teller := agent.NewKeeper(), agent.NewWriter(told.same, a.write)
 	group.Go(func() error { return keeper.Run(ctx, a.Kernel) })
 	group.Go(func() error { teller.Run(ctx); return nil })
+	group.Go(func() error { a.asker.run(ctx); return nil })
 	group.Go(func() error { return a.loop(ctx, keeper, teller) })
 	return group.Wait()
 }
@@ -154,6 +168,9 @@ func (a *Agent) round(keeper *agent.Keeper, teller *agent.Writer[told], p *pass)
 	if w.Host != nil {
 		p.known = w.Host
 	}
+	if err == nil && p.placement.Placed {
+		a.asker.want(w.Gateways)
+	}
 	switch {
 	case p.placement.Err != nil:
 		a.Health.Set(p.placement.Err)
@@ -169,7 +186,8 @@ func (a *Agent) round(keeper *agent.Keeper, teller *agent.Writer[told], p *pass)
 		return
 	}
 	now := time.Now()
-	wanted := statusOf(observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement}, self, now)
+	seen := observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement, silent: a.asker.silent()}
+	wanted := statusOf(seen, self, now)
 	if wanted != nil {
 		teller.Want(told{self.UID, *wanted}, now)
 	}

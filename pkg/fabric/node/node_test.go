@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,8 +117,12 @@ func newFabric(mtu networkingv1beta1.MTU) *networkingv1beta1.InternalFabric {
 }
 
 // start runs the agent of node-2 on a host until the test ends.
-func start(t *testing.T, namespace string, api http.Handler) {
+func start(t *testing.T, namespace string, api http.Handler, ask ...func(netip.Addr) error) {
 	t.Helper()
+	answers := func(context.Context, netip.Addr) error { return nil }
+	for _, a := range ask {
+		answers = func(_ context.Context, address netip.Addr) error { return a(address) }
+	}
 	served := httptest.NewServer(api)
 	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
 	cluster, err := agent.Connect(&rest.Config{Host: served.URL})
@@ -127,7 +133,7 @@ func start(t *testing.T, namespace string, api http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: "node-2", Namespace: "liqo", Port: 6091})
+	a := New(Options{Cluster: cluster, Kernel: kernel, Health: &agent.Health{}, Name: "node-2", Namespace: "liqo", Port: 6091, Ask: answers})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- a.Run(ctx) }()
@@ -158,7 +164,7 @@ func TestANode(t *testing.T) {
 		t.Errorf("routes to a fabric without MTU: %s", got)
 	}
 	api.Put(t, fabric, newFabric(1380))
-	route := "10.61.0.0/16 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink mtu 1380"
+	route := "10.61.0.0/16 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink mtu 1380 10.70.255.254 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink"
 	routed := func() string {
 		if got := strings.Join(strings.Fields(within(t, namespace, routes+" 2>/dev/null || true")), " "); got != route {
 			return fmt.Sprintf("the routes are %q, want %q", got, route)
@@ -204,6 +210,45 @@ func TestANode(t *testing.T) {
 	if more := api.Applied(self+"/status") - writes; more > 1 {
 		t.Errorf("a peer that went was told %d times", more)
 	}
+}
+
+// A node tells which gateways do not answer it through the overlay, and that they do again. One that did not answer once or twice is none.
+func TestANodeThatIsNotAnswered(t *testing.T) {
+	namespace, api := host(t), fakeapi.NewREST()
+	api.Put(t, self, newNode())
+	api.Put(t, fabric, newFabric(1380))
+	var silent atomic.Bool
+	var asked atomic.Int32
+	silent.Store(true)
+	start(t, namespace, api, func(address netip.Addr) error {
+		if asked.Add(1); address != netip.MustParseAddr("10.70.255.254") {
+			t.Errorf("%s was asked", address)
+		}
+		if silent.Load() {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	node := comesTo(t, api, networkingv1beta1.ReasonOverlaySilent)
+	if c := node.Status.Conditions[0]; c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "the gateway to milan (pod 10.244.1.200): UDP 6091") {
+		t.Errorf("the node says %s: %s", c.Status, c.Message)
+	}
+	if n := asked.Load(); n < silentAfter {
+		t.Errorf("it was told after %d questions", n)
+	}
+	silent.Store(false)
+	comesTo(t, api, networkingv1beta1.ReasonProgrammed)
+
+	// Another pod is asked anew, and what the one before missed is none of its own.
+	silent.Store(true)
+	other := newFabric(1380)
+	other.Spec.GatewayIP = "10.244.1.201"
+	api.Put(t, fabric, other)
+	if node := comesTo(t, api, networkingv1beta1.ReasonOverlaySilent); !strings.Contains(node.Status.Conditions[0].Message, "10.244.1.201") {
+		t.Error(node.Status.Conditions[0].Message)
+	}
+	api.Delete(fabric)
+	comesTo(t, api, networkingv1beta1.ReasonProgrammed)
 }
 
 // However long the API server lets what is told of the node wait: what others take away, again and again, is put back at once.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	owner = "liqo-fabric"
 	// maxAddresses is how many an InternalNode tells, and how many networks.
 	maxAddresses = 64
+	// maxSilent is how many gateways are named that do not answer.
+	maxSilent = 5
 	// quarrel is for how long it is told that somebody else changed what is ours.
 	quarrel = 10 * time.Minute
 )
@@ -110,6 +113,8 @@ type observation struct {
 	problems  []dataplane.Problem
 	missing   error
 	placement agent.Placement
+	// silent are the gateways that do not answer.
+	silent []gateway
 }
 
 // status is what the agent says of a node.
@@ -153,6 +158,8 @@ func readiness(o observation, now time.Time) metav1.Condition {
 		return no(networkingv1beta1.ReasonNotProgrammed, "The kernel refuses: "+err.Error())
 	case !o.placement.Placed:
 		return metav1.Condition{}
+	case len(o.silent) > 0:
+		return no(networkingv1beta1.ReasonOverlaySilent, silence(o.silent))
 	case len(o.problems) > 0:
 		reason := networkingv1beta1.ReasonInputInvalid
 		if o.problems[0].Kind == dataplane.ProblemOverlap {
@@ -171,6 +178,19 @@ func readiness(o observation, now time.Time) metav1.Condition {
 	default:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed, Message: "The kernel has all that the node needs."}
 	}
+}
+
+// silence says which gateways do not answer, and what to look for.
+func silence(of []gateway) string {
+	var all []string
+	for _, g := range of[:min(len(of), maxSilent)] {
+		all = append(all, fmt.Sprintf("the gateway to %s (pod %s)", g.peer, g.pod))
+	}
+	if more := len(of) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return sentence("this node is not answered through the overlay by " + strings.Join(all, ", ") +
+		": UDP 6091, or what networking.genevePort says, has to be open in both directions between this node and the pod, which has to run")
 }
 
 // isMissing tells whether the kernel cannot do what it was told to.

@@ -93,14 +93,16 @@ func TestStatusOf(t *testing.T) {
 		seen observation
 		want string
 	}{
-		"all is in place":           {observation{placement: placed}, "True Programmed"},
-		"not yet":                   {observation{}, ""},
-		"something is missing":      {observation{missing: errors.New("its address is not known yet"), placement: placed}, "False Incomplete: Its address is not known yet."},
-		"the port is taken":         {observation{placement: refused(syscall.EADDRINUSE)}, "False PortInUse: Something else has the UDP port of the overlay: add device: address already in use"},
-		"the kernel cannot":         {observation{placement: refused(syscall.EOPNOTSUPP)}, "False KernelFeatureMissing: The kernel lacks something: add device: operation not supported"},
-		"the kernel will not":       {observation{placement: refused(syscall.EPERM)}, "False NotProgrammed: The kernel refuses: add device: operation not permitted"},
-		"put back just now":         {observation{placement: agent.Placement{Placed: true, Repaired: noon.Add(-time.Minute)}}, "True Overwritten"},
-		"put back long ago":         {observation{placement: agent.Placement{Placed: true, Repaired: noon.Add(-time.Hour)}}, "True Programmed"},
+		"all is in place":      {observation{placement: placed}, "True Programmed"},
+		"not yet":              {observation{}, ""},
+		"something is missing": {observation{missing: errors.New("its address is not known yet"), placement: placed}, "False Incomplete: Its address is not known yet."},
+		"the port is taken":    {observation{placement: refused(syscall.EADDRINUSE)}, "False PortInUse: Something else has the UDP port of the overlay: add device: address already in use"},
+		"the kernel cannot":    {observation{placement: refused(syscall.EOPNOTSUPP)}, "False KernelFeatureMissing: The kernel lacks something: add device: operation not supported"},
+		"the kernel will not":  {observation{placement: refused(syscall.EPERM)}, "False NotProgrammed: The kernel refuses: add device: operation not permitted"},
+		"put back just now":    {observation{placement: agent.Placement{Placed: true, Repaired: noon.Add(-time.Minute)}}, "True Overwritten"},
+		"put back long ago":    {observation{placement: agent.Placement{Placed: true, Repaired: noon.Add(-time.Hour)}}, "True Programmed"},
+		"silent gateways": {observation{placement: placed, silent: []gateway{{"milan", netip.MustParseAddr("10.244.1.9"), netip.Addr{}}}},
+			"False OverlaySilent: This node is not answered through the overlay by the gateway to milan (pod 10.244.1.9): UDP 6091"},
 		"ranges that overlap":       {observation{placement: placed, problems: []dataplane.Problem{{Kind: dataplane.ProblemOverlap, Message: "a"}, {Message: "b"}}}, "False RouteOverlap: Left out: a; b"},
 		"an object that is refused": {observation{placement: placed, problems: []dataplane.Problem{{Kind: dataplane.ProblemInvalid, Message: "a"}}}, "False InputInvalid: Left out: a"},
 	} {

@@ -61,5 +61,7 @@ func (p *problems) fabric(object *networkingv1beta1.InternalFabric, protected ad
 	if !ok {
 		return dataplane.InternalFabric{}, false
 	}
-	return dataplane.InternalFabric{Gateway: gateway, Remote: p.accepted(of, object.Spec.RemoteCIDRs, protected), MTU: int(object.Spec.MTU)}, true
+	external, _ := object.Spec.Interface.Gateway.IP.Addr() // Without it, the gateway is not asked.
+	remote := p.accepted(of, object.Spec.RemoteCIDRs, protected)
+	return dataplane.InternalFabric{Gateway: gateway, External: external, Remote: remote, MTU: int(object.Spec.MTU)}, true
 }

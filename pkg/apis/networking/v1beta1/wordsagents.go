@@ -12,6 +12,8 @@ const (
 	ReasonKernelFeatureMissing = "KernelFeatureMissing"
 	// ReasonPortInUse: something else on the node has the overlay's UDP port.
 	ReasonPortInUse = "PortInUse"
+	// ReasonOverlaySilent: gateways of this cluster do not answer the node through the overlay.
+	ReasonOverlaySilent = "OverlaySilent"
 	// ReasonRouteOverlap: ranges of two peers overlap, or two gateways have one address; the first is carried out. Or a gateway has an address of
 	// the node, and is left out.
 	ReasonRouteOverlap = "RouteOverlap"
