@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
 )
 
 // ForeignCluster returns what the cluster knows of a peer; nil if it knows none of that ID.
@@ -35,18 +39,44 @@ func (c *Cluster) MarkDead(ctx context.Context, peer *corev1beta1.ForeignCluster
 	} else {
 		delete(changed.Annotations, corev1beta1.PermanentlyUnreachableAnnotation)
 		delete(changed.Annotations, corev1beta1.CutOffAnnotation)
+		delete(changed.Annotations, corev1beta1.CutOffByAnnotation)
 	}
 	return true, c.patchPeer(ctx, peer, changed)
 }
 
-// CutOff says of a provider that it is not talked to any more, although it answers.
-func (c *Cluster) CutOff(ctx context.Context, peer *corev1beta1.ForeignCluster) error {
-	if peer == nil || peer.IsCutOff() {
+// CutOff notes who takes a peer's reach into the cluster away, and when; mark says that the peer is not talked to any more, although it
+// answers.
+func (c *Cluster) CutOff(ctx context.Context, peer *corev1beta1.ForeignCluster, mark bool) error {
+	if peer == nil || mark && peer.IsCutOff() {
 		return nil
 	}
 	changed := peer.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.CutOffAnnotation, "true")
+	if mark {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.CutOffAnnotation, "true")
+	}
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, corev1beta1.CutOffByAnnotation, c.user(ctx)+" at "+time.Now().UTC().Format(time.RFC3339))
 	return c.patchPeer(ctx, peer, changed)
+}
+
+// user is who the API server takes us for; nobody's name is worth a refusal.
+func (c *Cluster) user(ctx context.Context) string {
+	review, err := c.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil || review.Status.UserInfo.Username == "" {
+		return "an unknown user"
+	}
+	return review.Status.UserInfo.Username
+}
+
+// RequireNotCutOff refuses to connect with a peer whose reach was revoked.
+func (c *Cluster) RequireNotCutOff(ctx context.Context, peerID string) error {
+	peer, err := c.ForeignCluster(ctx, peerID)
+	if err != nil {
+		return err
+	}
+	if why, back, revoked := strings.Cut(peer.WhyCutOff(), "; "); revoked {
+		return failure.Unmet(back, "%s is cut off from cluster %s: %s", peerID, c.Name, why)
+	}
+	return nil
 }
 
 func (c *Cluster) patchPeer(ctx context.Context, peer, changed *corev1beta1.ForeignCluster) error {

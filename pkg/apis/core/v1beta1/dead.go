@@ -1,6 +1,9 @@
 package v1beta1
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // IsMarkedDead tells whether an administrator said that the peer will not come back. The mark goes when the peer answers again and lets
 // us work, and with 'liqoctl peer'. A nil ForeignCluster is not marked.
@@ -12,6 +15,39 @@ func (fc *ForeignCluster) IsMarkedDead() bool {
 // ForeignCluster is not cut off.
 func (fc *ForeignCluster) IsCutOff() bool {
 	return fc != nil && fc.Annotations[CutOffAnnotation] == "true"
+}
+
+// WhyCutOff says that the peer's reach into this cluster was revoked, by whom and when, and how that is taken back. It is empty if it was
+// not, and for a nil ForeignCluster.
+func (fc *ForeignCluster) WhyCutOff() string {
+	if fc == nil {
+		return ""
+	}
+	for _, c := range fc.Status.Conditions {
+		if c.Type == CutOffCondition {
+			return c.Message
+		}
+	}
+	return fc.Revoked(false)
+}
+
+// Revoked is what the condition CutOff says: of a peer that is marked so, or of a consumer whose certificates have no rights any more. It is
+// empty if neither is the case.
+func (fc *ForeignCluster) Revoked(consumer bool) string {
+	what := " and is not talked to"
+	back := fmt.Sprintf("'liqoctl peer', or for the network alone with 'kubectl annotate foreigncluster %s %s-'", fc.Name, CutOffAnnotation)
+	switch {
+	case fc.IsCutOff():
+	case consumer:
+		what, back = ": its certificates have no rights here", "'liqoctl peer' there, which gives it a new key"
+	default:
+		return ""
+	}
+	by := ""
+	if who := fc.Annotations[CutOffByAnnotation]; who != "" {
+		by = " by " + who
+	}
+	return fmt.Sprintf("it was revoked here%s%s; this is taken back with %s", by, what, back)
 }
 
 // IsDead tells whether a peer is given up: an administrator cut it off, or said that it will not come back, and it does not answer, or has

@@ -32,6 +32,8 @@ const (
 	// CutOffAnnotation ("true") on a ForeignCluster says that the provider is not talked to any more, although it answers: 'liqoctl revoke'
 	// sets it. It is removed by 'liqoctl peer'.
 	CutOffAnnotation = "liqo.io/foreign-cluster-cut-off"
+	// CutOffByAnnotation on a ForeignCluster says who revoked the peer's reach last, and when.
+	CutOffByAnnotation = "liqo.io/foreign-cluster-cut-off-by"
 	// OriginUIDAnnotation on an object made at a peer is the UID of the object that it stands for.
 	OriginUIDAnnotation = "liqo.io/origin-uid"
 	// OriginPeeringAnnotation on a replicated object is the peering in which it was replicated: a copy of an earlier one, which was given
@@ -57,6 +59,8 @@ const (
 const (
 	// APIServerStatus tells whether the provider's API server answers.
 	APIServerStatus = "APIServerStatus"
+	// CutOffCondition says that the peer's reach into this cluster was revoked: by whom, when, and how it is taken back. It is there only then.
+	CutOffCondition = "CutOff"
 	// NetworkConnectionStatus tells whether the tunnel is up.
 	NetworkConnectionStatus = "NetworkConnectionStatus"
 	// NetworkGatewayServerStatus tells whether the gateway server's pods are ready.
@@ -113,6 +117,8 @@ const (
 	ReasonAPIServerRefused = "APIServerRefused"
 	// ReasonRightsRevoked: the provider answers, and took back the rights without which nothing of the peering works.
 	ReasonRightsRevoked = "RightsRevoked"
+	// ReasonCutOff: an administrator of this cluster revoked the peer's reach; the message says who, when, and how it is taken back.
+	ReasonCutOff = "CutOff"
 	// ReasonPeeringNotEnded: the API server refused to delete something that the end of a peering needs, as a tenant namespace or the
 	// NamespaceMap of a provider; the message names the command that ends it in order.
 	ReasonPeeringNotEnded = "PeeringNotEnded"

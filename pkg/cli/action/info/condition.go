@@ -71,18 +71,14 @@ func ofForeign(foreign *corev1beta1.ForeignCluster) []Condition {
 	return result
 }
 
-// authentication is a peering's module with the condition that tells whether the peer's API server answers: without that nobody can be
-// authenticated with.
+// authentication is a peering's module with the conditions that tell whether the peer's API server answers, and whether it was cut off: then
+// nobody can be authenticated with.
 func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 	module := *foreign.Status.Modules.Authentication.DeepCopy()
 	for _, condition := range foreign.Status.Conditions {
-		if condition.Type == corev1beta1.APIServerStatus && !good[condition.Status] {
+		if (condition.Type == corev1beta1.APIServerStatus || condition.Type == corev1beta1.CutOffCondition) && !good[condition.Status] {
 			module.Conditions = append([]corev1beta1.Condition{condition}, module.Conditions...)
 		}
-	}
-	if foreign.IsCutOff() {
-		module.Conditions = append(module.Conditions, corev1beta1.Condition{Type: cutOff, Status: corev1beta1.StatusError, Message: fmt.Sprintf(
-			"it was revoked here and is not talked to; finish with 'liqoctl revoke --remote-cluster-id %s', or use it again with 'liqoctl peer'", foreign.Spec.ClusterID)})
 	}
 	if foreign.IsMarkedDead() {
 		module.Conditions = append(module.Conditions, markedDead(foreign))
@@ -92,9 +88,6 @@ func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 
 // permanentlyUnreachable is what info calls the mark of a dead peer among the conditions; no object has such a condition.
 const permanentlyUnreachable = "PermanentlyUnreachable"
-
-// cutOff is what info calls the mark of a provider whose reach was revoked.
-const cutOff = "CutOff"
 
 // markedDead is what an administrator said of a peer, as a condition, with how to go on.
 func markedDead(foreign *corev1beta1.ForeignCluster) corev1beta1.Condition {

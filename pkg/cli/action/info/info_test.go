@@ -166,6 +166,20 @@ func TestAMarkIsShown(t *testing.T) {
 	}
 }
 
+// After a revocation info says so, and does not advise to connect with the peer again.
+func TestACutOffPeerIsTheFirstCause(t *testing.T) {
+	const why = "it was revoked here by alice at noon and is not talked to; this is taken back with 'liqoctl peer'"
+	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	foreign.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Status: corev1beta1.StatusError, Reason: corev1beta1.ReasonCutOff, Message: why}}
+	foreign.Status.Modules.Networking = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
+		{Type: corev1beta1.NetworkGatewayPresence, Status: corev1beta1.StatusPending, Reason: corev1beta1.ReasonCutOff, Message: why}}}
+	p := &parts{foreign: foreign, liqo: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}}
+	want := []Cause{{"ForeignCluster milan", "CutOff is Error: CutOff: " + why}}
+	if diff := cmp.Diff(want, p.report().Causes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // C9: of a consumer that is silent it is said what it has here, data above all.
 func TestASilentConsumerIsShownWithWhatItHas(t *testing.T) {
 	twin, copied := twinOf("oslo"), twinOf("bern")

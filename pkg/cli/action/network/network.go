@@ -181,7 +181,13 @@ func (o *Options) prepare(ctx context.Context, rights func(cluster *target.Clust
 		if err := pair.Consumer.RequireRights(ctx, rights(pair.Consumer, pair.ConsumerNamespace())); err != nil {
 			return err
 		}
-		return pair.Provider.RequireRights(ctx, rights(pair.Provider, pair.ProviderNamespace()))
+		if err := pair.Provider.RequireRights(ctx, rights(pair.Provider, pair.ProviderNamespace())); err != nil {
+			return err
+		}
+		if err := pair.Consumer.RequireNotCutOff(ctx, pair.ProviderID); err != nil {
+			return err
+		}
+		return pair.Provider.RequireNotCutOff(ctx, pair.ConsumerID)
 	})
 	if err != nil {
 		return nil, err

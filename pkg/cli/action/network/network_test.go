@@ -335,6 +335,23 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			code:   failure.Precondition,
 			want:   "the network module is off in cluster milan: turn it on with 'liqoctl install --set networking.enabled=true --context kind-milan'",
 		},
+		"the other one was revoked here": {
+			change: func(_, _ *fixture.Networks, home, _ *fixture.Options) {
+				home.Objects = append(home.Objects, &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan",
+					Annotations: map[string]string{corev1beta1.CutOffAnnotation: "true", corev1beta1.CutOffByAnnotation: "alice at noon"}}})
+			},
+			code: failure.Precondition,
+			want: "milan is cut off from cluster rome: it was revoked here by alice at noon and is not talked to: this is taken back with 'liqoctl peer', " +
+				"or for the network alone with 'kubectl annotate foreigncluster milan liqo.io/foreign-cluster-cut-off-'",
+		},
+		"this one was revoked there": {
+			change: func(_, _ *fixture.Networks, _, there *fixture.Options) {
+				there.Objects = append(there.Objects, &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}, ObjectMeta: metav1.ObjectMeta{Name: "rome"},
+					Status: corev1beta1.ForeignClusterStatus{Conditions: []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Message: "it was revoked here; peer again"}}}})
+			},
+			code: failure.Precondition,
+			want: "rome is cut off from cluster milan: it was revoked here: peer again",
+		},
 		"a right is missing": {
 			change: func(_, _ *fixture.Networks, home, _ *fixture.Options) {
 				home.Missing = []string{"create gatewayclients.networking.liqo.io in namespace liqo-tenant-milan"}
@@ -414,6 +431,9 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, err.Error()); diff != "" || failure.CodeOf(err) != test.code {
 				t.Errorf("code %d, want %d\n%s", failure.CodeOf(err), test.code, diff)
+			}
+			if strings.Contains(err.Error(), "cut off") && len(w.writes()) > 0 {
+				t.Errorf("refused, and wrote %v", w.writes())
 			}
 		})
 	}

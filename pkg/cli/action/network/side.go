@@ -172,6 +172,7 @@ func nextOf(err error) (text, next string) {
 func initRights(cluster *target.Cluster, namespace string) []target.Right {
 	rights := append(target.Rights("", "namespaces", "", "get", "create", "update"),
 		target.Rights(ipamv1alpha1.GroupVersion.Group, "networks", cluster.LiqoNamespace, "list")...)
+	rights = append(rights, target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
 	return append(rights, target.Rights(networkingv1beta1.GroupVersion.Group, "configurations", namespace, "get", "list", "create", "update")...)
 }
 

@@ -171,8 +171,17 @@ func TestPeeringAgainAfterARevocation(t *testing.T) {
 	if err := p.provider.Client.Update(t.Context(), tenant); err != nil {
 		t.Fatal(err)
 	}
+	cutOff := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}, ObjectMeta: metav1.ObjectMeta{Name: "rome",
+		Annotations: map[string]string{corev1beta1.CutOffAnnotation: "true", corev1beta1.CutOffByAnnotation: "alice at noon"}}}
+	if err := p.provider.Client.Create(t.Context(), cutOff); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := peer.Run(t.Context(), p.options()); err != nil {
 		t.Fatal(err)
+	}
+	known, err := p.provider.ForeignCluster(t.Context(), "rome")
+	if err != nil || known.IsCutOff() || len(known.Annotations) > 0 {
+		t.Errorf("the provider still has it cut off: %v (%v)", known.Annotations, err)
 	}
 	access := identity.AccessOf(&p.tenant(t).Spec)
 	if access.Peering == stolen || access.Peering != peeringOf(t, plays.key) || access.Revoked {

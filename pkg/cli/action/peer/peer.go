@@ -135,6 +135,7 @@ func (r *run) consumerRights() []target.Right {
 
 func (r *run) providerRights() []target.Right {
 	rights := append(authenticate.ProviderRights(r.pair), target.Rights("", "namespaces", "", "list")...)
+	rights = append(rights, target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list")...)
 	rights = append(rights, target.Rights("", "persistentvolumeclaims", "", "list")...)
 	if r.DeleteVolumes {
 		rights = append(rights, target.Rights("", "namespaces", "", "delete")...)
@@ -194,18 +195,33 @@ func (r *run) free(ctx context.Context) error {
 		"%s is a real node, and the virtual node would have that name", r.pair.Consumer.Describe(node))
 }
 
-// unmark takes the word back that the provider will not come back, which an earlier 'unpeer --force' may have left: with the next outage
-// it would give up what the new peering holds.
+// unmark takes the word back that one of the two will not come back, or is cut off, which an earlier 'unpeer --force' or 'revoke' may have left:
+// with the next outage what the new peering holds would be given up, and the networks would not be connected.
 func (r *run) unmark(ctx context.Context) error {
-	peer, err := r.pair.Consumer.ForeignCluster(ctx, r.pair.ProviderID)
-	if err != nil {
-		return err
+	for _, side := range []struct {
+		cluster *target.Cluster
+		peerID  string
+	}{{r.pair.Consumer, r.pair.ProviderID}, {r.pair.Provider, r.pair.ConsumerID}} {
+		peer, err := side.cluster.ForeignCluster(ctx, side.peerID)
+		if err != nil {
+			return err
+		}
+		if side.cluster == r.pair.Provider && !peer.IsCutOff() {
+			continue // Whether a provider of its own will come back is not ours to say.
+		}
+		mark := " is no longer marked as permanently unreachable"
+		if peer.IsCutOff() {
+			mark = " is no longer cut off"
+		}
+		changed, err := side.cluster.MarkDead(ctx, peer, false)
+		if err != nil {
+			return err
+		}
+		if changed {
+			r.Observer.Note(progress.Info, side.cluster.Name, side.peerID+mark)
+		}
 	}
-	changed, err := r.pair.Consumer.MarkDead(ctx, peer, false)
-	if changed {
-		r.Observer.Note(progress.Info, r.pair.Consumer.Name, r.pair.ProviderID+" is no longer marked as permanently unreachable")
-	}
-	return err
+	return nil
 }
 
 func (r *run) authenticate(ctx context.Context) error {

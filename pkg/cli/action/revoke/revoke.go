@@ -3,6 +3,7 @@ package revoke
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // revoke takes what was found, and notes it.
 func (o *Options) revoke(ctx context.Context, has *found, report *Report) error {
+	if err := o.note(ctx, has); err != nil {
+		return err
+	}
 	tunnel := network.Parting{Cluster: o.Cluster, PeerID: o.PeerID, Observer: o.Observer, NoWait: true}
 	if has.network {
 		if _, err := network.Part(ctx, tunnel); err != nil {
@@ -117,6 +121,20 @@ func (o *Options) revoke(ctx context.Context, has *found, report *Report) error 
 		report.Network = true
 	}
 	return nil
+}
+
+// note says on the ForeignCluster who revokes, before anything goes: whoever connects meanwhile is refused. A consumer whose certificates have
+// no rights already was revoked by whom it says.
+func (o *Options) note(ctx context.Context, has *found) error {
+	mark := has.provider || len(has.tenants) == 0
+	if !mark && !slices.ContainsFunc(has.tenants, func(t authv1beta1.Tenant) bool { return !identity.AccessOf(&t.Spec).Revoked }) {
+		return nil
+	}
+	peer, err := o.Cluster.ForeignCluster(ctx, o.PeerID)
+	if err != nil {
+		return err
+	}
+	return o.Cluster.CutOff(ctx, peer, mark)
 }
 
 // look finds out what the cluster has of the peer, and whether the user may take it away.
@@ -149,14 +167,15 @@ func look(ctx context.Context, o Options) (*found, error) {
 		return nil, err
 	}
 	has.network = tunnel
-	var rights []target.Right
+	rights := target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list", "patch")
 	if len(has.tenants) > 0 {
-		rights = append(target.Rights(auth, "tenants", namespace, "get", "patch"), target.Rights(rbacv1.GroupName, "rolebindings", "", "list")...)
+		rights = append(rights, target.Rights(auth, "tenants", namespace, "get", "patch")...)
+		rights = append(rights, target.Rights(rbacv1.GroupName, "rolebindings", "", "list")...)
 	}
 	if has.provider {
 		rights = append(rights, unpeer.CutOffRights(o.PeerID)...)
 	}
-	if len(rights) == 0 && !has.network {
+	if len(has.tenants) == 0 && !has.provider && !has.network {
 		return nil, failure.Unmet("list the peers with 'liqoctl info'", "%s is not peered with %s, in either direction", o.Cluster.Name, o.PeerID)
 	}
 	if err := o.Cluster.RequireRights(ctx, rights); err != nil {

@@ -86,7 +86,8 @@ func TestAConsumersCertificatesLoseTheirRights(t *testing.T) {
 			}
 		}
 	}
-	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", React: play, Objects: []client.Object{object,
+	known := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}}
+	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", React: play, Objects: []client.Object{object, known,
 		rights(tenantNamespace, "liqo-remote-controlplane", identity.PeeringGroup(peering, identity.TenantUser("rome"))),
 		rights("shop-rome", "liqo-virtual-kubelet-remote", identity.PeeringGroup(peering, identity.ConsumerGroup("rome"))),
 		rights("shop-turin", "liqo-virtual-kubelet-remote", identity.ConsumerGroup("turin")),
@@ -106,6 +107,11 @@ func TestAConsumersCertificatesLoseTheirRights(t *testing.T) {
 	}
 	if err := milan.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.Spec.RevokedPeering != peering {
 		t.Errorf("revoked %q, want %s (%v)", object.Spec.RevokedPeering, peering, err)
+	}
+	// Its certificates say whether it is cut off: with another key it is not any more.
+	if err := milan.Client.Get(t.Context(), client.ObjectKeyFromObject(known), known); err != nil || known.IsCutOff() ||
+		!strings.HasPrefix(known.Annotations[corev1beta1.CutOffByAnnotation], "alice at ") {
+		t.Errorf("the ForeignCluster has the annotations %v (%v)", known.Annotations, err)
 	}
 	before := len(milan.Writes())
 	if _, err := revoke.Run(t.Context(), o); err != nil || len(milan.Writes()) != before {
@@ -143,7 +149,7 @@ func TestAProviderIsCutOff(t *testing.T) {
 		t.Error(diff)
 	}
 	peer := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
-	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(peer), peer); err != nil || !peer.IsCutOff() || !peer.IsDead() {
+	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(peer), peer); err != nil || !peer.IsCutOff() || !peer.IsDead() || !strings.HasPrefix(peer.WhyCutOff(), "it was revoked here by alice at ") {
 		t.Errorf("the ForeignCluster has the annotations %v (%v)", peer.Annotations, err)
 	}
 }

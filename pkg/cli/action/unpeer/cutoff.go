@@ -29,7 +29,7 @@ func CutOff(ctx context.Context, cluster *target.Cluster, providerID string, obs
 			"there is no ForeignCluster for %s, by which the controllers of cluster %s could be told", providerID, cluster.Name)
 	}
 	err = progress.Run(ctx, observer, cluster.Name, "Cutting "+providerID+" off", func(ctx context.Context, _ progress.Task) (string, error) {
-		return providerID + " is not talked to any more", cluster.CutOff(ctx, peer)
+		return providerID + " is not talked to any more", cluster.CutOff(ctx, peer, true)
 	})
 	if err != nil {
 		return err

@@ -48,12 +48,12 @@ func (r *reconciler) network(ctx context.Context, namespace string) (found Netwo
 	return Network{configurations.Items, servers.Items, clients.Items, connections.Items}, nil
 }
 
-// observations tell what of the network works; none if there is none.
-func (n *Network) observations() []observation {
+// observations tell what of the network works; none if there is none. cutOff says that the peer's reach was revoked: then there is to be none.
+func (n *Network) observations(cutOff string) []observation {
 	if !n.Any() {
 		return nil
 	}
-	all := []observation{n.configuration(), n.presence()}
+	all := []observation{n.configuration(), n.presence(cutOff)}
 	if len(n.Servers) > 0 {
 		var states []state
 		for i := range n.Servers {
@@ -110,7 +110,10 @@ func (n *Network) configuration() observation {
 }
 
 // presence tells whether there is a gateway at all.
-func (n *Network) presence() observation {
+func (n *Network) presence(cutOff string) observation {
+	if len(n.Servers)+len(n.Clients) == 0 && cutOff != "" {
+		return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusPending, corev1beta1.ReasonCutOff, cutOff}
+	}
 	if len(n.Servers)+len(n.Clients) == 0 {
 		return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusPending, corev1beta1.ReasonGatewayMissing, "there is no gateway to the peer: liqoctl network connect makes one"}
 	}

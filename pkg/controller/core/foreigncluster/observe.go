@@ -13,6 +13,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
 
@@ -46,11 +47,18 @@ type Facts struct {
 	Namespace string
 	// Probe of the peer's API server.
 	Probe Probe
+	// CutOff says that the peer's reach into this cluster was revoked, and how that is taken back; empty if it was not.
+	CutOff string
 }
 
 // Any tells whether anything refers to the peer. A tenant namespace alone does not.
 func (f *Facts) Any() bool {
 	return len(f.Tenants)+len(f.Identities)+len(f.Slices)+len(f.VirtualNodes)+f.Maps > 0 || f.Network.Any()
+}
+
+// revoked tells whether the peer is a consumer, and no certificate of it has rights here any more.
+func (f *Facts) revoked() bool {
+	return len(f.Tenants) > 0 && !slices.ContainsFunc(f.Tenants, func(t authv1beta1.Tenant) bool { return !identity.AccessOf(&t.Spec).Revoked })
 }
 
 // role of the remote cluster.

@@ -31,7 +31,10 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 	if len(facts.VirtualNodes) > 0 {
 		offloading = append(offloading, facts.kubelets(), facts.nodes())
 	}
-	networking := facts.Network.observations()
+	if facts.CutOff != "" {
+		peering = append(peering, observation{corev1beta1.CutOffCondition, corev1beta1.StatusError, corev1beta1.ReasonCutOff, facts.CutOff})
+	}
+	networking := facts.Network.observations(facts.CutOff)
 	module(&status.Modules.Networking, networking, now)
 	module(&status.Modules.Authentication, authentication, now)
 	module(&status.Modules.Offloading, offloading, now)
