@@ -227,6 +227,29 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	}
 }
 
+// The consumer learns that the provider takes no new pods, and that it does again.
+func TestACordonComesHomeAndGoes(t *testing.T) {
+	mine, theirs := &authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSlice{}
+	for _, step := range []struct {
+		sentence, want string
+		conditions     []corev1beta1.Condition
+	}{
+		{"nothing is said", "", nil},
+		{"it is cordoned", "the provider takes no new pods of ResourceSlice : TenantCordoned: nothing new", []corev1beta1.Condition{
+			{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}},
+		{"a status that means nothing", "", []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "Accepted"}}},
+		{"it is cordoned with no word", "the provider takes no new pods of ResourceSlice : : x", []corev1beta1.Condition{
+			{Type: authv1beta1.CordonedCondition, Status: "True", Reason: "no word!", Message: "x"}}},
+		{"it takes pods again", "", nil},
+	} {
+		theirs.Status.Conditions = step.conditions
+		pullSlice(mine, theirs, time.Unix(1000, 0))
+		if got := mine.WhyCordoned(); got != step.want {
+			t.Errorf("%s: %q, want %q", step.sentence, got, step.want)
+		}
+	}
+}
+
 // Who asks for more must not take the answer to an earlier request for the present one.
 func TestAnAnswerIsAboutTheRequestThatTheProviderHasSeen(t *testing.T) {
 	of := func(s *authv1beta1.ResourceSlice) int64 {

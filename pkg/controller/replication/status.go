@@ -134,6 +134,13 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			ObservedGeneration: answered(local, remote, answer),
 		}, now)
 	}
+	if answer := conditions.Find(offered.Conditions, authv1beta1.CordonedCondition); answer == nil || answer.Status != string(metav1.ConditionTrue) {
+		conditions.Remove(&status.Conditions, authv1beta1.CordonedCondition)
+	} else {
+		conditions.Set(&status.Conditions, corev1beta1.Condition{
+			Type: answer.Type, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message, ObservedGeneration: local.Generation,
+		}, now)
+	}
 	local.Status = status
 	conditions.Set(&local.Status.Conditions, readySlice(local, remote), now)
 }

@@ -7,6 +7,16 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
+// WhyCordoned says in words that the provider lets the slice get no new pods; empty if it does.
+func (s *ResourceSlice) WhyCordoned() string {
+	i := slices.IndexFunc(s.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == CordonedCondition && c.Status == "True" })
+	if i < 0 {
+		return ""
+	}
+	c := &s.Status.Conditions[i]
+	return fmt.Sprintf("the provider takes no new pods of ResourceSlice %s: %s: %s", s.Name, c.Reason, c.Message)
+}
+
 // WhyDenied says in words that the provider denies the slice, or a part of it; empty if it does not.
 func (s *ResourceSlice) WhyDenied() string {
 	for _, kind := range []string{AuthenticationCondition, ResourcesCondition} {

@@ -77,12 +77,12 @@ type ResourceSliceStatus struct {
 	// authParams for the slice's own identity.
 	// +optional
 	AuthParams *AuthParams `json:"authParams,omitempty"`
-	// conditions: Authentication and Resources (Accepted or Denied), and Ready.
+	// conditions: Authentication and Resources (Accepted or Denied), Cordoned while it gets no new pods, and Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type == 'Ready' ? c.status in ['True','False','Unknown'] : c.status in ['Accepted','Denied'])",message="Ready must be True, False or Unknown; Authentication and Resources must be Accepted or Denied"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Cordoned'] ? c.status in ['True','False','Unknown'] : c.status in ['Accepted','Denied'])",message="Ready and Cordoned must be True, False or Unknown; Authentication and Resources must be Accepted or Denied"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
 	// resources granted; a copy of the provider's Quota.
 	// +optional

@@ -94,6 +94,8 @@ const (
 	AuthenticationCondition = "Authentication"
 	// ResourcesCondition tells whether the slice was granted.
 	ResourcesCondition = "Resources"
+	// CordonedCondition says that the slice keeps what it has and gets no new pods; it is there only then.
+	CordonedCondition = "Cordoned"
 	// Accepted is the positive status of both.
 	Accepted = "Accepted"
 	// Denied is the negative status of both.
@@ -124,6 +126,8 @@ const (
 	ReasonTenantLimit = "TenantLimitReached"
 	// ReasonTenantCordoned: the tenant gets nothing new.
 	ReasonTenantCordoned = "TenantCordoned"
+	// ReasonSliceCordoned: the slice keeps what it has and gets no new pods.
+	ReasonSliceCordoned = "SliceCordoned"
 	// ReasonRenewalNotSigned: a renewal was not signed with the key of the certificate that was issued last.
 	ReasonRenewalNotSigned = "RenewalNotSigned"
 	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.

@@ -134,6 +134,8 @@ const (
 	ReasonResourceSliceGranted = "ResourceSliceGranted"
 	// ReasonResourceSliceDenied: the provider denies a ResourceSlice; the message names it.
 	ReasonResourceSliceDenied = "ResourceSliceDenied"
+	// ReasonResourceSliceCordoned: the provider takes no new pods of a ResourceSlice; the message names it.
+	ReasonResourceSliceCordoned = "ResourceSliceCordoned"
 	// ReasonVirtualKubeletReady: all virtual kubelets towards the peer are ready.
 	ReasonVirtualKubeletReady = "VirtualKubeletReady"
 	// ReasonVirtualKubeletNotReady: a virtual kubelet is not ready; the message names it.

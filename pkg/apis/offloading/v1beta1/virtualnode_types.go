@@ -126,7 +126,7 @@ type VirtualNodeStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights','LabelsChanged','AddressesShown','RemovalsHeld'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','NotReady','Draining','Deleting'])",message="Ready, Rights, LabelsChanged, AddressesShown and RemovalsHeld must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights','LabelsChanged','AddressesShown','RemovalsHeld','Cordoned'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','NotReady','Draining','Deleting'])",message="Ready, Rights, LabelsChanged, AddressesShown, RemovalsHeld and Cordoned must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
 }
 

@@ -149,6 +149,8 @@ const (
 	NamespaceOffloadingName = "offloading"
 	// VirtualNodeTaint keeps pods of namespaces that are not offloaded off virtual nodes.
 	VirtualNodeTaint = "virtual-node.liqo.io/not-allowed"
+	// CordonedTaint keeps new pods off the virtual nodes of a provider that takes none; what runs there stays.
+	CordonedTaint = "virtual-node.liqo.io/cordoned"
 	// DefaultVkOptionsTemplate is the chart's VkOptionsTemplate, in Liqo's namespace.
 	DefaultVkOptionsTemplate = "virtual-kubelet-default"
 	// RemoteClusterRole is what a slice's user may do in the twins.
@@ -197,6 +199,8 @@ const (
 	// AddressesShownCondition tells that no address of the virtual node's pods is shown, and what to do about it. It is there, and False,
 	// only then.
 	AddressesShownCondition = "AddressesShown"
+	// CordonedCondition tells that the provider takes no new pods, and the Node has CordonedTaint; it is there only then.
+	CordonedCondition = "Cordoned"
 	// RemovalsHeldCondition of a VirtualNode, and of its Node, tells that the removal of many copies at once waits for a confirmation; of a
 	// NamespaceMap, that the removal of twins does. It is there, and True, only then.
 	RemovalsHeldCondition = "RemovalsHeld"

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 )
 
@@ -51,7 +50,7 @@ func causes(p *parts, report *PeerReport) []Cause {
 	}
 	f.those(saysWhy)
 	f.those(func(c Condition) bool {
-		return c.Type == offloadingv1beta1.RemovalsHeldCondition || strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
+		return slices.Contains(problems, c.Type) || strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
 	})
 	f.those(func(c Condition) bool { return strings.HasPrefix(c.Object, "Node ") })
 	if len(f.found) == 0 {

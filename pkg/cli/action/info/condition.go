@@ -2,6 +2,7 @@ package info
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,11 +30,14 @@ var good = map[string]bool{
 	offloadingv1beta1.StatusRunning: true,
 }
 
+// problems are the conditions that are there only while something waits for an administrator, be they true.
+var problems = []string{offloadingv1beta1.RemovalsHeldCondition, offloadingv1beta1.CordonedCondition}
+
 // own are the conditions of one of our own objects.
 func own(object string, list []corev1beta1.Condition) []Condition {
 	result := make([]Condition, 0, len(list))
 	for _, c := range list {
-		isGood := good[c.Status] && c.Type != offloadingv1beta1.RemovalsHeldCondition
+		isGood := good[c.Status] && !slices.Contains(problems, c.Type)
 		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, isGood})
 	}
 	return result

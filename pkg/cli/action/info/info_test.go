@@ -180,6 +180,28 @@ func TestACutOffPeerIsTheFirstCause(t *testing.T) {
 	}
 }
 
+// A provider that takes no new pods is told of in one line, and the node's in its list.
+func TestACordonIsShown(t *testing.T) {
+	const why = "the provider takes no new pods of ResourceSlice milan: TenantCordoned: nothing new"
+	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	foreign.Status.Modules.Authentication = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
+		{Type: corev1beta1.AuthResourceSliceStatus, Status: corev1beta1.StatusSomeNotReady, Reason: corev1beta1.ReasonResourceSliceCordoned, Message: why}}}
+	vn := offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	vn.Status.Conditions = []corev1beta1.Condition{{Type: offloadingv1beta1.CordonedCondition, Status: "True", Reason: offloadingv1beta1.ReasonCordoned, Message: why}}
+	slice := authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
+	slice.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}
+	p := &parts{foreign: foreign, virtual: []offloadingv1beta1.VirtualNode{vn}, slices: []authv1beta1.ResourceSlice{slice},
+		liqo: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}}
+	report := p.report()
+	want := []Cause{{"ForeignCluster milan", "AuthResourceSliceStatus is SomeNotReady: ResourceSliceCordoned: " + why}}
+	if diff := cmp.Diff(want, report.Causes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Cordoned: " + why}, report.Offloading.VirtualNodes[0].Alerts); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // C9: of a consumer that is silent it is said what it has here, data above all.
 func TestASilentConsumerIsShownWithWhatItHas(t *testing.T) {
 	twin, copied := twinOf("oslo"), twinOf("bern")

@@ -279,7 +279,7 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 	}
 	accepted := 0
 	for _, condition := range slice.Status.Conditions {
-		positive := condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue)
+		positive := condition.Type != authv1beta1.CordonedCondition && (condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue))
 		switch {
 		case positive && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
 			accepted++
@@ -300,7 +300,7 @@ func nodeOf(node *offloadingv1beta1.VirtualNode) Node {
 		if condition.Type == corev1beta1.ConditionReady && condition.Status == string(metav1.ConditionTrue) {
 			result.Status = Healthy
 		}
-		if condition.Type == offloadingv1beta1.RemovalsHeldCondition {
+		if slices.Contains(problems, condition.Type) {
 			result.Alerts = append(result.Alerts, condition.Type+": "+condition.Message)
 		}
 	}

@@ -48,14 +48,20 @@ func newProvider(t *testing.T, objects ...client.Object) *provider {
 func (p *provider) asks(tenant *authv1beta1.Tenant, name string, resources corev1.ResourceList) corev1.ResourceList {
 	p.Helper()
 	s := &scope{tenant: tenant, slice: slice(func(s *authv1beta1.ResourceSlice) { s.Name, s.Spec.Resources = name, resources })}
-	quota := &offloadingv1beta1.Quota{}
-	if p.Get(p.Context(), types.NamespacedName{Namespace: tenantNamespace, Name: QuotaName("rome", name)}, quota) == nil {
-		s.quota = quota
-	}
+	s.quota = p.quota(name)
 	if err := p.r.grant(p.Context(), s); err != nil {
 		p.Fatal(err)
 	}
 	return s.slice.Status.Resources
+}
+
+// quota of a slice; nil if there is none.
+func (p *provider) quota(name string) *offloadingv1beta1.Quota {
+	quota := &offloadingv1beta1.Quota{}
+	if p.Get(p.Context(), types.NamespacedName{Namespace: tenantNamespace, Name: QuotaName("rome", name)}, quota) != nil {
+		return nil
+	}
+	return quota
 }
 
 // granted is what all Quotas of the tenant hold together.

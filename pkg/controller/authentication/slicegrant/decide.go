@@ -90,6 +90,18 @@ func QuotaName(consumer, slice string) string {
 	return strings.TrimPrefix(identity.SliceUser(consumer, slice), slicePrefix)
 }
 
+// cordonedBy is what a slice is told of a cordon of its own, or of its tenant's; nothing if there is none.
+func cordonedBy(slice, tenant bool) *outcome {
+	switch {
+	case tenant:
+		return &outcome{"True", authv1beta1.ReasonTenantCordoned, "the tenant keeps what it has and gets nothing new"}
+	case slice:
+		return &outcome{"True", authv1beta1.ReasonSliceCordoned, "the slice keeps what it has and gets no new pods"}
+	default:
+		return &outcome{}
+	}
+}
+
 // cordon says whether a slice is cordoned by itself: its annotation, or that of the slice of the same name before it.
 func cordon(slice *authv1beta1.ResourceSlice, quota *offloadingv1beta1.Quota) (cordoned, inherited bool) {
 	if IsSet(slice.Annotations, authv1beta1.CordonAnnotation) {

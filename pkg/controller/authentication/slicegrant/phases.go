@@ -176,6 +176,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
+	s.cordoned = cordonedBy(sliceCordoned, tenantCordoned)
 	want := renderQuota(slice, s.tenant, granted, r.options.Policy.LimitsEnforcement, sliceCordoned, tenantCordoned)
 	if err := r.writeQuota(ctx, s, want); err != nil {
 		return err

@@ -95,7 +95,9 @@ type scope struct {
 	quota  *offloadingv1beta1.Quota // the present one, set by admit; nil if none
 	// authentication and resources are the outcomes of their phases.
 	authentication, resources outcome
-	renewAt                   time.Time // set by authenticate
+	// cordoned is set by grant: what the condition says; a zero one if there is to be none, nil if that is not known.
+	cordoned *outcome
+	renewAt  time.Time // set by authenticate
 }
 
 // Register adds the controller to the manager.

@@ -33,6 +33,13 @@ func (r *Reconciler) summarize(s *scope, err error) {
 			r.events.Eventf(s.slice, nil, kind, o.reason, "Answer", "%s", conditions.Bound(o.message))
 		}
 	}
+	if o := s.cordoned; o != nil && o.status == "" {
+		conditions.Remove(list, authv1beta1.CordonedCondition)
+	} else if o != nil {
+		conditions.Set(list, corev1beta1.Condition{
+			Type: authv1beta1.CordonedCondition, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: s.slice.Generation,
+		}, now)
+	}
 	if err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return // it is retried at once: nothing that a user should see
 	}

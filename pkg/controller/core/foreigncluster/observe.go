@@ -126,7 +126,8 @@ func (f *Facts) tenant() observation {
 
 // slices tells whether the provider grants what is asked of it; nil if nothing is.
 func (f *Facts) slices() []observation {
-	asked, denied := false, []string(nil)
+	asked := false
+	var denied, cordoned []string
 	for i := range f.Slices {
 		s := &f.Slices[i]
 		if s.Labels[corev1beta1.ReplicatedLabel] == "true" {
@@ -135,6 +136,8 @@ func (f *Facts) slices() []observation {
 		asked = true
 		if why := s.WhyDenied(); why != "" {
 			denied = append(denied, why)
+		} else if why := s.WhyCordoned(); why != "" {
+			cordoned = append(cordoned, why)
 		}
 	}
 	switch {
@@ -142,6 +145,9 @@ func (f *Facts) slices() []observation {
 		return nil
 	case len(denied) > 0:
 		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusError, corev1beta1.ReasonResourceSliceDenied, strings.Join(denied, "; ")}}
+	case len(cordoned) > 0:
+		why := strings.Join(cordoned, "; ")
+		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusSomeNotReady, corev1beta1.ReasonResourceSliceCordoned, why}}
 	default:
 		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusEstablished, corev1beta1.ReasonResourceSliceGranted, "the provider denies no ResourceSlice"}}
 	}

@@ -43,6 +43,8 @@ type scope struct {
 	orphaned bool
 	// revoked says in words that the provider took our rights back, by which observation; empty if it did not. Set by gather.
 	revoked string
+	// cordoned says in words that the provider takes no new pods; empty if it does. Set by gather.
+	cordoned string
 	// mapped says that a Configuration tells which ranges are those of the provider's pods. Set by configured.
 	mapped bool
 	// template that virtual kubelets are run with; set by configure.
@@ -93,7 +95,7 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		s.revoked = conditions.Find(fc.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus).Message
 		return nil
 	}
-	s.revoked, err = r.denied(ctx, s.vn)
+	s.revoked, s.cordoned, err = r.answer(ctx, s.vn)
 	return err
 }
 
@@ -251,6 +253,9 @@ func (r *reconciler) register(ctx context.Context, s *scope) error {
 		return r.unregister(ctx, s)
 	}
 	w := want(s.vn, s.template, s.node)
+	if s.cordoned != "" {
+		w.taints = append(w.taints, corev1.Taint{Key: offloadingv1beta1.CordonedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	}
 	if s.node == nil {
 		node, err := newNode(s.vn.Name, w)
 		if err != nil {

@@ -11,25 +11,24 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-// denied says that the provider denies the slice that the VirtualNode was made of; empty if it does not. A cache may show the past, so
-// that a denial is believed only when the API server shows it as well.
-func (r *reconciler) denied(ctx context.Context, vn *offloadingv1beta1.VirtualNode) (string, error) {
+// answer says what of the provider's answer to the slice that the VirtualNode was made of keeps pods away: that it is denied, or takes no new
+// ones; empty if neither. A cache may show the past, so that a denial is believed only when the API server shows it as well.
+func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNode) (denied, cordoned string, err error) {
 	name := vn.Labels[authv1beta1.ResourceSliceNameLabel]
 	if name == "" {
-		return "", nil
+		return "", "", nil
 	}
-	why := ""
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		var slice authv1beta1.ResourceSlice
 		found, err := find(ctx, reader, client.ObjectKey{Namespace: vn.Namespace, Name: name}, &slice)
 		if err != nil || !found {
-			return "", err
+			return "", "", err
 		}
-		if why = slice.WhyDenied(); why == "" {
-			return "", nil
+		if denied, cordoned = slice.WhyDenied(), slice.WhyCordoned(); denied == "" {
+			return "", cordoned, nil
 		}
 	}
-	return why, nil
+	return denied, cordoned, nil
 }
 
 // ofSlice finds the VirtualNode that was made of a ResourceSlice, which has its name.

@@ -2,9 +2,11 @@ package virtualnode
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -14,6 +16,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -85,6 +88,51 @@ func TestVirtualNodeWhoseProviderTookTheRightsBack(t *testing.T) {
 	}
 }
 
+// A provider that takes no new pods: the scheduler learns it by a taint, as of a node that was cordoned. Taints of others stay, and so does
+// what an administrator of this cluster cordoned.
+func TestTheNodeOfACordonedSliceTakesNoNewPods(t *testing.T) {
+	slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	w := ready(t, slice)
+	turned(w, &offloadingv1beta1.VirtualNode{}, func(vn *offloadingv1beta1.VirtualNode) {
+		metav1.SetMetaDataLabel(&vn.ObjectMeta, authv1beta1.ResourceSliceNameLabel, "milan")
+	})
+	others := corev1.Taint{Key: "example.org/mine", Effect: corev1.TaintEffectNoSchedule}
+	turned(w, &corev1.Node{}, func(node *corev1.Node) {
+		node.Spec.Taints, node.Spec.Unschedulable = append(node.Spec.Taints, others), true
+	})
+	taints := func() []string {
+		node, all := &corev1.Node{}, []string(nil)
+		w.is(node, "")
+		for _, taint := range node.Spec.Taints {
+			all = append(all, taint.Key+":"+string(taint.Effect))
+		}
+		if !node.Spec.Unschedulable {
+			t.Error("the administrator's own cordon was lifted")
+		}
+		return all
+	}
+	usual := []string{"virtual-node.liqo.io/not-allowed:NoExecute", "example.org/mine:NoSchedule"}
+	cordon := func(conditions ...corev1beta1.Condition) func(*authv1beta1.ResourceSlice) {
+		return func(slice *authv1beta1.ResourceSlice) { slice.Status.Conditions = conditions }
+	}
+	turned(w, slice, cordon(corev1beta1.Condition{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}))
+	w.pass()
+	if diff := cmp.Diff(append(slices.Clone(usual), "virtual-node.liqo.io/cordoned:NoSchedule"), taints()); diff != "" {
+		t.Error(diff)
+	}
+	vn := &offloadingv1beta1.VirtualNode{}
+	w.is(vn, "")
+	said := conditions.Find(vn.Status.Conditions, offloadingv1beta1.CordonedCondition)
+	if said == nil || said.Message != "the provider takes no new pods of ResourceSlice milan: TenantCordoned: nothing new" || !strings.HasPrefix(w.condition("Ready"), "True") {
+		t.Errorf("cordoned %v, ready %q", said, w.condition("Ready"))
+	}
+	turned(w, slice, cordon())
+	w.pass()
+	if diff := cmp.Diff(usual, taints()); diff != "" || w.condition("Cordoned") != "" {
+		t.Errorf("afterwards: %s, condition %q", diff, w.condition("Cordoned"))
+	}
+}
+
 func TestNodeThatFoundItsRightsGoneGivesTheReason(t *testing.T) {
 	w := ready(t)
 	node := &corev1.Node{}
@@ -131,12 +179,17 @@ func TestOnlyDenialsOfSlicesMatter(t *testing.T) {
 		before, after *authv1beta1.ResourceSlice
 		want          bool
 	}{
-		"it is denied":           {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Denied, "no"), true},
-		"it is accepted again":   {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Accepted, ""), true},
-		"it stays accepted":      {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Accepted, "renewed"), false},
+		"it is denied":         {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Denied, "no"), true},
+		"it is accepted again": {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Accepted, ""), true},
+		"it stays accepted":    {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Accepted, "renewed"), false},
+		"it is cordoned": {slice(authv1beta1.Accepted, ""), func() *authv1beta1.ResourceSlice {
+			s := slice(authv1beta1.Accepted, "")
+			s.Status.Conditions = append(s.Status.Conditions, corev1beta1.Condition{Type: authv1beta1.CordonedCondition, Status: "True"})
+			return s
+		}(), true},
 		"it is denied as before": {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Denied, "no"), false},
 	} {
-		if got := deniedChanged().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+		if got := answerChanged().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -32,6 +32,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	} else {
 		set(offloadingv1beta1.RightsCondition, string(corev1.ConditionFalse), offloadingv1beta1.ReasonRightsRevoked, s.revoked)
 	}
+	if s.cordoned == "" {
+		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.CordonedCondition)
+	} else {
+		set(offloadingv1beta1.CordonedCondition, string(corev1.ConditionTrue), offloadingv1beta1.ReasonCordoned, s.cordoned)
+	}
 	if reason, message := aboutLabels(s.vn); reason == "" {
 		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.LabelsChangedCondition)
 	} else {

@@ -41,12 +41,12 @@ func nodeChanged() predicate.Predicate {
 	}}
 }
 
-// deniedChanged selects ResourceSlices whose denial comes or goes.
-func deniedChanged() predicate.Predicate {
+// answerChanged selects ResourceSlices whose denial or cordon comes or goes.
+func answerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
 		after, isSlice := e.ObjectNew.(*authv1beta1.ResourceSlice)
-		return ok && isSlice && before.WhyDenied() != after.WhyDenied()
+		return ok && isSlice && (before.WhyDenied() != after.WhyDenied() || before.WhyCordoned() != after.WhyCordoned())
 	}}
 }
 
