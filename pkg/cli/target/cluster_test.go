@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/target"
+	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
 )
 
 // refuses compares an error's code with what is wanted, and looks for words in it.
@@ -193,6 +194,25 @@ func TestInstalled(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// Commands see what the controller manager runs with: what is left open is as the profile decides, and what a newer release has more is no error.
+func TestTheConfigurationIsReadAsTheControllerManagerReadsIt(t *testing.T) {
+	for profile, want := range map[string]configv1alpha1.Isolation{"compatible": configv1alpha1.IsolationOpen, "hardened": configv1alpha1.IsolationOffloaded} {
+		objects := fixture.Installed("rome", "v1.2.3", true)
+		for _, o := range objects {
+			if config, ok := o.(*corev1.ConfigMap); ok && config.Data["config.yaml"] != "" {
+				config.Data["config.yaml"] = "profile: " + profile + "\nnetworking: {enabled: true, notYetInvented: 1}"
+			}
+		}
+		got, err := fixture.New(t, fixture.Options{Name: "rome", Objects: objects}).Installed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if network := got.Config.Networking; network.Isolation != want || network.GenevePort != configv1alpha1.DefaultOverlayPort || !got.Networking() {
+			t.Errorf("%s: %+v", profile, network)
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -42,7 +41,7 @@ type Installation struct {
 	Version string
 	// Deployment of the controller manager; nil if it is not there.
 	Deployment *appsv1.Deployment
-	// Config that the controller manager runs with; the zero value if it cannot be read.
+	// Config that the controller manager runs with, completed as it does; the zero value if there is none.
 	Config configv1alpha1.ControllerManager
 }
 
@@ -80,9 +79,11 @@ func (c *Cluster) Installed(ctx context.Context) (*Installation, error) {
 	if found, err := c.Get(ctx, config); err != nil || !found {
 		return installation, err
 	}
-	if err := yaml.Unmarshal([]byte(config.Data[configKey]), &installation.Config); err != nil {
+	runs, err := configv1alpha1.Read([]byte(config.Data[configKey]))
+	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Describe(config), err)
 	}
+	installation.Config = *runs
 	return installation, nil
 }
 

@@ -52,6 +52,17 @@ func Parse(raw []byte) (*ControllerManager, error) {
 	return c, nil
 }
 
+// Read reads the configuration of a program that may be of another release, and completes it as the program does: what this version does not
+// know is left out, and nothing is refused.
+func Read(raw []byte) (*ControllerManager, error) {
+	c := &ControllerManager{}
+	if err := yaml.Unmarshal(raw, c); err != nil {
+		return nil, fmt.Errorf("parsing the configuration: %w", err)
+	}
+	c.complete()
+	return c, nil
+}
+
 func (p *Providers) complete(hardened bool) {
 	for _, believed := range []**bool{&p.AcceptLabels, &p.AssumePrivateAddresses} {
 		if *believed == nil {

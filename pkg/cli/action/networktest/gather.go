@@ -2,7 +2,6 @@ package networktest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,7 +23,6 @@ import (
 	"liqo.io/liqo/pkg/cli/diagnosis"
 	"liqo.io/liqo/pkg/cli/target"
 	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
-	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -58,7 +56,7 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 		return f, nil
 	}
 	settings := installation.Config.Networking
-	f.isolated, f.overlayPort = settings.Isolation == configv1alpha1.IsolationOffloaded, cmp.Or(settings.GenevePort, dataplane.DefaultOverlayPort)
+	f.isolated, f.overlayPort = settings.Isolation == configv1alpha1.IsolationOffloaded, settings.GenevePort
 	for _, read := range []func(context.Context, *target.Cluster) error{f.readObjects, f.readKeys, f.readNodes} {
 		if err := read(ctx, c); err != nil {
 			return nil, err
