@@ -2,7 +2,10 @@ package v1beta1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
 // ConnectionType says which end of the tunnel this cluster has.
@@ -106,4 +109,17 @@ type ConnectionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Connection `json:"items"`
+}
+
+// State is that of the tunnel in a word: the value, unless condition Ready contradicts it. A tunnel may answer while what it is made of is gone,
+// such as the key of the other end: it is dead as soon as the gateway starts again.
+func (c *Connection) State() ConnectionStatusValue {
+	switch ready := meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady); {
+	case c.Status.Value == "":
+		return Connecting
+	case c.Status.Value == Connected && ready != nil && ready.Status != metav1.ConditionTrue:
+		return ConnectionError
+	default:
+		return c.Status.Value
+	}
 }

@@ -555,4 +555,15 @@ func TestStatus(t *testing.T) {
 	if err != nil || len(got.Peers) != 1 || got.Peers[0].State != "Connected" || got.Peers[0].Role != "Client" || len(got.Peers[0].Alerts) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	// The tunnel answers still, and will not come up again: that is no network that is connected.
+	connection := get(t, w.rome, "milan", &networkingv1beta1.Connection{})
+	meta.SetStatusCondition(&connection.Status.Conditions, metav1.Condition{Type: corev1beta1.ConditionReady, Status: metav1.ConditionFalse,
+		Reason: networkingv1beta1.ReasonKeyMissing, Message: "there is no PublicKey"})
+	if err := w.rome.Client.Status().Update(t.Context(), connection); err != nil {
+		t.Fatal(err)
+	}
+	got, err = network.ReadStatus(t.Context(), w.rome.Cluster)
+	if err != nil || got.Peers[0].State != "Error" || strings.Join(got.Peers[0].Alerts, "") != "Connection milan: Error: KeyMissing: there is no PublicKey" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

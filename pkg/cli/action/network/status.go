@@ -159,7 +159,7 @@ func (p *Peer) client(c *networkingv1beta1.GatewayClient) {
 }
 
 func (p *Peer) connection(c *networkingv1beta1.Connection) {
-	p.State = string(cmp.Or(c.Status.Value, networkingv1beta1.Connecting))
+	p.State = string(c.State())
 	p.Latency = c.Status.Latency.Value
 	if answered := c.Status.Latency.Timestamp; !answered.IsZero() {
 		p.Answered = &answered

@@ -2,7 +2,6 @@ package network
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -145,7 +144,7 @@ func (r *run) waitsFor(ctx context.Context, s side) (string, error) {
 		return "the gateway has not reported yet (" + said(end.conditions, end.generation) + ")", nil
 	}
 	for i := range list.Items {
-		if list.Items[i].Status.Value != networkingv1beta1.Connected {
+		if list.Items[i].State() != networkingv1beta1.Connected {
 			return Lost(&list.Items[i]), nil
 		}
 	}
@@ -155,7 +154,7 @@ func (r *run) waitsFor(ctx context.Context, s side) (string, error) {
 // Lost says why a tunnel is not up, or not as it should be; nothing if all is well.
 func Lost(c *networkingv1beta1.Connection) string {
 	ready := meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady)
-	words := []string{string(cmp.Or(c.Status.Value, networkingv1beta1.Connecting))}
+	words := []string{string(c.State())}
 	switch {
 	case ready != nil && ready.Status != metav1.ConditionTrue:
 		words = append(words, ready.Reason, ready.Message)

@@ -144,7 +144,7 @@ func (n *Network) connection() observation {
 	for i := range n.Connections {
 		c := &n.Connections[i]
 		reason, why := (state{"Connection " + c.Name, c.Status.Conditions}).why(corev1beta1.ReasonTunnelNotConnected, "waiting for the other end of the tunnel to answer")
-		switch c.Status.Value {
+		switch c.State() {
 		case networkingv1beta1.Connected:
 			return observation{o.kind, corev1beta1.StatusEstablished, corev1beta1.ReasonTunnelConnected, "the other end of the tunnel answers"}
 		case networkingv1beta1.ConnectionError:
