@@ -131,8 +131,11 @@ func Render(s *session.Session, report *info.Report) {
 		pod := report.Health.UnhealthyPods[name]
 		page.Field(name, fmt.Sprintf("%d of %d containers ready, %d restarts: %s", pod.ReadyContainers, pod.TotalContainers, pod.Restarts, pod.Status))
 	}
-	if !report.Health.Healthy && len(report.Health.UnhealthyPods) == 0 {
+	if !report.Health.Healthy && len(report.Health.UnhealthyPods)+len(report.Health.Lacking) == 0 {
 		page.Line("There are no pods")
+	}
+	for _, lack := range report.Health.Lacking {
+		page.Line(lack)
 	}
 	if report.Network != nil {
 		page.Section("Network")

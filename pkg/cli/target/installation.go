@@ -25,6 +25,9 @@ const (
 	ComponentLabel = "app.kubernetes.io/component"
 	// ControllerManagerComponent is the value of ComponentLabel on the controller manager.
 	ControllerManagerComponent = "controller-manager"
+	// Fabric is the name of the DaemonSet of the nodes' agents, and FabricComponent the value of ComponentLabel on it.
+	Fabric          = "liqo-fabric"
+	FabricComponent = "fabric"
 	// PartOfLabel (value Liqo) marks everything of the chart.
 	PartOfLabel = "app.kubernetes.io/part-of"
 	// Liqo is the value of PartOfLabel, and the name of the Helm release.

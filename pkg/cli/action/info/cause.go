@@ -34,6 +34,11 @@ func causes(p *parts, report *PeerReport) []Cause {
 		f.add("Namespace "+p.liqoNamespace, "there are no pods of Liqo: nobody brings conditions up to date", "")
 	}
 	f.pods(p.liqo, p.liqoNamespace)
+	if len(f.found) == 0 {
+		for _, lack := range p.lacking { // of which no pod tells
+			f.add(lack.Object, lack.Why, lack.Why)
+		}
+	}
 	f.those(func(c Condition) bool { return c.Object == foreign && c.Type == corev1beta1.APIServerStatus })
 	f.those(func(c Condition) bool { return c.Object == foreign && !slices.Contains(summaries, c.Type) })
 	for _, alert := range report.Authentication.Alerts {

@@ -54,8 +54,10 @@ type Pod struct {
 
 // Health of the installation.
 type Health struct {
-	// Healthy tells whether all pods are ready.
+	// Healthy tells whether all that should run is there, and all pods are ready.
 	Healthy bool `json:"healthy"`
+	// Lacking are what is not there that should be, or has not all its pods.
+	Lacking []string `json:"lacking,omitempty"`
 	// UnhealthyPods by name.
 	UnhealthyPods map[string]Pod `json:"unhealthyPods,omitempty"`
 }
@@ -111,18 +113,35 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 	if installation.Deployment == nil || len(pods.Items) == 0 {
 		report.Health.Healthy = false
 	}
+	lacking, err := lacks(ctx, cluster, installation)
+	if err != nil {
+		return nil, err
+	}
+	for _, lack := range lacking {
+		report.Health.Healthy = false
+		report.Health.Lacking = append(report.Health.Lacking, lack.String())
+	}
 	foreign := &corev1beta1.ForeignClusterList{}
 	if err := cluster.List(ctx, foreign); err != nil {
 		return nil, err
 	}
 	report.Peerings.Peers = peers(foreign.Items)
-	if err := explain(ctx, cluster, foreign.Items, report.Peerings.Peers); err != nil {
+	if err := explain(ctx, cluster, lacking, foreign.Items, report.Peerings.Peers); err != nil {
 		return nil, err
 	}
 	left, err := leftovers(ctx, cluster, foreign.Items)
 	report.Peerings.Peers = append(report.Peerings.Peers, left...)
 	slices.SortFunc(report.Peerings.Peers, func(a, b Peer) int { return strings.Compare(a.ClusterID, b.ClusterID) })
 	return report, err
+}
+
+// lacks are what the installation lacks. Whoever may not look for it is told of none.
+func lacks(ctx context.Context, cluster *target.Cluster, installation *target.Installation) ([]diagnosis.Lack, error) {
+	lacking, err := diagnosis.Installation(ctx, cluster, installation, false)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return lacking, err
 }
 
 // leftovers are clusters that are no peers any more, and have something here that nobody asks for. Whoever may not look for it is told of none.
@@ -147,9 +166,9 @@ func leftovers(ctx context.Context, cluster *target.Cluster, foreign []corev1bet
 }
 
 // explain adds the first cause to the peers of which something does not work.
-func explain(ctx context.Context, cluster *target.Cluster, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
+func explain(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
 	for i := range foreign {
-		all, err := readPeer(ctx, cluster, &foreign[i])
+		all, err := readPeer(ctx, cluster, lacking, &foreign[i])
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,6 +164,59 @@ func TestAMarkIsShown(t *testing.T) {
 	delete(foreign.Annotations, corev1beta1.PermanentlyUnreachableAnnotation)
 	if report := Peering(foreign, nil, nil); report.Authentication.Status != Healthy {
 		t.Errorf("without the mark: %+v", report.Authentication)
+	}
+}
+
+// The pods of an owner that was deleted are gone with it, and all that are left are ready: what should be there is counted.
+func TestAnOwnerThatWasDeletedIsNoHealth(t *testing.T) {
+	good := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "good"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	milan := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}}
+	for sentence, test := range map[string]struct {
+		networking bool
+		change     func(t *testing.T, c *fixture.Cluster)
+		want       []string
+	}{
+		"all is there":      {true, func(*testing.T, *fixture.Cluster) {}, nil},
+		"the module is off": {false, func(*testing.T, *fixture.Cluster) {}, nil},
+		"the DaemonSet is gone": {true, func(t *testing.T, c *fixture.Cluster) { drop(t, c, &appsv1.DaemonSet{}, "liqo-fabric") },
+			[]string{"DaemonSet liqo-fabric: it is not there; 'liqoctl install' brings it back"}},
+		"the Deployment is gone": {false, func(t *testing.T, c *fixture.Cluster) { drop(t, c, &appsv1.Deployment{}, "liqo-controller-manager") },
+			[]string{"Deployment liqo-controller-manager: it is not there; 'liqoctl install' brings it back"}},
+		"a node has no pod of it": {true, func(t *testing.T, c *fixture.Cluster) {
+			set := &appsv1.DaemonSet{}
+			if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "liqo-fabric"}, set); err != nil {
+				t.Fatal(err)
+			}
+			set.Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 1}
+			if err := c.Client.Status().Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"DaemonSet liqo-fabric: 1 of 2 pods are available"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: test.networking, Objects: []client.Object{good.DeepCopy(), milan.DeepCopy()}})
+			test.change(t, cluster)
+			got, err := Read(t.Context(), cluster.Cluster, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got.Health.Lacking); diff != "" || got.Health.Healthy != (len(test.want) == 0) {
+				t.Errorf("healthy %t, %s", got.Health.Healthy, diff)
+			}
+			peers, err := ReadPeers(t.Context(), cluster.Cluster, nil)
+			if err != nil || len(test.want) == 1 && (len(peers["milan"].Causes) == 0 || peers["milan"].Causes[0].String() != test.want[0]) {
+				t.Errorf("causes %v (%v)", peers["milan"].Causes, err)
+			}
+		})
+	}
+}
+
+func drop(t *testing.T, c *fixture.Cluster, object client.Object, name string) {
+	t.Helper()
+	object.SetNamespace("liqo")
+	object.SetName(name)
+	if err := c.Client.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/diagnosis"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/target"
@@ -106,7 +107,12 @@ const (
 
 // ReadPeers reads the state of some peerings by cluster ID; of all of them if none is given.
 func ReadPeers(ctx context.Context, cluster *target.Cluster, ids []string) (map[string]*PeerReport, error) {
-	if _, err := cluster.RequireInstalled(ctx); err != nil {
+	installation, err := cluster.RequireInstalled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lacking, err := lacks(ctx, cluster, installation)
+	if err != nil {
 		return nil, err
 	}
 	foreign := &corev1beta1.ForeignClusterList{}
@@ -121,7 +127,7 @@ func ReadPeers(ctx context.Context, cluster *target.Cluster, ids []string) (map[
 		if len(ids) > 0 && !slices.Contains(ids, id) {
 			continue
 		}
-		report, err := readPeer(ctx, cluster, &foreign.Items[i])
+		report, err := readPeer(ctx, cluster, lacking, &foreign.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -154,14 +160,15 @@ type parts struct {
 	nodes                    []corev1.Node
 	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
 	pods, liqo []corev1.Pod
+	lacking    []diagnosis.Lack  // what the installation lacks
 	hosted     *offloaded.Hosted // what a silent consumer has here
 	network    *network.Peer     // nil if there is none
 	unseen     []string
 }
 
-func readPeer(ctx context.Context, cluster *target.Cluster, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
+func readPeer(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
 	id := string(foreign.Spec.ClusterID)
-	p := &parts{foreign: foreign, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
+	p := &parts{foreign: foreign, lacking: lacking, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
 	if p.namespace == "" {
 		p.namespace = corev1beta1.TenantNamespacePrefix + id
 	}

@@ -2,12 +2,10 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,35 +58,16 @@ func waitKubelets(ctx context.Context, cluster *target.Cluster, observer progres
 }
 
 func whyPodsNotReady(ctx context.Context, cluster *target.Cluster) (string, error) {
-	deployments, sets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
-	for _, list := range []client.ObjectList{deployments, sets} {
-		if err := cluster.List(ctx, list, client.InNamespace(cluster.LiqoNamespace), client.MatchingLabels{target.PartOfLabel: target.Liqo}); err != nil {
-			return "", err
-		}
+	installation, err := cluster.Installed(ctx)
+	if err != nil {
+		return "", err
 	}
-	if len(deployments.Items) == 0 {
-		return "there is no Deployment yet", nil
-	}
+	lacks, err := diagnosis.Installation(ctx, cluster, installation, true)
 	var reasons []string
-	for i := range deployments.Items {
-		why, err := diagnosis.Deployment(ctx, cluster, &deployments.Items[i])
-		if err != nil {
-			return "", err
-		}
-		if why != "" {
-			reasons = append(reasons, fmt.Sprintf("Deployment %s: %s", deployments.Items[i].Name, why))
-		}
+	for _, lack := range lacks {
+		reasons = append(reasons, lack.String())
 	}
-	for i := range sets.Items {
-		why, err := diagnosis.DaemonSet(ctx, cluster, &sets.Items[i])
-		if err != nil {
-			return "", err
-		}
-		if why != "" {
-			reasons = append(reasons, fmt.Sprintf("DaemonSet %s: %s", sets.Items[i].Name, why))
-		}
-	}
-	return strings.Join(reasons, "; "), nil
+	return strings.Join(reasons, "; "), err
 }
 
 // whyWebhooksNotReady looks whether the API server can verify our webhooks, and then has it call one.

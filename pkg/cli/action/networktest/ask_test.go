@@ -57,7 +57,7 @@ func agentPodOf(namespace, name, node string, labels map[string]string) client.O
 
 // What differs is told, of all agents, and put right if that is asked for; an agent that does not answer is told, too.
 func TestDifferencesAreToldAndPutRight(t *testing.T) {
-	fabric := map[string]string{target.ComponentLabel: fabricComponent}
+	fabric := map[string]string{target.ComponentLabel: target.FabricComponent}
 	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, Objects: []client.Object{
 		agentPodOf("liqo", "liqo-fabric-1", "node-1", fabric), agentPodOf("liqo", "liqo-fabric-2", "node-2", fabric),
 		agentPodOf("liqo-tenant-milan", "gw-milan-1", "node-1", map[string]string{networkingv1beta1.GatewayComponentLabel: gatewayComponent}),

@@ -39,7 +39,7 @@ func Diff(ctx context.Context, o Options) ([]Difference, error) {
 		if err != nil {
 			return nil, err
 		}
-		nodes, err := agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: fabricComponent})
+		nodes, err := agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: target.FabricComponent})
 		if err != nil {
 			return nil, err
 		}

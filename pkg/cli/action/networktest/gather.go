@@ -29,7 +29,6 @@ import (
 
 const (
 	fabricProgram, gatewayProgram = "/usr/bin/liqo-fabric", "/usr/bin/liqo-gateway"
-	fabricComponent               = "fabric"
 	gatewayComponent              = "gateway"
 	// patience is how long an agent may take to answer.
 	patience = 8 * time.Second
@@ -65,7 +64,7 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if f.own, err = network.OwnRanges(ctx, c); err != nil {
 		return nil, err
 	}
-	if f.agents, err = agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: fabricComponent}); err != nil {
+	if f.agents, err = agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: target.FabricComponent}); err != nil {
 		return nil, err
 	}
 	f.gateways, err = agentPods(ctx, c, f.namespace(), client.MatchingLabels{networkingv1beta1.GatewayComponentLabel: gatewayComponent, corev1beta1.RemoteClusterIDLabel: peer})

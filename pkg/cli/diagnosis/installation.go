@@ -1,0 +1,63 @@
+package diagnosis
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// Lack is something of an installation that is not there, or not as it should be.
+type Lack struct {
+	// Object by kind and name.
+	Object string
+	// Why it is not, in a sentence.
+	Why string
+}
+
+// String is a lack in one line.
+func (l Lack) String() string { return l.Object + ": " + l.Why }
+
+// Installation says what an installation lacks: owners of pods that should be there, and what those that are there lack. Pods alone say nothing
+// of an owner that was deleted. closely looks at the pods too, and at their Events.
+func Installation(ctx context.Context, cluster *target.Cluster, installation *target.Installation, closely bool) ([]Lack, error) {
+	deployments, sets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
+	for _, list := range []client.ObjectList{deployments, sets} {
+		if err := cluster.List(ctx, list, client.InNamespace(cluster.LiqoNamespace), client.MatchingLabels{target.PartOfLabel: target.Liqo}); err != nil {
+			return nil, err
+		}
+	}
+	const gone = "it is not there; 'liqoctl install' brings it back"
+	var all []Lack
+	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Labels[target.ComponentLabel] == target.ControllerManagerComponent }) {
+		all = append(all, Lack{"Deployment " + target.ControllerManager, gone})
+	}
+	if installation.Networking() && !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return s.Labels[target.ComponentLabel] == target.FabricComponent }) {
+		all = append(all, Lack{"DaemonSet " + target.Fabric, gone})
+	}
+	var err error
+	for i := range deployments.Items {
+		why := WhyNotAvailable(&deployments.Items[i])
+		if closely {
+			why, err = Deployment(ctx, cluster, &deployments.Items[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Lack{"Deployment " + deployments.Items[i].Name, why})
+	}
+	for i := range sets.Items {
+		why := WhyNotEverywhere(&sets.Items[i], 0)
+		if closely {
+			why, err = DaemonSet(ctx, cluster, &sets.Items[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Lack{"DaemonSet " + sets.Items[i].Name, why})
+	}
+	return slices.DeleteFunc(all, func(l Lack) bool { return l.Why == "" }), nil
+}
