@@ -308,6 +308,35 @@ func TestTransitIsTurnedOnAndOff(t *testing.T) {
 	}
 }
 
+// A tunnel is up before its gateway's pod is ready, and before anybody is told so: whoever waited looks at the peering next.
+func TestConnectedIsWhatInfoShows(t *testing.T) {
+	milan := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}}
+	behind := corev1beta1.Condition{Type: corev1beta1.NetworkGatewayClientStatus, Status: corev1beta1.StatusNotReady, Reason: "GatewayPodPending", Message: "no pod is ready"}
+	for sentence, test := range map[string]struct {
+		change func(rome, milan *fixture.Networks, home, there *fixture.Options)
+		want   string
+	}{
+		"a gateway that is not ready yet": {func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Gateway = networkingv1beta1.ReasonGatewayPodPending },
+			"rome: its gateway: GatewayPodPending: not yet"},
+		"a ForeignCluster that is behind": {func(_, _ *fixture.Networks, home, _ *fixture.Options) {
+			known := milan.DeepCopy()
+			known.Status.Modules.Networking.Conditions = []corev1beta1.Condition{{Type: corev1beta1.NetworkConnectionStatus, Status: corev1beta1.StatusEstablished}, behind}
+			home.Objects = append(home.Objects, known)
+		}, "rome: GatewayPodPending: no pod is ready"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.change)
+			o := w.options()
+			o.Timeout = 10 * time.Second
+			_, err := network.Connect(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), "to be connected: "+test.want) || failure.CodeOf(err) != failure.Timeout {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 func TestOnlyTheRangesAreExchanged(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, changed := range []bool{true, false} {

@@ -95,18 +95,50 @@ func (r *run) keyOf(ctx context.Context, s side) (key []byte, missing string, er
 	}
 }
 
-// connected waits until both gateways say that the tunnel is up.
+// connected waits until both gateways say that the tunnel is up, and each cluster that nothing is amiss with its gateway: what info shows.
 func (r *run) connected(ctx context.Context) error {
 	return progress.Run(ctx, r.observer, "", "Waiting for the tunnel", func(ctx context.Context, task progress.Task) (string, error) {
 		next := fmt.Sprintf("see whether %s can be reached by UDP from the nodes of cluster %s, and what 'liqoctl network status' says in both clusters",
 			r.report.Endpoint, r.client.id)
 		err := until(ctx, task, "the networks of "+r.local.id+" and "+r.remote.id+" to be connected", next, func(ctx context.Context) (bool, string, error) {
 			lost, err := r.down(ctx)
+			if err == nil && lost == "" {
+				lost, err = r.amiss(ctx)
+			}
 			return err == nil && lost == "", lost, err
 		})
 		r.report.Connected = err == nil
 		return "The networks of " + r.local.id + " and " + r.remote.id + " are connected", err
 	})
+}
+
+// amiss says what else of the network is not as it should be, although the tunnel is up: a gateway whose pod is not ready yet, and what a
+// ForeignCluster says, which follows a moment later; nothing if all is well.
+func (r *run) amiss(ctx context.Context) (string, error) {
+	var waiting []string
+	for _, s := range []side{r.server, r.client} {
+		end, err := r.gatewayOf(ctx, s)
+		if err != nil {
+			return "", err
+		}
+		if !looked(end.conditions, end.generation) || !meta.IsStatusConditionTrue(end.conditions, corev1beta1.ConditionReady) {
+			waiting = append(waiting, s.id+": its gateway: "+said(end.conditions, end.generation))
+			continue
+		}
+		peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+		if err != nil {
+			return "", err
+		}
+		if peer == nil {
+			continue
+		}
+		for _, c := range peer.Status.Modules.Networking.Conditions {
+			if c.Status != corev1beta1.StatusEstablished && c.Status != corev1beta1.StatusReady {
+				waiting = append(waiting, fmt.Sprintf("%s: %s: %s", s.id, c.Reason, c.Message))
+			}
+		}
+	}
+	return strings.Join(waiting, "; "), nil
 }
 
 // down says which sides do not say that the tunnel is up, and what they wait for; nothing if it is up.
