@@ -32,7 +32,9 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	}
 	const gone = "it is not there; 'liqoctl install' brings it back"
 	var all []Lack
-	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Labels[target.ComponentLabel] == target.ControllerManagerComponent }) {
+	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool {
+		return d.Labels[target.ComponentLabel] == target.ControllerManagerComponent
+	}) {
 		all = append(all, Lack{"Deployment " + target.ControllerManager, gone})
 	}
 	if installation.Networking() && !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return s.Labels[target.ComponentLabel] == target.FabricComponent }) {

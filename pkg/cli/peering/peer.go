@@ -31,9 +31,10 @@ Run it again after an interruption: it continues where it ended. What an earlier
 at the provider is taken up again; data there of namespaces that are gone here is a reason to
 refuse, unless --delete-volumes is given.
 
-Where both clusters have the network module their networks are connected first, as by
+Where both clusters have the network module their networks are connected next, as by
 '{{ .Executable }} network connect': then pods and Services of the two reach each other. With
---networking-disabled, or without the module, that is left to you.`
+--networking-disabled, or without the module, that is left to you. A provider without load
+balancers needs --gw-server-service-type NodePort.`
 
 const peerExample = `  # The provider is in another kubeconfig
   {{ .Executable }} peer --remote-kubeconfig ~/.kube/milan.yaml

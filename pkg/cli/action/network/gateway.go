@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,18 +88,41 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 		if err != nil {
 			return "", err
 		}
-		judge := &judge{object: s.cluster.Describe(object)}
+		judge, hint := &judge{object: s.cluster.Describe(object)}, r.hint(ctx, s, object.Spec.Endpoint.ServiceType)
 		err = until(ctx, task, s.cluster.Describe(object)+" to have an address", exposing(object.Spec.Endpoint.ServiceType),
 			func(ctx context.Context) (bool, string, error) {
 				if found, err := s.cluster.Get(ctx, object); err != nil || !found {
 					return false, "it is gone", err
 				}
 				missing, err := judge.look(object.Status.Conditions, object.Generation)
-				return reachable(&object.Status, object.Generation), missing, err
+				there := reachable(&object.Status, object.Generation)
+				if !there {
+					hint()
+				}
+				return there, missing, err
 			})
 		return "Gateway server " + object.Name + " is at " + address(object.Status.Endpoint), err
 	})
 	return object.Status.Endpoint, err
+}
+
+// addressPatience is how long a load balancer may take before the way out is told. Those of clouds take minutes, so that the waiting goes on.
+const addressPatience = 20 * time.Second
+
+// hint tells once, after a while, what to give where there are no load balancers: after half of the time, if there is less.
+func (r *run) hint(ctx context.Context, s side, service corev1.ServiceType) func() {
+	patience, since, told := addressPatience, time.Now(), service != corev1.ServiceTypeLoadBalancer
+	if end, bounded := ctx.Deadline(); bounded {
+		patience = min(patience, time.Until(end)/2)
+	}
+	return func() {
+		if told || time.Since(since) < patience {
+			return
+		}
+		told = true
+		r.observer.Note(progress.Warning, s.cluster.Name, "the load balancer of the gateway server has no address yet; if the cluster has no load balancers, "+
+			"interrupt this and run it again with --gw-server-service-type NodePort")
+	}
 }
 
 // reachable tells whether it is known where a gateway server is, exposed as it is wanted now. An endpoint of before stays until there is

@@ -316,7 +316,9 @@ func TestConnectedIsWhatInfoShows(t *testing.T) {
 		change func(rome, milan *fixture.Networks, home, there *fixture.Options)
 		want   string
 	}{
-		"a gateway that is not ready yet": {func(rome, _ *fixture.Networks, _, _ *fixture.Options) { rome.Gateway = networkingv1beta1.ReasonGatewayPodPending },
+		"a gateway that is not ready yet": {func(rome, _ *fixture.Networks, _, _ *fixture.Options) {
+			rome.Gateway = networkingv1beta1.ReasonGatewayPodPending
+		},
 			"rome: its gateway: GatewayPodPending: not yet"},
 		"a ForeignCluster that is behind": {func(_, _ *fixture.Networks, home, _ *fixture.Options) {
 			known := milan.DeepCopy()
@@ -460,6 +462,9 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, err.Error()); diff != "" || failure.CodeOf(err) != test.code {
 				t.Errorf("code %d, want %d\n%s", failure.CodeOf(err), test.code, diff)
+			}
+			if hinted := strings.Contains(strings.Join(w.recorder.Lines(), "\n"), "run it again with --gw-server-service-type NodePort"); hinted != (sentence == "no load balancer") {
+				t.Errorf("told the way out while it waited: %t, in %v", hinted, w.recorder.Lines())
 			}
 			if strings.Contains(err.Error(), "cut off") && len(w.writes()) > 0 {
 				t.Errorf("refused, and wrote %v", w.writes())

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -15,9 +17,13 @@ import (
 )
 
 // networked is a pair with the network module in both clusters, unless it is missing in one.
-func networked(t *testing.T, home, there bool) pair {
+func networked(t *testing.T, home, there bool, change ...func(*fixture.Networks)) pair {
 	t.Helper()
 	plays := &controllers{}
+	networks := [2]*fixture.Networks{{T: t, Key: 1, PeerKey: 2}, {T: t, Key: 2, PeerKey: 1}}
+	for _, one := range change {
+		one(networks[1])
+	}
 	both := func(n *fixture.Networks) func(context.Context, client.Client, client.Object) {
 		return func(ctx context.Context, store client.Client, written client.Object) {
 			plays.react(ctx, store, written)
@@ -27,11 +33,11 @@ func networked(t *testing.T, home, there bool) pair {
 	return newPair(t, plays, func(consumer, provider *fixture.Options) {
 		consumer.Networking, provider.Networking = home, there
 		consumer.Objects, provider.Objects = fixture.OwnNetworks("10.244.0.0/16"), fixture.OwnNetworks("10.244.0.0/16")
-		consumer.React, provider.React = both(&fixture.Networks{T: t, Key: 1, PeerKey: 2}), both(&fixture.Networks{T: t, Key: 2, PeerKey: 1})
+		consumer.React, provider.React = both(networks[0]), both(networks[1])
 	})
 }
 
-// Gateways start while the clusters authenticate, and there is no virtual node before its pods can be reached.
+// Authentication waits for nothing of the network, gateways start while resources are asked for, and there is no virtual node before its pods can be reached.
 func TestPeeringConnectsTheNetworks(t *testing.T) {
 	p := networked(t, true, true)
 	o := p.options()
@@ -49,13 +55,29 @@ func TestPeeringConnectsTheNetworks(t *testing.T) {
 	}
 	keys, nonce := index("milan: done: PublicKey rome"), index("milan: done: Nonce received")
 	connected, node := index("done: The networks of rome and milan are connected"), index("rome: done: Virtual node milan")
-	if keys < 0 || nonce < keys || connected < nonce || node < connected {
-		t.Errorf("keys in line %d, nonce in %d, connected in %d, virtual node in %d of %s", keys, nonce, connected, node, strings.Join(lines, "\n"))
+	granted := index("rome: done: milan granted")
+	if nonce < 0 || keys < nonce || granted < keys || connected < granted || node < connected {
+		t.Errorf("nonce in line %d, keys in %d, granted in %d, connected in %d, virtual node in %d of %s", nonce, keys, granted, connected, node, strings.Join(lines, "\n"))
 	}
 	before := len(p.consumer.Writes()) + len(p.provider.Writes())
 	report, err = peer.Run(t.Context(), o)
 	if after := len(p.consumer.Writes()) + len(p.provider.Writes()); err != nil || report.Changed || after != before {
 		t.Errorf("again: %v, %+v, %d writes", err, report, after-before)
+	}
+}
+
+// Whoever peers again after a revocation has the new key, whatever the network waits for.
+func TestAuthenticationDoesNotWaitForALoadBalancer(t *testing.T) {
+	p := networked(t, true, true, func(n *fixture.Networks) { n.Gateway = networkingv1beta1.ReasonEndpointPending })
+	o := p.options()
+	o.Timeout = 8 * time.Second
+	report, err := peer.Run(t.Context(), o)
+	if failure.CodeOf(err) != failure.Timeout || !strings.HasSuffix(err.Error(), "add --gw-server-service-type NodePort") {
+		t.Errorf("got %v", err)
+	}
+	lines := strings.Join(p.recorder.Lines(), "\n")
+	if report.Identity != "controlplane-milan" || !strings.Contains(lines, "rome: done: Identity controlplane-milan is usable") || !strings.Contains(lines, "interrupt this and run it again with") {
+		t.Errorf("%+v, said %s", report, lines)
 	}
 }
 

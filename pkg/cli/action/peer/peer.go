@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
-	steps := []func(context.Context) error{r.preconditions, r.earlier, r.unmark, r.network, r.authenticate, r.slice, r.connected, r.virtualNode, r.node}
+	steps := []func(context.Context) error{r.preconditions, r.earlier, r.unmark, r.authenticate, r.network, r.slice, r.connected, r.virtualNode, r.node}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return r.report, err
@@ -162,10 +162,12 @@ func (r *run) requireNetwork() error {
 		"cluster %s has the network module, and cluster %s has it not", with.Name, without.Name)
 }
 
-// network begins to connect the networks of the two clusters. Gateways start while other things are done.
+// network begins to connect the networks of the two clusters, once the consumer has its key: nothing that a network waits for, such as the
+// address of a load balancer, keeps a key that was stolen from being replaced. Gateways start while other things are done.
 func (r *run) network(ctx context.Context) (err error) {
 	if r.joins() {
 		r.joining, r.report.Network, err = network.Join(ctx, r.pair, r.Network, r.SkipValidation, r.Observer)
+		r.report.Changed = r.report.Changed || r.report.Network != nil && r.report.Network.Changed
 	}
 	return err
 }
@@ -228,7 +230,6 @@ func (r *run) authenticate(ctx context.Context) error {
 	report, err := authenticate.Handshake(ctx, r.pair, r.ProxyURL, r.Observer)
 	if report != nil {
 		r.report.Report = *report
-		r.report.Changed = report.Changed || r.report.Network != nil && r.report.Network.Changed
 	}
 	return err
 }
