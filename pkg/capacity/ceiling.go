@@ -27,7 +27,8 @@ func (c Ceiling) Of(name corev1.ResourceName) (limit resource.Quantity, set bool
 }
 
 // Bound returns what is granted of what is wanted, given what other grants of the same tenant hold and what this one held before. The
-// number of pods is always part of it, if there is a ceiling for it: a grant that does not name it would not bound it.
+// number of pods is always part of it, if there is a ceiling for it: a grant that does not name it would not bound it. What is counted is
+// granted in whole pieces.
 func (c Ceiling) Bound(wanted, held, others corev1.ResourceList) corev1.ResourceList {
 	granted := maps.Clone(wanted)
 	if granted == nil {
@@ -52,6 +53,7 @@ func (c Ceiling) Bound(wanted, held, others corev1.ResourceList) corev1.Resource
 			granted[name] = room.DeepCopy()
 		}
 	}
+	WholePieces(granted)
 	return granted
 }
 

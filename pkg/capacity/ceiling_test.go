@@ -30,6 +30,8 @@ func TestBound(t *testing.T) {
 		"and downwards, also over what a tenant has":     {set: resources("cpu", "3"), wanted: resources("cpu", "50", "pods", "1"), held: resources("cpu", "12"), want: resources("cpu", "3", "pods", "1")},
 		"a set limit of nothing":                         {set: resources("nvidia.com/gpu", "0"), wanted: resources("nvidia.com/gpu", "8", "pods", "1"), held: resources("nvidia.com/gpu", "8"), want: resources("nvidia.com/gpu", "0", "pods", "1")},
 		"a set limit is shared by all slices":            {set: resources("cpu", "3"), wanted: resources("cpu", "2", "pods", "1"), others: resources("cpu", "2"), want: resources("cpu", "1", "pods", "1")},
+		"half a pod is none":                             {wanted: resources("cpu", "1500m", "pods", "1.5"), want: resources("cpu", "1500m", "pods", "1")},
+		"half a device that is set is none":              {set: resources("nvidia.com/gpu", "1.5"), wanted: resources("nvidia.com/gpu", "2", "pods", "1"), want: resources("nvidia.com/gpu", "1", "pods", "1")},
 		"nothing is wanted: the pods that there are for": {want: resources("pods", "330")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,6 +132,8 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"no time to connect":                   {[]string{"network", "connect", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"a quantity that is none":              {[]string{"peer", "--cpu", "many"}, usage, "ERRO --cpu many is not a quantity\n     Next: write it as Kubernetes does, for example 2, 500m or 4Gi\n"},
 		"a negative quantity":                  {[]string{"peer", "--memory=-1Gi"}, usage, "ERRO --memory -1Gi is negative\n     Next: give a positive one\n"},
+		"a pod and a half":                     {[]string{"peer", "--pods", "1.5"}, usage, "ERRO --pods 1.5 is no whole number\n     Next: pods and devices are counted: give a whole one\n"},
+		"half a device":                        {[]string{"peer", "--resource", "nvidia.com/gpu=500m"}, usage, "ERRO --resource nvidia.com/gpu 500m is no whole number\n     Next: pods and devices are counted: give a whole one\n"},
 		"another resource without a quantity":  {[]string{"peer", "--resource", "nvidia.com/gpu="}, usage, "ERRO --resource nvidia.com/gpu has no quantity\n     Next: write it as --resource NAME=QUANTITY\n"},
 		"a resource asked for twice":           {[]string{"peer", "--cpu", "1", "--resource", "cpu=2"}, usage, "ERRO --resource cpu and --cpu ask for the same\n     Next: give it once\n"},
 		"resources without a slice":            {[]string{"peer", "--cpu", "1", "--create-resource-slice=false"}, usage, "ERRO resources cannot be asked for without a resource slice\n     Next: leave --create-resource-slice=false out\n"},

@@ -94,8 +94,9 @@ func (f *Flags) Settings(set *pflag.FlagSet) (network.Settings, error) {
 		return network.Settings{}, err
 	}
 	settings := network.Settings{
-		ServerHere: f.location == consumer, NodePort: f.nodePort, LoadBalancerIP: f.balancer,
-		ClientAddress: f.address, ClientPort: f.clientPort, MTU: int32(f.mtu), NoKeys: f.noKeys, //nolint:gosec // check bounds it
+		ServerHere: f.location == consumer, NodePort: session.Given(set, nodePortFlag, f.nodePort), LoadBalancerIP: session.Given(set, balancerFlag, f.balancer),
+		ClientAddress: session.Given(set, addressFlag, f.address), ClientPort: session.Given(set, clientFlag, f.clientPort),
+		MTU: session.Given(set, mtuFlag, int32(f.mtu)), Transit: session.Given(set, transitFlag, f.transit), NoKeys: f.noKeys, //nolint:gosec // check bounds it
 	}
 	if set.Changed(typeFlag) || f.balancer != "" {
 		settings.ServiceType = corev1.ServiceType(f.serviceType)
@@ -103,13 +104,10 @@ func (f *Flags) Settings(set *pflag.FlagSet) (network.Settings, error) {
 	if set.Changed(portFlag) {
 		settings.Port = f.port
 	}
-	if set.Changed(transitFlag) {
-		settings.Transit = &f.transit
-	}
-	if set.Changed("gw-server-template-name") || f.serverTemplate.Namespace != "" {
+	if set.Changed("gw-server-template-name") || set.Changed("gw-server-template-namespace") {
 		settings.ServerTemplate = f.serverTemplate
 	}
-	if set.Changed("gw-client-template-name") || f.clientTemplate.Namespace != "" {
+	if set.Changed("gw-client-template-name") || set.Changed("gw-client-template-namespace") {
 		settings.ClientTemplate = f.clientTemplate
 	}
 	return settings, nil

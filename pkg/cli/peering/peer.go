@@ -2,6 +2,7 @@ package peering
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/networking"
@@ -112,11 +114,14 @@ func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
 // options reads the flags, without any cluster.
 func (f *peerFlags) options(set *pflag.FlagSet) (peer.Options, error) {
 	options := peer.Options{
-		ProxyURL: f.proxyURL, NoNetwork: f.withoutNetworking, NoResourceSlice: !f.createSlice, Class: f.class, NoVirtualNode: !f.createNode,
+		ProxyURL: session.Given(set, "proxy-url", f.proxyURL), NoNetwork: f.withoutNetworking, NoResourceSlice: !f.createSlice, NoVirtualNode: !f.createNode,
 		SkipValidation: f.skipValidation, DeleteVolumes: f.volumes, Timeout: f.timeout,
 	}
 	if err := session.Positive(f.timeout); err != nil {
 		return options, err
+	}
+	if set.Changed("resource-slice-class") {
+		options.Class = f.class
 	}
 	var err error
 	if options.Network, err = f.gateway.Settings(set); err != nil {
@@ -125,8 +130,10 @@ func (f *peerFlags) options(set *pflag.FlagSet) (peer.Options, error) {
 	if err := checkProxy(f.proxyURL); err != nil {
 		return options, err
 	}
-	if options.Resources, err = resources(f.cpu, f.memory, f.pods, f.others); err != nil {
-		return options, err
+	if slices.ContainsFunc([]string{"cpu", "memory", "pods", "resource"}, set.Changed) {
+		if options.Resources, err = resources(f.cpu, f.memory, f.pods, f.others); err != nil {
+			return options, err
+		}
 	}
 	if len(options.Resources) > 0 && !f.createSlice {
 		return options, failure.Misuse("leave --create-resource-slice=false out", "resources cannot be asked for without a resource slice")
@@ -159,6 +166,9 @@ func resources(cpu, memory, pods string, others map[string]string) (corev1.Resou
 			return failure.Misuse("give a positive one", "%s %s is negative", flag, value)
 		}
 		list[name] = quantity
+		if capacity.WhyNotWhole(list) != "" {
+			return failure.Misuse("pods and devices are counted: give a whole one", "%s %s is no whole number", flag, value)
+		}
 		return nil
 	}
 	for _, item := range []struct {

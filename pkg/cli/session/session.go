@@ -265,3 +265,11 @@ func Positive(timeout time.Duration) error {
 	}
 	return nil
 }
+
+// Given is the value of a flag that the user gave, be it zero, and else nil: a default that nobody asked for changes nothing that is there.
+func Given[T any](set *pflag.FlagSet, flag string, value T) *T {
+	if !set.Changed(flag) {
+		return nil
+	}
+	return &value
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -62,7 +64,11 @@ func (v validator) ValidateUpdate(ctx context.Context, before, after *authv1beta
 	if err != nil {
 		return nil, err
 	}
-	if why := WhyNotChanged(user, before, after, false); why != "" {
+	why := WhyNotChanged(user, before, after, false)
+	if asked := after.Spec.Resources; why == "" && !replicated(after) && !equality.Semantic.DeepEqual(before.Spec.Resources, asked) {
+		why = capacity.WhyNotWhole(asked)
+	}
+	if why != "" {
 		return nil, refuse(after, why)
 	}
 	return nil, nil
@@ -89,6 +95,9 @@ func refuse(slice *authv1beta1.ResourceSlice, why string) error {
 func WhyNotCreated(slice *authv1beta1.ResourceSlice, all []authv1beta1.ResourceSlice) string {
 	if replicated(slice) {
 		return ""
+	}
+	if why := capacity.WhyNotWhole(slice.Spec.Resources); why != "" {
+		return why
 	}
 	if len(slice.Name) > maxName || len(content.IsDNS1123Subdomain(slice.Name)) != 0 {
 		return fmt.Sprintf("the name must be that of a node and have at most %d characters, because the virtual node is named after it", maxName)

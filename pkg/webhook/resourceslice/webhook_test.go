@@ -7,6 +7,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -100,6 +102,18 @@ func TestWebhook(t *testing.T) {
 	}
 	if _, err := v.ValidateUpdate(t.Context(), cordoned, cordoned); err == nil {
 		t.Error("admitted without knowing who asks")
+	}
+	half, relabeled := slice("a", "half", nil, nil), slice("a", "half", map[string]string{"a": "b"}, nil)
+	half.Spec.Resources = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1.5")}
+	relabeled.Spec = half.Spec
+	if _, err := v.ValidateCreate(as(), half); err == nil {
+		t.Error("half a pod was admitted")
+	}
+	if _, err := v.ValidateUpdate(as(), slice("a", "half", nil, nil), half); err == nil {
+		t.Error("half a pod was admitted by a change")
+	}
+	if _, err := v.ValidateUpdate(as(), half, relabeled); err != nil {
+		t.Errorf("what was asked for earlier cannot be changed otherwise: %v", err)
 	}
 	if _, err := v.ValidateDelete(as(), cordoned); err != nil {
 		t.Error(err)

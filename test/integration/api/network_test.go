@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -45,7 +46,7 @@ func TestNetworksAreConnectedAndTakenBack(t *testing.T) {
 	defer cancel()
 	n.speak(ctx, env.Rome, n.pair.ProviderID, &networkingv1beta1.GatewayClient{}, networkingv1beta1.ConnectionTypeClient)
 	n.speak(ctx, env.Milan, n.pair.ConsumerID, &networkingv1beta1.GatewayServer{}, networkingv1beta1.ConnectionTypeServer)
-	settings := connecting.Settings{ServiceType: corev1.ServiceTypeNodePort, MTU: 1400}
+	settings := connecting.Settings{ServiceType: corev1.ServiceTypeNodePort, MTU: ptr.To[int32](1400)}
 	for _, changed := range []bool{true, false} {
 		recorder := &progress.Recorder{}
 		joining, report, err := connecting.Join(ctx, n.pair, settings, false, recorder)

@@ -90,8 +90,12 @@ func (h *handshake) tenant(ctx context.Context) error {
 			spec.PublicKey = h.answer.Data[authv1beta1.PublicKeyKey]
 			spec.CSR = h.answer.Data[authv1beta1.CSRKey]
 			spec.Signature = h.answer.Data[authv1beta1.SignedNonceKey]
-			if h.proxyURL != "" {
-				spec.ProxyURL = ptr.To(h.proxyURL)
+			switch {
+			case h.proxied(tenant):
+			case *h.proxyURL == "":
+				spec.ProxyURL = nil
+			default:
+				spec.ProxyURL = h.proxyURL
 			}
 			return nil
 		})

@@ -16,8 +16,8 @@ const DefaultTimeout = 2 * time.Minute
 type Options struct {
 	// Consumer and Provider clusters.
 	Consumer, Provider *target.Cluster
-	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection.
-	ProxyURL string
+	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection, nil for what is there.
+	ProxyURL *string
 	// SkipValidation lets clusters with different versions authenticate.
 	SkipValidation bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
@@ -85,7 +85,7 @@ func ProviderRights(pair *target.Pair) []target.Right {
 }
 
 // Handshake authenticates a pair whose preconditions were checked.
-func Handshake(ctx context.Context, pair *target.Pair, proxyURL string, observer progress.Observer) (*Report, error) {
+func Handshake(ctx context.Context, pair *target.Pair, proxyURL *string, observer progress.Observer) (*Report, error) {
 	h := &handshake{pair: pair, proxyURL: proxyURL, observer: observer}
 	report := &Report{
 		ConsumerID: pair.ConsumerID, ProviderID: pair.ProviderID,

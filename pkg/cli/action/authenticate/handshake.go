@@ -20,7 +20,7 @@ import (
 // handshake carries what the steps learn.
 type handshake struct {
 	pair     *target.Pair
-	proxyURL string
+	proxyURL *string
 	observer progress.Observer
 	// changed by every step that wrote something.
 	changed bool
@@ -92,7 +92,7 @@ func (h *handshake) inPlace(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	if h.proxyURL != "" && ptr.Deref(tenant.Spec.ProxyURL, "") != h.proxyURL {
+	if !h.proxied(tenant) {
 		return false, nil
 	}
 	if !tenantAccepted(tenant) || !identityUsable(object) {
@@ -100,6 +100,11 @@ func (h *handshake) inPlace(ctx context.Context) (bool, error) {
 	}
 	h.accepted, h.keepCertificate = tenant, true
 	return true, nil
+}
+
+// proxied tells whether the Tenant has the proxy that is asked for.
+func (h *handshake) proxied(tenant *authv1beta1.Tenant) bool {
+	return h.proxyURL == nil || ptr.Deref(tenant.Spec.ProxyURL, "") == *h.proxyURL
 }
 
 func (h *handshake) newTenant() *authv1beta1.Tenant {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/cli/await"
@@ -75,7 +74,7 @@ func (h *handshake) spentKey(ctx context.Context) (bool, error) {
 // inReserve tells whether the provider has a certificate ready for the consumer's present key, in the present peering: then the consumer
 // needs no new one, although its own certificate may have expired meanwhile.
 func (h *handshake) inReserve(tenant *authv1beta1.Tenant) bool {
-	if h.proxyURL != "" && ptr.Deref(tenant.Spec.ProxyURL, "") != h.proxyURL {
+	if !h.proxied(tenant) {
 		return false
 	}
 	named := identity.RequestPeering(tenant.Spec.CSR) != ""

@@ -148,23 +148,26 @@ func (s *Settings) serve(spec *networkingv1beta1.GatewayServerSpec, liqoNamespac
 	endpoint := &spec.Endpoint
 	endpoint.ServiceType = cmp.Or(s.ServiceType, endpoint.ServiceType)
 	endpoint.Port = cmp.Or(networkingv1beta1.Port(s.Port), endpoint.Port)
-	endpoint.NodePort = cmp.Or(s.NodePort, endpoint.NodePort)
-	if s.LoadBalancerIP != "" {
-		endpoint.LoadBalancerIP = ptr.To(networkingv1beta1.IP(s.LoadBalancerIP))
+	endpoint.NodePort = ptr.Deref(s.NodePort, endpoint.NodePort)
+	if s.LoadBalancerIP != nil {
+		endpoint.LoadBalancerIP = ptr.To(networkingv1beta1.IP(*s.LoadBalancerIP))
 	}
 	// What only other types of Services have would be refused.
-	if endpoint.ServiceType != corev1.ServiceTypeLoadBalancer {
+	if endpoint.ServiceType != corev1.ServiceTypeLoadBalancer || ptr.Deref(endpoint.LoadBalancerIP, "") == "" {
 		endpoint.LoadBalancerIP = nil
 	}
 	if endpoint.ServiceType == corev1.ServiceTypeClusterIP {
 		endpoint.NodePort = 0
 	}
-	spec.MTU = cmp.Or(networkingv1beta1.MTU(s.MTU), spec.MTU)
+	spec.MTU = networkingv1beta1.MTU(ptr.Deref(s.MTU, int32(spec.MTU)))
 	s.template(&spec.ServerTemplateRef, s.ServerTemplate, "WgGatewayServerTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ServerTemplate})
 }
 
 // template fills in the template that a gateway is rendered from: the wanted one, else that which is there, else the default.
 func (s *Settings) template(ref *corev1.ObjectReference, wanted types.NamespacedName, kind string, otherwise types.NamespacedName) {
+	if wanted.Name != "" {
+		wanted.Namespace = cmp.Or(wanted.Namespace, otherwise.Namespace)
+	}
 	ref.Name = cmp.Or(wanted.Name, ref.Name, otherwise.Name)
 	ref.Namespace = cmp.Or(wanted.Namespace, ref.Namespace, otherwise.Namespace)
 	ref.Kind, ref.APIVersion = cmp.Or(ref.Kind, kind), cmp.Or(ref.APIVersion, networkingv1beta1.GroupVersion.String())
@@ -215,7 +218,8 @@ func (r *run) dial(ctx context.Context, server *networkingv1beta1.EndpointStatus
 	})
 }
 
-// dial fills in where the gateway client goes: where the settings say, else where the server is. The endpoint of a tunnel that is up stays.
+// dial fills in where the gateway client goes: where the settings say, else where the server is. The endpoint of a tunnel that is up stays,
+// but for what is taken back.
 func (s *Settings) dial(spec *networkingv1beta1.GatewayClientSpec, server *networkingv1beta1.EndpointStatus, up bool, liqoNamespace string) {
 	endpoint := &spec.Endpoint
 	if !up || len(endpoint.Addresses) == 0 {
@@ -223,11 +227,17 @@ func (s *Settings) dial(spec *networkingv1beta1.GatewayClientSpec, server *netwo
 			Addresses: server.Addresses, Port: server.Port, Protocol: cmp.Or(server.Protocol, corev1.ProtocolUDP),
 		}
 	}
-	if s.ClientAddress != "" {
-		endpoint.Addresses = []networkingv1beta1.Host{networkingv1beta1.Host(s.ClientAddress)}
+	switch address := s.ClientAddress; {
+	case address == nil:
+	case *address == "":
+		endpoint.Addresses = server.Addresses
+	default:
+		endpoint.Addresses = []networkingv1beta1.Host{networkingv1beta1.Host(*address)}
 	}
-	endpoint.Port = cmp.Or(networkingv1beta1.Port(s.ClientPort), endpoint.Port)
-	spec.MTU = cmp.Or(networkingv1beta1.MTU(s.MTU), spec.MTU)
+	if s.ClientPort != nil {
+		endpoint.Port = cmp.Or(networkingv1beta1.Port(*s.ClientPort), server.Port)
+	}
+	spec.MTU = networkingv1beta1.MTU(ptr.Deref(s.MTU, int32(spec.MTU)))
 	s.template(&spec.ClientTemplateRef, s.ClientTemplate, "WgGatewayClientTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ClientTemplate})
 }
 

@@ -24,21 +24,23 @@ const (
 	DefaultPort int32 = 51840
 )
 
-// Settings say how networks are connected. What is zero is as it is already, or else has its default.
+// Settings say how networks are connected. What is zero or nil is as it is already, or else has its default; a pointer to zero takes back
+// what was asked for earlier.
 type Settings struct {
 	// ServerHere puts the gateway server in the local cluster, not the remote one.
 	ServerHere bool
 	// ServiceType, Port, NodePort and LoadBalancerIP of the gateway server's Service.
 	ServiceType    corev1.ServiceType
-	Port, NodePort int32
-	LoadBalancerIP string
+	Port           int32
+	NodePort       *int32
+	LoadBalancerIP *string
 	// ServerTemplate and ClientTemplate that the gateways are rendered from; without a namespace, that of Liqo in the gateway's cluster.
 	ServerTemplate, ClientTemplate types.NamespacedName
 	// ClientAddress and ClientPort are where the client finds the server, if not where the server says it is.
-	ClientAddress string
-	ClientPort    int32
+	ClientAddress *string
+	ClientPort    *int32
 	// MTU of the tunnel; by default as large as the way lets it be.
-	MTU int32
+	MTU *int32
 	// Transit is whether both clusters take part in transit, so that each reaches other peers of the other one which do, too.
 	Transit *bool
 	// NoKeys leaves it to the user to give each side the other's public key.
@@ -146,7 +148,7 @@ func Connect(ctx context.Context, o Options) (*Report, error) {
 type Joining struct{ run *run }
 
 // Join begins to connect the networks of a pair whose preconditions were checked, RequireEnabled and Rights among them: both sides have all
-// that they need. The report is filled further by Connected.
+// that they need. RequireNodePort is one of them. The report is filled further by Connected.
 func Join(ctx context.Context, pair *target.Pair, settings Settings, skipValidation bool, observer progress.Observer) (*Joining, *Report, error) {
 	r := newRun(pair, settings, skipValidation, observer)
 	report, err := r.do(ctx, r.namespaces, r.exchange, r.gateways, r.keys)
@@ -187,7 +189,10 @@ func (o *Options) prepare(ctx context.Context, rights func(cluster *target.Clust
 		if err := pair.Consumer.RequireNotCutOff(ctx, pair.ProviderID); err != nil {
 			return err
 		}
-		return pair.Provider.RequireNotCutOff(ctx, pair.ConsumerID)
+		if err := pair.Provider.RequireNotCutOff(ctx, pair.ConsumerID); err != nil {
+			return err
+		}
+		return RequireNodePort(ctx, pair, o.Settings)
 	})
 	if err != nil {
 		return nil, err

@@ -98,7 +98,8 @@ func TestConnectingIsToldStepByStep(t *testing.T) {
 func TestConnectingAgainWritesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	o := w.options()
-	o.Settings = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: 30000, ClientAddress: "gateway.milan.example", ClientPort: 443, MTU: 1300}
+	o.Settings = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: ptr.To[int32](30000), ClientAddress: ptr.To("gateway.milan.example"),
+		ClientPort: ptr.To[int32](443), MTU: ptr.To[int32](1300)}
 	if _, err := network.Connect(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +223,11 @@ func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
 func TestSettingsChangeWhatIsThere(t *testing.T) {
 	w := newWorld(t, nil)
 	o := w.options()
-	o.Settings = network.Settings{ServerHere: true, LoadBalancerIP: "192.0.2.7", ServerTemplate: types.NamespacedName{Namespace: "liqo", Name: "wireguard-server"}}
+	o.Settings = network.Settings{ServerHere: true, LoadBalancerIP: ptr.To("192.0.2.7"), ServerTemplate: types.NamespacedName{Namespace: "liqo", Name: "wireguard-server"}}
 	if _, err := network.Connect(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	o.Settings = network.Settings{ServerHere: true, ServiceType: corev1.ServiceTypeClusterIP, Port: 5000, ClientAddress: "198.51.100.1"}
+	o.Settings = network.Settings{ServerHere: true, ServiceType: corev1.ServiceTypeClusterIP, Port: 5000, ClientAddress: ptr.To("198.51.100.1")}
 	if report, err := network.Connect(t.Context(), o); err != nil || !report.Changed || report.Server != "rome" {
 		t.Fatal(report, err)
 	}
@@ -249,7 +250,7 @@ func TestAGatewayServerOfAManifestStays(t *testing.T) {
 		want     networkingv1beta1.Endpoint
 	}{
 		"without settings":  {network.Settings{}, is},
-		"another node port": {network.Settings{NodePort: 30124}, other},
+		"another node port": {network.Settings{NodePort: ptr.To[int32](30124)}, other},
 	} {
 		w := newWorld(t, func(_, _ *fixture.Networks, _, there *fixture.Options) {
 			there.Objects = append(there.Objects, &networkingv1beta1.GatewayServer{
@@ -599,5 +600,51 @@ func TestStatus(t *testing.T) {
 	got, err = network.ReadStatus(t.Context(), w.rome.Cluster)
 	if err != nil || got.Peers[0].State != "Error" || strings.Join(got.Peers[0].Alerts, "") != "Connection milan: Error: KeyMissing: there is no PublicKey" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A node port that the cluster with the gateway server cannot give is refused before anything is written.
+func TestANodePortOutOfRangeIsRefusedFirst(t *testing.T) {
+	w := newWorld(t, nil)
+	o := w.options()
+	o.Settings = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: ptr.To[int32](80)}
+	_, err := network.Connect(t.Context(), o)
+	want := "cluster milan cannot give node port 80: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767: " +
+		"give another one, or leave it out and the cluster chooses one"
+	if err == nil || err.Error() != want || failure.CodeOf(err) != failure.Precondition {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if writes := w.writes(); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
+// What was asked for earlier is taken back by a zero that is asked for, and by nothing else.
+func TestSettingsAreTakenBack(t *testing.T) {
+	w := newWorld(t, nil)
+	o := w.options()
+	o.Settings = network.Settings{
+		ServiceType: corev1.ServiceTypeLoadBalancer, NodePort: ptr.To[int32](30000), LoadBalancerIP: ptr.To("192.0.2.7"),
+		ClientAddress: ptr.To("gateway.milan.example"), ClientPort: ptr.To[int32](443), MTU: ptr.To[int32](1300),
+	}
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Settings = network.Settings{
+		NodePort: ptr.To[int32](0), LoadBalancerIP: ptr.To(""), ClientAddress: ptr.To(""), ClientPort: ptr.To[int32](0), MTU: ptr.To[int32](0),
+	}
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	server, dialed := get(t, w.milan, "rome", &networkingv1beta1.GatewayServer{}).Spec, get(t, w.rome, "milan", &networkingv1beta1.GatewayClient{}).Spec
+	if diff := cmp.Diff(networkingv1beta1.Endpoint{Port: 51840, ServiceType: corev1.ServiceTypeLoadBalancer}, server.Endpoint); diff != "" {
+		t.Error(diff)
+	}
+	want := networkingv1beta1.ClientEndpoint{Addresses: []networkingv1beta1.Host{"192.0.2.1"}, Port: 51840, Protocol: corev1.ProtocolUDP}
+	if diff := cmp.Diff(want, dialed.Endpoint); diff != "" {
+		t.Error(diff)
+	}
+	if server.MTU != 0 || dialed.MTU != 0 {
+		t.Errorf("MTU %d of the server, %d of the client", server.MTU, dialed.MTU)
 	}
 }

@@ -24,17 +24,17 @@ const DefaultTimeout = 10 * time.Minute
 type Options struct {
 	// Consumer and Provider clusters.
 	Consumer, Provider *target.Cluster
-	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection.
-	ProxyURL string
+	// ProxyURL through which the consumer reaches the provider's API server; empty for a direct connection, nil for what is there.
+	ProxyURL *string
 	// NoNetwork leaves the networks of the two clusters alone; Network says how they are connected otherwise. They are left alone too if
 	// neither cluster has the network module.
 	NoNetwork bool
 	Network   network.Settings
 	// NoResourceSlice only authenticates, and connects the networks.
 	NoResourceSlice bool
-	// Class of the ResourceSlice; empty means default.
+	// Class of the ResourceSlice; empty means what it has, and else default.
 	Class string
-	// Resources to ask for; what is left out is for the provider to decide.
+	// Resources to ask for; what is left out is for the provider to decide. nil means those that are asked for already.
 	Resources corev1.ResourceList
 	// NoVirtualNode asks for resources without making a node of them.
 	NoVirtualNode bool
@@ -77,9 +77,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.Class == "" {
-		o.Class = string(authv1beta1.DefaultResourceSliceClass)
-	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	r := &run{Options: o, report: &Report{}}
@@ -110,6 +107,11 @@ func (r *run) preconditions(ctx context.Context) error {
 		}
 		if err := r.free(ctx); err != nil {
 			return "", err
+		}
+		if r.joins() {
+			if err := network.RequireNodePort(ctx, pair, r.Network); err != nil {
+				return "", err
+			}
 		}
 		return fmt.Sprintf("%s can use resources of %s", pair.ConsumerID, pair.ProviderID), nil
 	})

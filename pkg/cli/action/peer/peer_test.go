@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -349,7 +350,7 @@ func TestPeeringRefusals(t *testing.T) {
 func TestAuthenticatingOnly(t *testing.T) {
 	p := newPair(t, &controllers{}, nil)
 	o := p.options()
-	o.NoResourceSlice, o.ProxyURL = true, "http://proxy:8118"
+	o.NoResourceSlice, o.ProxyURL = true, ptr.To("http://proxy:8118")
 	report, err := peer.Run(context.Background(), o)
 	if err != nil || report.ResourceSlice != "" {
 		t.Fatalf("%+v, %v", report, err)
@@ -358,5 +359,46 @@ func TestAuthenticatingOnly(t *testing.T) {
 	key := types.NamespacedName{Namespace: "liqo-tenant-rome", Name: "rome"}
 	if err := errors.Join(p.provider.Client.Get(context.Background(), key, tenant)); err != nil || *tenant.Spec.ProxyURL != "http://proxy:8118" {
 		t.Errorf("tenant %+v, %v", tenant.Spec, err)
+	}
+	o.ProxyURL = nil
+	if report, err := peer.Run(context.Background(), o); err != nil || report.Changed {
+		t.Errorf("without saying anything of a proxy: %+v, %v", report, err)
+	}
+	o.ProxyURL = ptr.To("")
+	if _, err := peer.Run(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	tenant = &authv1beta1.Tenant{}
+	if err := p.provider.Client.Get(context.Background(), key, tenant); err != nil || tenant.Spec.ProxyURL != nil {
+		t.Errorf("the proxy was not taken back: %+v, %v", tenant.Spec, err)
+	}
+}
+
+// A request stays until flags ask for another one: also for nothing in particular.
+func TestARequestIsTakenBackByAFlagOnly(t *testing.T) {
+	p := newPair(t, &controllers{}, nil)
+	o := p.options()
+	o.Class, o.Resources = "gold", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	slice := &authv1beta1.ResourceSlice{}
+	run := func() {
+		t.Helper()
+		if _, err := peer.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		slice = &authv1beta1.ResourceSlice{}
+		if err := p.consumer.Client.Get(t.Context(), types.NamespacedName{Namespace: "liqo-tenant-milan", Name: "milan"}, slice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	o.Class, o.Resources = "", nil
+	run()
+	if slice.Spec.Class != "gold" || len(slice.Spec.Resources) != 1 {
+		t.Errorf("without flags it became %+v", slice.Spec)
+	}
+	o.Class, o.Resources = "default", corev1.ResourceList{}
+	run()
+	if slice.Spec.Class != "default" || len(slice.Spec.Resources) != 0 {
+		t.Errorf("with flags it stayed %+v", slice.Spec)
 	}
 }

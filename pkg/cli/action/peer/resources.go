@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -75,8 +76,8 @@ func (r *run) render(slice *authv1beta1.ResourceSlice) error {
 	if spec.ProviderClusterID == nil {
 		spec.ProviderClusterID = ptr.To(corev1beta1.ClusterID(r.pair.ProviderID))
 	}
-	spec.Class = authv1beta1.ResourceSliceClass(r.Class)
-	if len(r.Resources) > 0 && !equality.Semantic.DeepEqual(spec.Resources, r.Resources) {
+	spec.Class = cmp.Or(authv1beta1.ResourceSliceClass(r.Class), spec.Class, authv1beta1.DefaultResourceSliceClass)
+	if r.Resources != nil && !equality.Semantic.DeepEqual(spec.Resources, r.Resources) {
 		spec.Resources = r.Resources
 	}
 	return nil

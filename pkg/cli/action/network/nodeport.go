@@ -1,0 +1,74 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
+)
+
+// RequireNodePort is an unmet precondition if the cluster that has, or gets, the gateway server cannot give the node port of the settings.
+func RequireNodePort(ctx context.Context, pair *target.Pair, settings Settings) error {
+	port := ptr.Deref(settings.NodePort, 0)
+	if port == 0 {
+		return nil
+	}
+	r := newRun(pair, settings, true, progress.Discard)
+	if err := r.direction(ctx); err != nil {
+		return err
+	}
+	return r.server.requireNodePort(ctx, port)
+}
+
+// requireNodePort asks the API server, which alone knows its range of node ports, by a Service that is not made. A user who may make no
+// Services gets no answer, and the gateway's own Service has its port already.
+func (s side) requireNodePort(ctx context.Context, port int32) error {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-"},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: DefaultPort, NodePort: port}},
+		},
+	}
+	err := s.cluster.Client.Create(ctx, service, client.DryRunAll)
+	if !apierrors.IsInvalid(err) || s.hasNodePort(ctx, port) {
+		return nil
+	}
+	return failure.Unmet("give another one, or leave it out and the cluster chooses one", "cluster %s cannot give node port %d: %s", s.cluster.Name, port, cause(err))
+}
+
+// hasNodePort tells whether the gateway server for the peer has that node port.
+func (s side) hasNodePort(ctx context.Context, port int32) bool {
+	server := &networkingv1beta1.GatewayServer{}
+	if found, err := s.find(ctx, server); err != nil || !found {
+		return false
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: networkingv1beta1.GatewayPrefix + server.Name}}
+	found, err := s.cluster.Get(ctx, service)
+	return err == nil && found && len(service.Spec.Ports) > 0 && service.Spec.Ports[0].NodePort == port
+}
+
+// cause is why an API server finds an object invalid, without the object's name.
+func cause(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return err.Error()
+	}
+	var messages []string
+	for _, cause := range status.Status().Details.Causes {
+		messages = append(messages, cause.Message)
+	}
+	if len(messages) == 0 {
+		return err.Error()
+	}
+	return strings.Join(messages, "; ")
+}
