@@ -28,6 +28,26 @@ func (c *Cluster) ForeignCluster(ctx context.Context, peerID string) (*corev1bet
 	return &list.Items[index], nil
 }
 
+// NoPeer is the error that no peer has an ID: it names those that there are, the likest first.
+func (c *Cluster) NoPeer(ctx context.Context, id string) error {
+	list := &corev1beta1.ForeignClusterList{}
+	if err := c.List(ctx, list); err != nil {
+		return err
+	}
+	var known []string
+	for i := range list.Items {
+		known = append(known, string(list.Items[i].Spec.ClusterID))
+	}
+	slices.Sort(known)
+	next := "it has no peers"
+	if likely := failure.Nearest(id, known); len(likely) > 0 {
+		next = "did you mean " + strings.Join(likely, " or ") + "?"
+	} else if len(known) > 0 {
+		next = "give the ID of a peer: " + strings.Join(known[:min(len(known), 10)], ", ")
+	}
+	return failure.Unmet(next, "cluster %s has no peer %s, and nothing is left of one", c.Name, id)
+}
+
 // MarkDead says of a peer that it will not come back, or takes that word back, and that of CutOff. It tells whether anything changed.
 func (c *Cluster) MarkDead(ctx context.Context, peer *corev1beta1.ForeignCluster, dead bool) (bool, error) {
 	if peer == nil || dead == peer.IsMarkedDead() && (dead || !peer.IsCutOff()) {

@@ -128,7 +128,10 @@ func (s *side) askForce(ctx context.Context, o ForceOptions, home string) error 
 	if err := s.cluster.RequireRights(ctx, rights); err != nil {
 		return err
 	}
-	if err := network.RequirePartRights(ctx, s.cluster, s.peerID); err != nil || o.Confirm == nil {
+	if err := network.RequirePartRights(ctx, s.cluster, s.peerID); err != nil {
+		return err
+	}
+	if err := s.requireTraces(ctx); err != nil || o.Confirm == nil {
 		return err
 	}
 	holdings, err := offloaded.At(ctx, s.cluster, s.peerID, "")
@@ -140,6 +143,23 @@ func (s *side) askForce(ctx context.Context, o ForceOptions, home string) error 
 		return err
 	}
 	return o.Confirm(ctx, ForceQuestion(home, s.peerID, holdings, hosted, o.DeleteVolumes))
+}
+
+// requireTraces refuses the ID of a cluster of which there is nothing here, such as one that is misspelt.
+func (s *side) requireTraces(ctx context.Context) error {
+	peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
+	if err != nil || peer != nil {
+		return err
+	}
+	items, err := residue.OfPeer(ctx, s.cluster, s.peerID, true)
+	if err != nil || len(items) > 0 {
+		return err
+	}
+	twins, err := offloaded.Twins(ctx, s.cluster, s.peerID)
+	if err != nil || len(twins) > 0 {
+		return err
+	}
+	return s.cluster.NoPeer(ctx, s.peerID)
 }
 
 // ForceQuestion says what goes at home if everything of a peer is removed there. Whether the peer works is not known yet; what is in its

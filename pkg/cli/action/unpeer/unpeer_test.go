@@ -181,13 +181,15 @@ func TestForceFromEitherSide(t *testing.T) {
 			"milan: done: Deleted ResourceSlice liqo-tenant-rome/milan",
 			"milan: done: Deleted Namespace liqo-tenant-rome",
 		}},
-		"nothing is there": {"rome", "milan", nil, []string{"rome: There is no ForeignCluster for milan", "rome: done: Nothing is left of milan"}},
+		"only its namespace is left": {"rome", "milan", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "liqo-tenant-milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan", corev1beta1.TenantNamespaceLabel: "true"},
+		}}}, []string{"rome: There is no ForeignCluster for milan", "rome: done: Deleted Namespace liqo-tenant-milan", "rome: done: Nothing is left of milan"}},
 	}
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
 			objects, timeout := test.objects, 20*time.Second
-			if objects != nil {
+			if len(objects) > 1 {
 				objects = append(objects, foreign(test.peer))
 				timeout = 10 * time.Second // It ends by this, see below.
 			}
@@ -206,6 +208,32 @@ func TestForceFromEitherSide(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, lines); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A cluster ID that is misspelt is not told to be gone: there never was one.
+func TestForceOfNoPeerIsRefused(t *testing.T) {
+	cases := map[string]struct {
+		peers []client.Object
+		want  string
+	}{
+		"a misspelt one": {[]client.Object{foreign("milan"), foreign("turin")},
+			"cluster rome has no peer mailn, and nothing is left of one: did you mean milan?"},
+		"one like no other": {[]client.Object{foreign("zurich"), foreign("turin")},
+			"cluster rome has no peer mailn, and nothing is left of one: give the ID of a peer: turin, zurich"},
+		"no peers at all": {nil, "cluster rome has no peer mailn, and nothing is left of one: it has no peers"},
+	}
+	for sentence, test := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: test.peers})
+			_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: cluster.Cluster, PeerID: "mailn"})
+			if err == nil || err.Error() != test.want || failure.CodeOf(err) != failure.Precondition {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+			if writes := cluster.Writes(); len(writes) > 0 {
+				t.Errorf("wrote %v", writes)
 			}
 		})
 	}
