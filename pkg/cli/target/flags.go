@@ -196,5 +196,5 @@ func FromConfig(config *rest.Config, getter genericclioptions.RESTClientGetter, 
 	if address, err := url.Parse(config.Host); err == nil && address.Host != "" {
 		name = address.Host
 	}
-	return &Cluster{Name: name, Config: config, Client: typed, Kube: kube, Getter: getter, LiqoNamespace: liqoNamespace}, nil
+	return &Cluster{Name: name, Config: config, Client: Patient(typed), Kube: kube, Getter: getter, LiqoNamespace: liqoNamespace}, nil
 }
