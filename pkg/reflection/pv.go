@@ -49,6 +49,17 @@ func OwnVolume(volume *corev1.PersistentVolume) bool {
 	return volume.Annotations[ProvisionedByAnnotation] == offloadingv1beta1.StorageProvisioner
 }
 
+// GivenBack tells whether a volume goes with its data, because its claim was deleted: nobody wants what is in it.
+func GivenBack(volume *corev1.PersistentVolume) bool {
+	released := volume.Status.Phase == corev1.VolumeReleased || volume.Status.Phase == corev1.VolumeFailed
+	return !volume.DeletionTimestamp.IsZero() || released && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// Kept are those of some claims that are not being deleted.
+func Kept(claims []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
+	return slices.DeleteFunc(slices.Clone(claims), func(claim corev1.PersistentVolumeClaim) bool { return !claim.DeletionTimestamp.IsZero() })
+}
+
 // OwnClaim tells whether a claim asks the storage fabric for its volume.
 func OwnClaim(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[StorageProvisionerAnnotation] == offloadingv1beta1.StorageProvisioner

@@ -14,6 +14,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/cli/volume"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // named is how many of a kind a sentence names.
@@ -113,8 +114,8 @@ func Hosts(ctx context.Context, cluster *target.Cluster, other string) (*Hosted,
 		if err := cluster.List(ctx, claims, client.InNamespace(twin)); err != nil {
 			return nil, err
 		}
-		for j := range claims.Items {
-			found.Claims = append(found.Claims, twin+"/"+claims.Items[j].Name)
+		for _, claim := range reflection.Kept(claims.Items) {
+			found.Claims = append(found.Claims, twin+"/"+claim.Name)
 		}
 	}
 	return found, nil

@@ -25,12 +25,14 @@ const named = 5
 type Volume struct {
 	// Cluster that has the data.
 	Cluster string
-	// Claim that the volume belongs to, which may be gone already.
+	// Claim that the volume belongs to.
 	Claim corev1.ObjectReference
+	// Left is the name of a volume whose claim is gone and whose data is kept.
+	Left string
 }
 
 // At lists the volumes of a cluster that are at the given other cluster (at any if it is empty) and belong to claims of the
-// given namespace (of any if it is empty).
+// given namespace (of any if it is empty). Those do not count that go by themselves, because their claims were deleted.
 func At(ctx context.Context, cluster *target.Cluster, at, namespace string) ([]Volume, error) {
 	list := &corev1.PersistentVolumeList{}
 	if err := cluster.List(ctx, list); err != nil {
@@ -40,8 +42,12 @@ func At(ctx context.Context, cluster *target.Cluster, at, namespace string) ([]V
 	for i := range list.Items {
 		handle, remote := reflection.HandleOf(&list.Items[i])
 		claim := list.Items[i].Spec.ClaimRef
-		if remote && claim != nil && (at == "" || handle.Cluster == at) && (namespace == "" || claim.Namespace == namespace) {
-			volumes = append(volumes, Volume{Cluster: handle.Cluster, Claim: *claim})
+		if remote && claim != nil && !reflection.GivenBack(&list.Items[i]) && (at == "" || handle.Cluster == at) && (namespace == "" || claim.Namespace == namespace) {
+			volume := Volume{Cluster: handle.Cluster, Claim: *claim}
+			if list.Items[i].Status.Phase == corev1.VolumeReleased {
+				volume.Left = list.Items[i].Name
+			}
+			volumes = append(volumes, volume)
 		}
 	}
 	slices.SortFunc(volumes, func(a, b Volume) int { return strings.Compare(a.String(), b.String()) })
@@ -50,6 +56,9 @@ func At(ctx context.Context, cluster *target.Cluster, at, namespace string) ([]V
 
 // String names the claim and the cluster.
 func (v Volume) String() string {
+	if v.Left != "" {
+		return fmt.Sprintf("%s/%s in %s (volume %s, whose claim is gone)", v.Claim.Namespace, v.Claim.Name, v.Cluster, v.Left)
+	}
 	return fmt.Sprintf("%s/%s in %s", v.Claim.Namespace, v.Claim.Name, v.Cluster)
 }
 
@@ -63,7 +72,7 @@ func Refuse(volumes []Volume, doing string) error {
 	if len(volumes) > named {
 		list += fmt.Sprintf(" and %d more", len(volumes)-named)
 	}
-	return failure.Unmet("move them with 'liqoctl move volume', delete the claims, or add --delete-volumes to lose their data",
+	return failure.Unmet("move them with 'liqoctl move volume', delete the claims, or volumes without one, or add --delete-volumes to lose their data",
 		"%s would delete volumes that hold data: %s", doing, list)
 }
 
@@ -96,6 +105,9 @@ func Decide(ctx context.Context, cluster *target.Cluster, object client.Object, 
 // Delete deletes the claims of volumes; what is behind them goes with them.
 func Delete(ctx context.Context, observer progress.Observer, cluster *target.Cluster, volumes []Volume) error {
 	for _, v := range volumes {
+		if v.Left != "" {
+			continue // It has no claim; it goes with what it is given up for.
+		}
 		title := fmt.Sprintf("Deleting PersistentVolumeClaim %s/%s with its data in %s", v.Claim.Namespace, v.Claim.Name, v.Cluster)
 		err := progress.Run(ctx, observer, cluster.Name, title, func(ctx context.Context, _ progress.Task) (string, error) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: v.Claim.Namespace, Name: v.Claim.Name}}

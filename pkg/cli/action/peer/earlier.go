@@ -13,6 +13,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // namedTwins is how many namespaces a message names.
@@ -50,8 +51,8 @@ func (r *run) leftovers(ctx context.Context) ([]leftover, error) {
 		if err := r.pair.Provider.List(ctx, &claims, client.InNamespace(twin.Name)); err != nil {
 			return nil, err
 		}
-		if len(claims.Items) > 0 {
-			left = append(left, leftover{twin: twin, local: local, claims: len(claims.Items)})
+		if kept := reflection.Kept(claims.Items); len(kept) > 0 {
+			left = append(left, leftover{twin: twin, local: local, claims: len(kept)})
 		}
 	}
 	slices.SortFunc(left, func(a, b leftover) int { return strings.Compare(a.twin.Name, b.twin.Name) })

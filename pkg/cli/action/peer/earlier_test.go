@@ -28,6 +28,8 @@ func TestPeeringIsRefusedWhileDataOfAnEarlierOneIsLeft(t *testing.T) {
 		"it is gone":                         {made: "a", claims: []string{"data"}, refused: "milan still has the data of 1 volume of an earlier peering, for namespaces that are gone or were made anew here: shop-rome (of shop)"},
 		"it was made anew":                   {made: "a", now: "b", claims: []string{"data", "logs"}, refused: "the data of 2 volumes"},
 		"without claims":                     {made: "a", now: "b"},
+		"its claims are being deleted":       {made: "a", now: "b", claims: []string{"-data"}},
+		"one of its claims is":               {made: "a", now: "b", claims: []string{"-data", "logs"}, refused: "the data of 1 volume"},
 		"an earlier version did not say":     {now: "b", claims: []string{"data"}},
 		"it is given up":                     {made: "a", now: "b", claims: []string{"data"}, lose: true, gone: true},
 		"nothing else is given up with that": {made: "a", now: "a", claims: []string{"data"}, lose: true},
@@ -47,7 +49,16 @@ func TestPeeringIsRefusedWhileDataOfAnEarlierOneIsLeft(t *testing.T) {
 			}
 			make(p.provider.Client, twin)
 			for _, claim := range tc.claims {
-				make(p.provider.Client, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: claim}})
+				name, deleted := strings.CutPrefix(claim, "-")
+				object := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: name}}
+				if object.Finalizers = []string{"kubernetes.io/pvc-protection"}; deleted {
+					make(p.provider.Client, object)
+					if err := p.provider.Client.Delete(context.Background(), object); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				make(p.provider.Client, object)
 			}
 			if tc.now != "" {
 				make(p.consumer.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: tc.now}})

@@ -8,9 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // storageNamespace removes the namespace of the claims behind volumes, which Helm leaves, unless there are any: their data would
@@ -26,9 +28,13 @@ func storageNamespace(ctx context.Context, o Options, task progress.Task) error 
 		if err := o.Cluster.List(ctx, claims, client.InNamespace(namespace.Name)); err != nil {
 			return err
 		}
-		if n := len(claims.Items); n > 0 {
+		if kept := reflection.Kept(claims.Items); len(kept) > 0 {
+			names := make([]string, len(kept))
+			for i := range kept {
+				names[i] = kept[i].Name
+			}
 			o.Observer.Note(progress.Warning, o.Cluster.Name, fmt.Sprintf(
-				"Namespace %s is kept, because %d volumes hold data: install Liqo again to use or delete them", namespace.Name, n))
+				"Namespace %s is kept, because there is data in %s: install Liqo again to use or delete it", namespace.Name, offloaded.Counted("claim", names)))
 			continue
 		}
 		if err := o.Cluster.Remove(ctx, namespace); err != nil {

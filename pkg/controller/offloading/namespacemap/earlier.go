@@ -11,6 +11,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // shown is how many claims a message names.
@@ -60,11 +61,12 @@ func (r *reconciler) keep(ctx context.Context, s *scope, unwanted []string) (lea
 		if err := r.Live.List(ctx, &claims, client.InNamespace(twin.Name)); err != nil {
 			return nil, fmt.Errorf("listing the claims in Namespace %s: %w", twin.Name, err)
 		}
-		if len(claims.Items) == 0 {
+		held := reflection.Kept(claims.Items)
+		if len(held) == 0 {
 			leave = append(leave, local)
 			continue
 		}
-		message := fmt.Sprintf("namespace %s of the provider holds data of an earlier namespace %s: %s", twin.Name, local, named(claims.Items))
+		message := fmt.Sprintf("namespace %s of the provider holds data of an earlier namespace %s: %s", twin.Name, local, named(held))
 		way := "offload that namespace again to take it up, or delete the one here to lose the data"
 		if s.isOther(twin, local) {
 			way = "to lose it, run: liqoctl peer --delete-volumes"

@@ -30,7 +30,7 @@ func TestTwinsOfAnEarlierPeering(t *testing.T) {
 	shop := map[string]string{"shop": "shop-rome"}
 	uid := func(uid string) map[string]string { return map[string]string{"shop": uid} }
 	for name, tc := range map[string]struct {
-		claims bool
+		claims, deleted bool
 		// before and after are the peerings and the UIDs of the namespace; wanted says that it is offloaded in the second.
 		before, after string
 		was, is       map[string]string
@@ -39,14 +39,15 @@ func TestTwinsOfAnEarlierPeering(t *testing.T) {
 		kept          bool
 	}{
 		"it is taken up": {claims: true, before: "p0", after: "p1", was: uid("a"), is: uid("a"), wanted: true, want: "shop-rome Accepted", kept: true},
-		"not offloaded yet, or any more, and has data": {claims: true, before: "p0", after: "p1", was: uid("a"), want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
-		"of another namespace, and has data":           {claims: true, before: "p0", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
-		"of another namespace in the same peering":     {claims: true, before: "p1", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
-		"nobody knows of which namespace":              {claims: true, before: "p0", after: "p1", is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
-		"the same peering learns to say it":            {claims: true, before: "p1", after: "p1", is: uid("b"), wanted: true, want: "shop-rome Accepted", kept: true},
-		"not offloaded, and without data":              {before: "p0", after: "p1", was: uid("a")},
-		"of another namespace, and without data":       {before: "p0", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome Accepted"},
-		"given up in the same peering":                 {claims: true, before: "p1", after: "p1", was: uid("a")},
+		"not offloaded yet, or any more, and has data":  {claims: true, before: "p0", after: "p1", was: uid("a"), want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
+		"of another namespace, and has data":            {claims: true, before: "p0", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
+		"of another namespace in the same peering":      {claims: true, before: "p1", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
+		"nobody knows of which namespace":               {claims: true, before: "p0", after: "p1", is: uid("b"), wanted: true, want: "shop-rome CreationLoopBackOff TwinHoldsData", kept: true},
+		"the same peering learns to say it":             {claims: true, before: "p1", after: "p1", is: uid("b"), wanted: true, want: "shop-rome Accepted", kept: true},
+		"not offloaded, and its claim is being deleted": {claims: true, deleted: true, before: "p0", after: "p1", was: uid("a")},
+		"not offloaded, and without data":               {before: "p0", after: "p1", was: uid("a")},
+		"of another namespace, and without data":        {before: "p0", after: "p1", was: uid("a"), is: uid("b"), wanted: true, want: "shop-rome Accepted"},
+		"given up in the same peering":                  {claims: true, before: "p1", after: "p1", was: uid("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, mapOf(nil), tenantNamespace(), tenant("Active"))
@@ -60,8 +61,14 @@ func TestTwinsOfAnEarlierPeering(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.claims {
-				if err := w.Client.Create(context.Background(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "data"}}); err != nil {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-rome", Name: "data", Finalizers: []string{"kubernetes.io/pvc-protection"}}}
+				if err := w.Client.Create(context.Background(), claim); err != nil {
 					t.Fatal(err)
+				}
+				if tc.deleted {
+					if err := w.Client.Delete(context.Background(), claim); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			desired := shop

@@ -47,10 +47,16 @@ func volumes(ctx context.Context, reader client.Reader, object client.Object, cl
 		if !remote || handle.Cluster != cluster || ref == nil || namespace != "" && ref.Namespace != namespace || reflection.GivenUp(object, ref) {
 			continue
 		}
-		held = append(held, ref.Namespace+"/"+ref.Name)
+		name := ref.Namespace + "/" + ref.Name
+		if reflection.GivenBack(volume) {
+			name += " is deleted, and its volume going"
+		} else if volume.Status.Phase == corev1.VolumeReleased {
+			name += " is deleted, and its volume " + volume.Name + " kept"
+		}
+		held = append(held, name)
 	}
 	slices.Sort(held)
-	return held, nil
+	return slices.Compact(held), nil
 }
 
 // Reason says that volumes are in the way, and how to go on with the command that is given.
