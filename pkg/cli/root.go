@@ -91,10 +91,59 @@ func New(s *session.Session) *cobra.Command {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
-		return failure.Misuse(command.CommandPath()+" --help", "%w", err)
+		return failure.Misuse(insteadOf(command, err), "%w", err)
 	})
 	template(root, s)
 	return root
+}
+
+const (
+	singleSteps = "peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects"
+	byKubectl   = "change the object with kubectl"
+)
+
+// ofV1 are the verbs that only Liqo v1 has, with what does their work here.
+var ofV1 = map[string]string{
+	"create": singleSteps, "delete": singleSteps, "generate": singleSteps, "get": singleSteps,
+	"activate": byKubectl, "cordon": byKubectl, "drain": byKubectl, "uncordon": byKubectl,
+}
+
+// unknownCommand is the error for a command line that names a command that there is not, whatever flags follow: nobody knows them either.
+func unknownCommand(root *cobra.Command, args []string) error {
+	command, rest, err := root.Find(args)
+	if err != nil || !command.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return nil
+	}
+	var known []string
+	for _, child := range command.Commands() {
+		if child.IsAvailableCommand() {
+			known = append(append(known, child.Name()), child.Aliases...)
+		}
+	}
+	next := command.CommandPath() + " --help"
+	if instead := ofV1[rest[0]]; instead != "" && !command.HasParent() {
+		next = "Liqo v1 has it, and here it is not there yet: " + instead
+	} else if likely := failure.Nearest(rest[0], known); len(likely) > 0 {
+		next = "did you mean " + command.CommandPath() + " " + likely[0] + "?"
+	}
+	return failure.Misuse(next, "unknown command %q for %q", rest[0], command.CommandPath())
+}
+
+// insteadOf is the way out of an error in flags: the flag that is spelt like one that is not there, or the help.
+func insteadOf(command *cobra.Command, err error) string {
+	var missing *pflag.NotExistError
+	if errors.As(err, &missing) && missing.GetSpecifiedShortnames() == "" {
+		var known []string
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if !flag.Hidden {
+				known = append(known, flag.Name)
+			}
+		})
+		if likely := failure.Nearest(missing.GetSpecifiedName(), known); len(likely) > 0 {
+			return "did you mean --" + likely[0] + "? See " + command.CommandPath() + " --help"
+		}
+	}
+	return command.CommandPath() + " --help"
 }
 
 // template puts the name that the user calls us by into all help texts.
@@ -130,6 +179,11 @@ func Run(ctx context.Context, args []string, p Program) failure.Code {
 	if !s.Started && failure.CodeOf(err) == failure.Failed {
 		// Cobra refused the command line before any command began.
 		err = failure.Misuse(command.CommandPath()+" --help", "%w", err)
+	}
+	if !s.Started {
+		if unknown := unknownCommand(root, args[1:]); unknown != nil {
+			err = unknown
+		}
 	}
 	if ctx.Err() != nil || failure.CodeOf(err) == failure.Interrupted {
 		err = failure.New(failure.Interrupted, "run the same command again to continue", "interrupted: what is told to be done above stays as it is")

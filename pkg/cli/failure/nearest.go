@@ -14,7 +14,7 @@ func Nearest(word string, known []string) []string {
 	var likely []candidate
 	for _, other := range known {
 		d := distance(strings.ToLower(word), strings.ToLower(other))
-		if d <= max(2, len(other)/3) && d < len(other) {
+		if d <= len(other)*2/5 {
 			likely = append(likely, candidate{other, d})
 		}
 	}
