@@ -36,8 +36,9 @@ func ParseFormat(name string) (Format, error) {
 	return "", failure.Misuse("choose one of "+strings.Join(Formats, ", "), "the output format %q is unknown", name)
 }
 
-// Write writes a value as JSON or YAML.
+// Write writes a value as JSON or YAML. A list without elements is an empty one there, not null.
 func Write(writer io.Writer, format Format, value any) error {
+	value = filled(value)
 	var data []byte
 	var err error
 	if format == JSON {

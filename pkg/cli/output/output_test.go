@@ -2,11 +2,14 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -152,6 +155,49 @@ func TestSpinnersFitTheTerminal(t *testing.T) {
 			}
 			if columns := len([]rune(got)) + aroundSpinner; columns > max(test.width, aroundSpinner+len(ellipsis)) {
 				t.Errorf("%d columns on a terminal of %d", columns, test.width)
+			}
+		})
+	}
+}
+
+// Programs iterate over lists without asking whether there is one.
+func TestNoListIsNull(t *testing.T) {
+	type part struct {
+		Names []string          `json:"names"`
+		Left  map[string]string `json:"left,omitempty"`
+	}
+	type report struct {
+		Parts    []part              `json:"parts"`
+		Residue  map[string][]string `json:"residue"`
+		One      *part               `json:"one"`
+		None     *part               `json:"none"`
+		Key      []byte              `json:"key"`
+		Anything any                 `json:"anything"`
+		When     metav1.Time         `json:"when"`
+		Amount   resource.Quantity   `json:"amount"`
+		hidden   []string
+	}
+	for sentence, test := range map[string]struct {
+		value any
+		want  string
+	}{
+		"no list at all": {[]part(nil), `[]`},
+		"nothing":        {nil, `null`},
+		"lists within": {&report{Residue: map[string][]string{"milan": nil}, One: &part{}, Amount: resource.MustParse("1Gi"), hidden: []string{"a"}},
+			`{"parts":[],"residue":{"milan":[]},"one":{"names":[]},"none":null,"key":null,"anything":null,"when":null,"amount":"1Gi"}`},
+		"what is there":     {[]part{{Names: []string{"a"}}, {}}, `[{"names":["a"]},{"names":[]}]`},
+		"values of a chart": {map[string]any{"a": nil, "b": map[string]any{}}, `{"a":null,"b":{}}`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var written, compact bytes.Buffer
+			if err := Write(&written, JSON, test.value); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Compact(&compact, written.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, compact.String()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
