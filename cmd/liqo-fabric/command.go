@@ -60,6 +60,20 @@ func newCommand() *cobra.Command {
 	command.AddCommand(agent.Questions(&f.healthPort)...)
 	command.AddCommand(agent.Reach())
 	command.AddCommand(&cobra.Command{
+		Use: "obstacles", Short: "Tell what of this node may keep packets from going on to pods", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kernel, err := netlink.Open("")
+			if err != nil {
+				return err
+			}
+			found, err := kernel.Obstacles()
+			for _, obstacle := range found {
+				fmt.Fprintln(cmd.OutOrStdout(), obstacle)
+			}
+			return errors.Join(err, kernel.Close())
+		},
+	})
+	command.AddCommand(&cobra.Command{
 		Use: "cleanup", Short: "Remove all that Liqo has in the kernel of this node",
 		Long: "Remove all that Liqo has in the kernel of this node. An agent that runs puts it there again, unless there is no peer any more.",
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,

@@ -54,7 +54,7 @@ func newTrace(s *session.Session) *cobra.Command {
 			case !report.Arrives:
 				return failure.New(failure.Problems, report.Hint, "the packet does not arrive")
 			case !report.Answered:
-				return failure.New(failure.Problems, "", "its answer does not come back")
+				return failure.New(failure.Problems, report.Hint, "its answer does not come back")
 			}
 			return nil
 		},

@@ -40,6 +40,9 @@ func (p *pods) Exec(_ context.Context, _, pod string, command []string, _ io.Rea
 		return fmt.Errorf("running it: %w the agent does not answer", exec.CodeExitError{Err: errors.New("command terminated with exit code 1"), Code: 1})
 	case command[1] == "repair":
 		delete(p.differ, pod)
+	case command[1] == obstaclesCommand:
+		_, err := io.WriteString(out, "net.ipv4.conf.eth0.forwarding is 0\n")
+		return err
 	case command[1] == "diff" && p.differ[pod] != "":
 		_, err := io.WriteString(out, p.differ[pod])
 		return errors.Join(err, exec.CodeExitError{Err: agent.ErrDiffers, Code: agent.ExitDiffers})
@@ -99,6 +102,7 @@ func TestWhatCountsForThePeer(t *testing.T) {
 		&networkingv1beta1.PublicKey{ObjectMeta: named("milan", "milan", 0), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("later")}},
 		&networkingv1beta1.PublicKey{ObjectMeta: named("my-key", "milan", time.Hour), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("theirs")}},
 		&networkingv1beta1.Connection{ObjectMeta: named("server", "milan", 0)},
+		agentPodOf("liqo", "liqo-fabric-1", "node-1", map[string]string{target.ComponentLabel: fabricComponent}),
 		agentPodOf("liqo-tenant-milan", "gw-server-1", "node-1", map[string]string{
 			networkingv1beta1.GatewayComponentLabel: gatewayComponent, networkingv1beta1.GatewayNameLabel: "server", corev1beta1.RemoteClusterIDLabel: "milan",
 		}),
@@ -113,6 +117,9 @@ func TestWhatCountsForThePeer(t *testing.T) {
 	got := []string{f.configuration.Name, f.server.Name, string(f.key), f.peerKey.Name, f.connection.Name, f.gateways[0].pod.Name}
 	if diff := cmp.Diff([]string{"milan-net", "server", "own", "my-key", "server", "gw-server-1"}, got); diff != "" || !f.knows([]byte("theirs")) {
 		t.Error(diff)
+	}
+	if len(f.agents) != 1 || f.blocked("node-1") == nil {
+		t.Errorf("the agents are %+v", f.agents)
 	}
 	if f, err = gather(t.Context(), cluster.Cluster, &pods{}, "turin"); err != nil || f.configuration != nil || f.peerKey != nil || len(f.gateways) > 0 {
 		t.Errorf("of another peer: %v, %+v", err, f)

@@ -48,6 +48,8 @@ type agentPod struct {
 	why string
 	// deaf is why it does not answer, sick what it says is wrong with it, diff how the kernel differs from what it wants.
 	deaf, sick, diff string
+	// obstacles are what of its node may keep packets from going on, line by line.
+	obstacles string
 }
 
 // podTarget is a pod that answers whoever asks, with its node and its name there.

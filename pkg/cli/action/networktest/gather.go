@@ -71,7 +71,12 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if err != nil {
 		return nil, err
 	}
-	askAll(f.agents, func(p *agentPod) { p.ask(ctx, streams, fabricProgram) })
+	askAll(f.agents, func(p *agentPod) {
+		if p.ask(ctx, streams, fabricProgram); p.deaf == "" && p.pod.Status.Phase == corev1.PodRunning {
+			// One of an earlier version does not know.
+			p.obstacles, _, _ = p.run(ctx, streams, fabricProgram, obstaclesCommand)
+		}
+	})
 	askAll(f.gateways, func(p *agentPod) { p.ask(ctx, streams, gatewayProgram) })
 	return f, nil
 }

@@ -267,6 +267,9 @@ func noHandshake(f, other *facts) []finding {
 				from.id, at, to.id, strings.Join(texts(e.Addresses), ","), e.Port)
 		}
 	}
+	if found := slices.Concat(to.blocked(to.gatewayNodes()...), from.blocked(from.gatewayNodes()...)); len(found) > 0 {
+		return found
+	}
 	return failed(fmt.Sprintf("let UDP port %d pass from the nodes of cluster %s to %s, and its answers back: firewalls, security groups, and the load balancer's health", endpoint.Port, from.id, at),
 		"UDP port %d of the gateway server in cluster %s is not reached from cluster %s at %s, or its answers do not come back (NoHandshake)", endpoint.Port, server, from.id, at)
 }

@@ -125,6 +125,24 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 				delete(asked, "10.61.2.1")
 			}
 		}, "way: node milan-2 of cluster milan is not reached through its gateway to rome (UDP 7777), while others are", "UDP port (networking.genevePort, 7777)"},
+		"a node of the peer that forwards nothing": {func(r, m *facts) {
+			for _, asked := range r.reached {
+				delete(asked, "10.61.2.1")
+			}
+			m.agents[1].obstacles = "net.ipv4.conf.eth0.forwarding is 0\n"
+		}, "way: node milan-2 of cluster milan does not pass on what goes to rome, or comes from there: net.ipv4.conf.eth0.forwarding is 0", "ip_forward=1"},
+		"nothing arrives, because of a firewall there": {func(r, m *facts) {
+			r.reached = map[string]map[string]bool{"rome-1": {}, "rome-2": {}}
+			m.agents[0].obstacles = "net.ipv4.conf.eth0.forwarding is 0\nchain FORWARD of the firewall's table filter drops what no rule accepts\n"
+		}, "way: node milan-1 of cluster milan does not pass on what goes to rome, or comes from there: net.ipv4.conf.eth0.forwarding is 0; chain FORWARD", "rules"},
+		"no handshake, because of the server's node": {func(r, m *facts) {
+			m.agents[0].obstacles = "chain FORWARD of the firewall's table filter drops what no rule accepts\n"
+			r.lost("NoHandshake")
+			m.lost("NoHandshake")
+		}, "tunnel: node milan-1 of cluster milan does not pass on", "rules"},
+		"a firewall that drops, and all arrives": {func(_, m *facts) {
+			m.agents[0].obstacles = "chain FORWARD of the firewall's table filter drops what no rule accepts\n"
+		}, "", ""},
 		"nothing arrives": {func(r, _ *facts) { r.reached = map[string]map[string]bool{"rome-1": {}, "rome-2": {}} }, "way: the tunnel works, but from cluster rome no pod of milan is reached, from no node", "both clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {

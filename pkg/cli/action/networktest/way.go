@@ -31,10 +31,17 @@ func way(f, other *facts) []finding {
 		}
 	}
 	if len(silent) == len(f.reached) {
+		if found := slices.Concat(f.blocked(f.gatewayNodes()...), other.blocked(other.nodes...)); len(found) > 0 {
+			return found
+		}
 		return failed(f.overlay()+"s, in both clusters", "the tunnel works, but from cluster %s no pod of %s is reached, from no node", f.id, f.peer)
 	}
 	var found []finding
 	for _, node := range silent {
+		if blocked := f.blocked(node); len(blocked) > 0 {
+			found = append(found, blocked...)
+			continue
+		}
 		found = append(found, failed(f.overlay(), "node %s of cluster %s does not reach its gateway to %s (UDP %d), while others do", node, f.id, f.peer, f.overlayPort)...)
 	}
 	return append(found, f.unreached(other, silent)...)
@@ -63,7 +70,9 @@ func (f *facts) unreached(other *facts, silent []string) []finding {
 		for node, asked := range f.reached {
 			reached = reached || !slices.Contains(silent, node) && f.any(asked, t.node)
 		}
-		if !reached {
+		if blocked := other.blocked(t.node); !reached && len(blocked) > 0 {
+			found = append(found, blocked...)
+		} else if !reached {
 			found = append(found, failed(other.overlay(), "node %s of cluster %s is not reached through its gateway to %s (UDP %d), while others are", t.node, f.peer, f.id, other.overlayPort)...)
 		}
 	}

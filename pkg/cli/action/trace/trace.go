@@ -65,14 +65,18 @@ func Trace(ctx context.Context, o Options) (*Report, error) {
 	question.From = clusters[0].ID
 	trip, err := way.Trace(clusters, question)
 	if err != nil {
-		return nil, failure.New(failure.Usage, "", "%s", err)
+		return nil, failure.New(failure.Usage, "name a pod (namespace/name) or node of this cluster, and an address as 'liqoctl network status' shows its range", "%s", err)
 	}
 	report := &Report{There: lines(trip.There), Back: lines(trip.Back)}
 	_, report.Arrives = dataplane.Arrived(trip.There)
 	_, report.Answered = dataplane.Arrived(trip.Back)
 	report.Answered = report.Answered && report.Arrives
-	if !report.Arrives && o.Remote == nil {
+	switch {
+	case report.Answered:
+	case o.Remote == nil:
 		report.Hint = "the peer is not known: give its kubeconfig or context by --remote-kubeconfig or --remote-context"
+	default:
+		report.Hint = "the last hop says why; see with 'liqoctl network test' and the same --remote- flags whether the network works"
 	}
 	return report, nil
 }
@@ -91,18 +95,18 @@ func (o *Options) question(ctx context.Context) (way.Question, error) {
 	switch o.Protocol {
 	case dataplane.TCP, dataplane.UDP, dataplane.ICMP:
 	default:
-		return q, failure.New(failure.Usage, "", "unknown protocol %q: use tcp, udp or icmp", o.Protocol)
+		return q, failure.Misuse("use tcp, udp or icmp", "unknown protocol %q", o.Protocol)
 	}
 	destination := o.Destination
 	if host, port, err := net.SplitHostPort(destination); err == nil {
 		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return q, failure.New(failure.Usage, "", "%q is no port", port)
+			return q, failure.Misuse("give one from 1 to 65535", "%q is no port", port)
 		}
 		destination, q.Port = host, uint16(number)
 	}
 	if q.Port == 0 && o.Protocol != dataplane.ICMP {
-		return q, failure.New(failure.Usage, "", "the destination needs a port, such as %s:80, or use --protocol icmp", destination)
+		return q, failure.Misuse("add one, such as "+destination+":80, or use --protocol icmp", "the destination needs a port")
 	}
 	var err error
 	if q.Source, err = o.address(ctx, o.Source); err != nil {
@@ -112,7 +116,7 @@ func (o *Options) question(ctx context.Context) (way.Question, error) {
 		return q, err
 	}
 	if q.Destination, err = netip.ParseAddr(destination); err != nil {
-		return q, failure.New(failure.Usage, "", "%q is neither an address nor a pod (namespace/name)", destination)
+		return q, failure.Misuse("give one of them", "%q is neither an address nor a pod (namespace/name)", destination)
 	}
 	return q, nil
 }
@@ -128,9 +132,9 @@ func (o *Options) address(ctx context.Context, text string) (string, error) {
 	case err != nil:
 		return "", err
 	case !found:
-		return "", failure.New(failure.Usage, "", "there is no pod %s in %s", text, o.Local.Name)
+		return "", failure.Misuse("list them with 'kubectl get pods -n "+namespace+"'", "there is no pod %s in %s", text, o.Local.Name)
 	case pod.Status.PodIP == "":
-		return "", failure.New(failure.Usage, "", "pod %s has no address yet", text)
+		return "", failure.Misuse("wait until it runs, and run the same command again", "pod %s has no address yet", text)
 	}
 	return pod.Status.PodIP, nil
 }

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/trace"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/target"
 )
@@ -66,6 +67,7 @@ func TestTrace(t *testing.T) {
 		"a pod to an offloaded pod": {milan, "shop/here", "shop/there:80", "tcp", "true true milan pod 10.244.1.2"},
 		"a node to an address":      {milan, "node-1", "10.61.1.2", "icmp", "true true milan pod 10.244.1.2"},
 		"without the other cluster": {nil, "shop/here", "10.61.1.2:80", "udp", "false false rome gateway to milan --remote-kubeconfig"},
+		"a packet too large":        {milan, "node-1", "10.61.1.2", "icmp", "false false too long network test"},
 		"a pod that there is not":   {nil, "shop/none", "10.61.1.2:80", "tcp", "there is no pod shop/none in rome"},
 		"a pod without an address":  {nil, "shop/young", "10.61.1.2:80", "tcp", "pod shop/young has no address yet"},
 		"no port":                   {nil, "shop/here", "10.61.1.2", "tcp", "needs a port"},
@@ -75,8 +77,15 @@ func TestTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := trace.Trace(t.Context(), trace.Options{
-				Local: rome, Remote: tc.remote, Source: tc.source, Destination: tc.destination, Protocol: tc.protocol, Size: 84})
+				Local: rome, Remote: tc.remote, Source: tc.source, Destination: tc.destination, Protocol: tc.protocol, Size: map[bool]int{true: 1500, false: 84}[strings.HasSuffix(tc.want, "network test")]})
 			got := fmt.Sprint(err)
+			if err != nil {
+				if _, next := failure.NextOf(err); next == "" {
+					t.Errorf("no way out of: %v", err)
+				}
+			} else if !report.Answered && report.Hint == "" {
+				t.Error("no way out of a packet that is lost")
+			}
 			if err == nil {
 				got = fmt.Sprintln(report.Arrives, report.Answered, report.There[len(report.There)-1], report.Hint)
 			}
