@@ -169,6 +169,9 @@ func why(omitted []string, know Knowledge) string {
 	if i := slices.IndexFunc(omitted, reserved); i >= 0 {
 		message += "; " + omitted[i] + " is no pod's, whatever is announced"
 	}
+	if elsewhere := func(text string) bool { return !reserved(text) }; len(know.Accepted) > 0 && slices.ContainsFunc(omitted, elsewhere) {
+		message += "; pods of another provider are reached if the consumer's peerings with both have transit: liqoctl network connect --transit"
+	}
 	return message
 }
 
