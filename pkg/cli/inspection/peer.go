@@ -119,6 +119,9 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 		state := "not accepted yet"
 		if slice.Accepted {
 			state = "accepted: " + amounts(slice.Resources)
+			if less := peer.Shortfall(slice.Resources, slice.Asked); less != "" {
+				state += "; less than asked for: " + less
+			}
 		}
 		page.Field("  Resource slice", fmt.Sprintf("%s (%s), %s", slice.Name, strings.ToLower(slice.Action), state))
 		alerts(page, slice.Alerts)

@@ -208,6 +208,9 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 		"slice-denied": {change: func(p *peering) {
 			p.slice.Status.Conditions[1] = corev1beta1.Condition{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Denied, Message: "the class gives 2 cpu at most"}
 		}, first: "ResourceSlice milan: Resources is Denied: the class gives 2 cpu at most"},
+		"less-granted-than-asked": {change: func(p *peering) {
+			p.slice.Spec.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("8Gi"), "nvidia.com/gpu": resource.MustParse("2")}
+		}},
 		"no-pod-address-range": {change: func(p *peering) {
 			p.virtual.Status.Conditions = append(p.virtual.Status.Conditions, corev1beta1.Condition{
 				Type: "AddressesShown", Status: "False", Reason: "NoPodAddressRange", Message: `set ipam.podCIDRs there, then run here: kubectl annotate …`})

@@ -46,6 +46,8 @@ type Slice struct {
 	Accepted bool `json:"accepted"`
 	// Alerts say what is wrong with it.
 	Alerts []string `json:"alerts,omitempty"`
+	// Asked are the resources that were asked for; what is left out was for the provider to decide.
+	Asked corev1.ResourceList `json:"asked,omitempty"`
 	// Resources granted.
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
@@ -280,7 +282,7 @@ func moduleOf(module corev1beta1.Module) Module {
 }
 
 func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
-	result := Slice{Name: slice.Name, Action: Consuming, Resources: slice.Status.Resources}
+	result := Slice{Name: slice.Name, Action: Consuming, Asked: slice.Spec.Resources, Resources: slice.Status.Resources}
 	if slice.Labels[corev1beta1.ReplicatedLabel] == "true" {
 		result.Action = Providing
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -400,5 +401,20 @@ func TestARequestIsTakenBackByAFlagOnly(t *testing.T) {
 	run()
 	if slice.Spec.Class != "default" || len(slice.Spec.Resources) != 0 {
 		t.Errorf("with flags it stayed %+v", slice.Spec)
+	}
+}
+
+// Who asks for more than a provider gives is told so, and goes on with that.
+func TestLessThanAskedForIsSaid(t *testing.T) {
+	p := newPair(t, &controllers{}, nil)
+	o := p.options()
+	o.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("2Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	report, err := peer.Run(t.Context(), o)
+	if err != nil || report.VirtualNode == "" {
+		t.Fatalf("%v, %+v", err, report)
+	}
+	want := "rome: warned: milan granted cpu 4, memory 8Gi; less than asked for: cpu 4 of 16, nvidia.com/gpu 0 of 1"
+	if lines := p.recorder.Lines(); !slices.Contains(lines, want) {
+		t.Errorf("told %s", strings.Join(lines, "\n"))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/await"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -54,7 +55,11 @@ func (r *run) slice(ctx context.Context) error {
 			return "", err
 		}
 		r.report.Resources = slice.Status.Resources
-		return fmt.Sprintf("%s granted %s", r.pair.ProviderID, Amounts(slice.Status.Resources)), nil
+		granted := fmt.Sprintf("%s granted %s", r.pair.ProviderID, Amounts(slice.Status.Resources))
+		if less := Shortfall(slice.Status.Resources, slice.Spec.Resources); less != "" {
+			return "", progress.Warned(granted + "; less than asked for: " + less)
+		}
+		return granted, nil
 	})
 }
 
@@ -196,6 +201,16 @@ func Ready(node *corev1.Node) (ready bool, missing string, err error) {
 		}
 	}
 	return false, "its kubelet has not reported yet", nil
+}
+
+// Shortfall names what less was granted of than asked for, as cpu 4 of 8; empty if nothing.
+func Shortfall(granted, asked corev1.ResourceList) string {
+	var parts []string
+	for _, name := range capacity.Less(granted, asked) {
+		has, want := granted[name], asked[name]
+		parts = append(parts, fmt.Sprintf("%s %s of %s", name, has.String(), want.String()))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Amounts says a list of resources in one line, in a fixed order.
