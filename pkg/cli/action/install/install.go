@@ -77,6 +77,8 @@ type Plan struct {
 
 	chart   *helm.Chart
 	present *helm.Release
+	// unknown is the ID by which a first installation that does not run called the cluster, and which is given up for another.
+	unknown string
 	options Options
 }
 
@@ -236,9 +238,16 @@ func (p *Plan) identify(ctx context.Context, inValues string) error {
 	switch {
 	case installed != nil && installed.ClusterID != "":
 		p.ClusterID = installed.ClusterID
-		if wanted != "" && wanted != p.ClusterID {
+		if wanted == "" || wanted == p.ClusterID {
+			break
+		}
+		nobody, err := p.knownToNobody(ctx, installed)
+		if err != nil {
+			return err
+		}
+		if p.ClusterID, p.unknown = wanted, p.ClusterID; !nobody {
 			return failure.Unmet("leave --cluster-id out, or uninstall first with 'liqoctl uninstall'",
-				"the cluster ID is %s and cannot be changed to %s, because peers know the cluster by it", p.ClusterID, wanted)
+				"the cluster ID is %s and cannot be changed to %s, because peers know the cluster by it", p.unknown, wanted)
 		}
 	default:
 		if p.ClusterID, err = p.choose(ctx, wanted); err != nil {
@@ -350,8 +359,12 @@ func (p *Plan) Apply(ctx context.Context) (*Report, error) {
 // put has Helm do it. A release that was left half removed is removed first.
 func (p *Plan) put(ctx context.Context, task progress.Task) (*helm.Release, error) {
 	o := &p.options
-	if p.present != nil && p.present.Status == "uninstalling" {
-		task.Waiting("an interrupted removal to be finished")
+	if p.present != nil && (p.present.Status == "uninstalling" || p.unknown != "") {
+		what := "an interrupted removal to be finished"
+		if p.unknown != "" {
+			what = "the first installation, which failed, to be removed: no peer knows the cluster as " + p.unknown
+		}
+		task.Waiting(what)
 		if err := o.Helm.Uninstall(ctx, target.Liqo, o.Timeout); err != nil {
 			return nil, err
 		}

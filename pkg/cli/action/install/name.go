@@ -5,6 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
@@ -29,6 +33,28 @@ var (
 func MadeUpID(seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	return fmt.Sprintf("%s-%s-%06x", adjectives[int(sum[0])%len(adjectives)], animals[int(sum[1])%len(animals)], sum[2:5])
+}
+
+// knownToNobody tells whether what is installed is a first installation that does not run, of a cluster that has no peers: then its ID can
+// still be changed.
+func (p *Plan) knownToNobody(ctx context.Context, installed *target.Installation) (bool, error) {
+	runs := installed.Deployment != nil && installed.Deployment.Status.AvailableReplicas > 0
+	if p.present == nil || p.present.Revision != 1 || p.present.Status == "deployed" && runs {
+		return false, nil
+	}
+	cluster := p.options.Cluster
+	for _, traces := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
+	}{
+		{&corev1beta1.ForeignClusterList{}, nil}, {&authv1beta1.ResourceSliceList{}, nil}, {&authv1beta1.TenantList{}, nil}, {&authv1beta1.IdentityList{}, nil},
+		{&corev1.NamespaceList{}, []client.ListOption{client.HasLabels{corev1beta1.RemoteClusterIDLabel}}},
+	} {
+		if err := cluster.List(ctx, traces.list, traces.options...); err != nil || meta.LenList(traces.list) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // earlierID is the ID by which what is left of an earlier installation knows the cluster, and the object that says so; empty if

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -292,5 +293,99 @@ func TestReadValues(t *testing.T) {
 	values, err := install.ReadValues(context.Background(), strings.NewReader("tag: x"), []string{"-"})
 	if diff := cmp.Diff([]map[string]any{{"tag": "x"}}, values); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// A first installation that failed leaves no name that another one could not have; one that runs, or that peers know, does.
+func TestAFirstInstallationThatFailedCanBeNamedAnew(t *testing.T) {
+	down := func(o *fixture.Options) {
+		for _, object := range o.Objects {
+			if deployment, ok := object.(*appsv1.Deployment); ok {
+				deployment.Status = appsv1.DeploymentStatus{Replicas: 1}
+			}
+		}
+	}
+	peer := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}}
+	for sentence, test := range map[string]struct {
+		revision int
+		status   string
+		change   func(*fixture.Options)
+		calls    []string // none if it is refused
+	}{
+		"Helm failed":                     {1, "failed", nil, []string{"uninstall", "install"}},
+		"it was interrupted":              {1, "pending-install", nil, []string{"uninstall", "install"}},
+		"it never ran":                    {1, "deployed", down, []string{"uninstall", "install"}},
+		"it runs":                         {1, "deployed", nil, nil},
+		"an upgrade failed":               {2, "failed", nil, nil},
+		"it failed, and peers know of it": {1, "failed", func(o *fixture.Options) { o.Objects = append(o.Objects, peer) }, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := &releases{present: &helm.Release{Revision: test.revision, Status: test.status, Values: map[string]any{
+				"discovery": map[string]any{"config": map[string]any{"clusterID": "keen-otter-123456"}},
+			}}}
+			o := options(t, r, func(o *fixture.Options) {
+				o.Objects = append(o.Objects, fixture.Installed("keen-otter-123456", "", false)...)
+				if test.change != nil {
+					test.change(o)
+				}
+			})
+			plan, err := install.Prepare(t.Context(), o)
+			if test.calls == nil {
+				if failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), "the cluster ID is keen-otter-123456 and cannot be changed to rome") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := plan.Apply(ctx); len(r.calls) > 0 || err == nil {
+				t.Errorf("an interrupted command went on: %v, %v", err, r.calls)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = plan.Apply(ctx) // What it then waits for does not come.
+			if diff := cmp.Diff(test.calls, r.calls); diff != "" {
+				t.Error(diff)
+			}
+			if id := r.values["discovery"].(map[string]any)["config"].(map[string]any)["clusterID"]; id != "rome" {
+				t.Errorf("it is installed as %v", id)
+			}
+		})
+	}
+}
+
+// What an earlier 'install PROVIDER' said counts no longer than that; a label that somebody made up stays.
+func TestTheProviderLabelFollows(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		before string
+		wish   install.Provider
+		want   string
+	}{
+		"kind was said, and is not any more": {"kind", install.Auto, "generic"},
+		"another one is said":                {"kind", install.K3s, "k3s"},
+		"a word of the user's":               {"my-metal", install.Auto, "my-metal"},
+		"nothing was said":                   {"", install.Auto, "generic"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			labels := map[string]any{"region": "europe"}
+			if test.before != "" {
+				labels["liqo.io/provider"] = test.before
+			}
+			o := options(t, &releases{present: &helm.Release{Revision: 1, Status: "deployed", Values: map[string]any{
+				"discovery": map[string]any{"config": map[string]any{"clusterLabels": labels}},
+			}}}, nil)
+			o.Wishes.Provider, o.Wishes.PodCIDRs = test.wish, []string{"10.10.0.0/16"}
+			plan, err := install.Prepare(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := plan.Values["discovery"].(map[string]any)["config"].(map[string]any)["clusterLabels"]
+			if diff := cmp.Diff(map[string]any{"region": "europe", "liqo.io/provider": test.want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

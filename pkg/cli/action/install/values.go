@@ -1,6 +1,8 @@
 package install
 
 import (
+	"slices"
+
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/helm"
 )
@@ -13,7 +15,7 @@ func (p *Plan) given() (map[string]any, error) {
 	o := &p.options
 	layers := []map[string]any{}
 	if p.present != nil && !o.ResetValues {
-		layers = append(layers, p.present.Values)
+		layers = append(layers, withoutProvider(p.present.Values))
 	}
 	layers = append(layers, o.explicit())
 	layers = append(layers, o.Values...)
@@ -29,6 +31,19 @@ func (p *Plan) given() (map[string]any, error) {
 		}
 	}
 	return values, nil
+}
+
+// withoutProvider leaves the label out that an earlier 'install PROVIDER', or what was detected then, put into the values: what is said or detected
+// now counts. One that the user made up stays.
+func withoutProvider(values map[string]any) map[string]any {
+	word := Provider(text(values, "discovery", "config", "clusterLabels", providerLabel))
+	if !slices.Contains([]Provider{Generic, Kubeadm, Kind, K3s}, word) {
+		return values
+	}
+	values = helm.Merge(values)
+	labels, _ := at(values, "discovery", "config", "clusterLabels").(map[string]any)
+	delete(labels, providerLabel)
+	return values
 }
 
 // explicit are the values that options other than values stand for.
