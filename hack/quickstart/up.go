@@ -186,15 +186,53 @@ func (t *tour) demo(ctx context.Context) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
 		out, err := t.kubectl(ctx, consumer, "get", "deployment", "-n", namespace, "web", "-o", "jsonpath={.status.readyReplicas}/{.spec.replicas}")
-		if last = strings.TrimSpace(out); err != nil {
-			last = err.Error()
+		if last = strings.TrimSpace(out); err != nil || last != "4/4" {
+			if err != nil {
+				last = err.Error()
+			}
+			return false, nil
 		}
-		return err == nil && last == "4/4", nil
+		done, err := t.spread(ctx)
+		if !done {
+			last += ", all in one cluster"
+		}
+		return done, err
 	})
 	if err != nil {
 		return fmt.Errorf("waiting %s for the 4 pods of Deployment %s/web to be ready (last seen: %s): see 'kubectl describe pods -n %s'", patience, namespace, last, namespace)
 	}
 	return nil
+}
+
+// spread tells whether both clusters have pods of the application. Those of an earlier tour that came home, as with the end of a peering, stay
+// where they are: half of them are made anew.
+func (t *tour) spread(ctx context.Context) (bool, error) {
+	out, err := t.kubectl(ctx, consumer, "get", "pods", "-n", namespace, "-l", "app=web", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	if err != nil {
+		return false, nil //nolint:nilerr // It is asked again.
+	}
+	surplus := tooMany(out)
+	if len(surplus) == 0 {
+		return true, nil
+	}
+	_, err = t.kubectl(ctx, consumer, append([]string{"delete", "pods", "-n", namespace, "--wait=true"}, surplus...)...)
+	return false, err
+}
+
+// tooMany are half of the pods, each a line with its name, its node, and when it was deleted, if all are on one node.
+func tooMany(pods string) []string {
+	var names []string
+	nodes := map[string]bool{}
+	for line := range strings.Lines(pods) {
+		if words := strings.Fields(line); len(words) == 2 {
+			names, nodes[words[1]] = append(names, words[0]), true
+		}
+	}
+	if len(nodes) != 1 {
+		return nil
+	}
+	return names[:len(names)/2]
 }
 
 func (t *tour) apply(ctx context.Context, manifests string) error {
