@@ -677,7 +677,7 @@ func TestTwin(t *testing.T) {
 	for name, tc := range map[string]struct{ namespace, pod, uid string }{
 		"another pod": {"shop", "q", ""}, "another UID": {"shop", "p", "uid-0"}, "another namespace": {"else", "p", ""},
 	} {
-		if _, err := w.r.Twin(ctx, tc.namespace, tc.pod, tc.uid); !errors.Is(err, api.ErrNotFound) {
+		if _, err := w.r.Twin(ctx, tc.namespace, tc.pod, tc.uid); !errors.Is(err, api.ErrNotFound) || strings.Contains(err.Error(), tc.namespace+"/"+tc.pod) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 )
 
-// Twin tells the kubelet endpoint where a local pod runs. It answers from memory.
+// Twin tells the kubelet endpoint where a local pod runs. It answers from memory. Errors leave it to the caller to name the pod.
 func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.Target, error) {
 	local := r.local(key{Namespace: namespace, Name: name})
 	if local == nil || uid != "" && uid != string(local.UID) {
-		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, api.ErrNotFound)
+		return api.Target{}, api.ErrNotFound
 	}
 	v := r.look(key{Namespace: namespace, Name: name}, local.UID)
 	config, err := r.options.Peer.Config()
@@ -28,7 +28,7 @@ func (r *Reconciler) Twin(_ context.Context, namespace, name, uid string) (api.T
 		err = api.ErrNotConnected
 	}
 	if err != nil {
-		return api.Target{}, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
+		return api.Target{}, err
 	}
 	target := api.Target{Config: config, Namespace: v.namespace, Pod: name}
 	switch {
