@@ -112,7 +112,21 @@ func Verdict(report *info.Report) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "liqoctl info peer", "%s", strings.Join(problems, "; "))
+	return failure.New(failure.Problems, nextOf(report), "%s", strings.Join(problems, "; "))
+}
+
+// nextOf is where more is said of the first that does not work.
+func nextOf(report *info.Report) string {
+	former := func(peer info.Peer) bool { return peer.Cause != nil && peer.Cause.Object == "Cluster "+peer.ClusterID }
+	peers := report.Peerings.Peers
+	switch i := slices.IndexFunc(peers, former); {
+	case slices.ContainsFunc(peers, func(peer info.Peer) bool { return !former(peer) }):
+		return "liqoctl info peer"
+	case !report.Health.Healthy || i < 0:
+		return "see why with 'kubectl describe pods -n " + report.Health.Namespace + "'"
+	default:
+		return "liqoctl unpeer --force " + peers[i].ClusterID
+	}
 }
 
 // Render shows a report to people, on standard output.

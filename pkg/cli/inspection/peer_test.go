@@ -20,6 +20,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/info"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/inspection"
 	"liqo.io/liqo/pkg/cli/session"
@@ -260,4 +261,20 @@ func said(err error) string {
 		return "all is well"
 	}
 	return err.Error()
+}
+
+// Where more is said is a command that works there: without peers, info peer has nothing to say.
+func TestNextAfterInfo(t *testing.T) {
+	sick := info.Health{UnhealthyPods: map[string]info.Pod{"a": {}}, Namespace: "liqo"}
+	broken := info.Peer{ClusterID: "milan", AuthenticationStatus: info.Unhealthy}
+	former := info.Peer{ClusterID: "turin", Cause: &info.Cause{Object: "Cluster turin"}}
+	for want, report := range map[string]*info.Report{
+		"see why with 'kubectl describe pods -n liqo'": {Health: sick},
+		"liqoctl info peer":                            {Health: sick, Peerings: info.Peerings{Peers: []info.Peer{former, broken}}},
+		"liqoctl unpeer --force turin":                 {Health: info.Health{Healthy: true}, Peerings: info.Peerings{Peers: []info.Peer{former}}},
+	} {
+		if _, got := failure.NextOf(inspection.Verdict(report)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

@@ -126,8 +126,17 @@ func (f *installFlags) run(s *session.Session, command *cobra.Command, provider 
 	}
 	return s.Show(f.format, report, func() {
 		s.Say("")
-		s.Say(fmt.Sprintf("Liqo %s runs in cluster %s. Next: {{ .Executable }} peer --remote-kubeconfig KUBECONFIG_OF_THE_PROVIDER", report.Version, report.ClusterID))
+		s.Say(installed(s, report))
 	})
+}
+
+// installed says what runs; who upgrades has peers already, or knows how to get them.
+func installed(s *session.Session, report *install.Report) string {
+	runs := fmt.Sprintf("Liqo %s runs in cluster %s.", report.Version, report.ClusterID)
+	if report.Upgraded {
+		return runs
+	}
+	return runs + " Next: " + s.Next("peer", nil) + " --remote-kubeconfig KUBECONFIG_OF_THE_PROVIDER"
 }
 
 // check refuses what contradicts itself, without any cluster.

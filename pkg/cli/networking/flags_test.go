@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/action/networktest"
 	"liqo.io/liqo/pkg/cli/session"
 )
 
@@ -40,5 +41,28 @@ func TestZeroIsAskedForToo(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestNextAfterADiff(t *testing.T) {
+	differs := networktest.Difference{Cluster: "rome", Pod: "liqo/liqo-fabric-1", Lines: "- a rule\n"}
+	deaf := networktest.Difference{Cluster: "milan", Pod: "liqo-tenant-rome/gw-rome-1", Unknown: "the agent does not answer"}
+	for sentence, test := range map[string]struct {
+		all      []networktest.Difference
+		repaired bool
+		want     string
+	}{
+		"something differs":        {[]networktest.Difference{deaf, differs}, false, "have the agents try again: run the same command with --repair"},
+		"and after the repair":     {[]networktest.Difference{differs}, true, "see what the agent says, in cluster rome: kubectl logs -n liqo liqo-fabric-1"},
+		"one that does not answer": {[]networktest.Difference{deaf}, false, "see what the agent says, in cluster milan: kubectl logs -n liqo-tenant-rome gw-rome-1"},
+	} {
+		if got := nextOfDiff(test.all, test.repaired); got != test.want {
+			t.Errorf("%s: got %q, want %q", sentence, got, test.want)
+		}
+	}
+	s := session.New(genericiooptions.NewTestIOStreamsDiscard(), "liqoctl", func(string) string { return "" })
+	*s.Local.Config.Context = "rome"
+	if got, want := connected(s, &network.Report{}), "The gateways are made. See whether they are connected: liqoctl network status --context rome"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -87,7 +87,7 @@ It is the first part of '{{ .Executable }} network connect'.`,
 		Example: `  {{ .Executable }} network init --remote-kubeconfig ~/.kube/milan.yaml`, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return f.run(command.Context(), s, network.Settings{}, network.Init, func(*network.Report) string {
-				return "The ranges are exchanged. Next: {{ .Executable }} network connect"
+				return "The ranges are exchanged. Next: " + s.Next("network connect", f.remote)
 			})
 		},
 	}
@@ -112,7 +112,7 @@ so, and run again it changes only what flags say otherwise.`,
 			if err != nil {
 				return err
 			}
-			return f.run(command.Context(), s, settings, network.Connect, connected)
+			return f.run(command.Context(), s, settings, network.Connect, func(report *network.Report) string { return connected(s, report) })
 		},
 	}
 	f.addTo(s, command, "Wait until the tunnel is up")
@@ -122,11 +122,11 @@ so, and run again it changes only what flags say otherwise.`,
 }
 
 // connected says how far a connection has come.
-func connected(report *network.Report) string {
+func connected(s *session.Session, report *network.Report) string {
 	if report.Connected {
 		return "The networks are connected."
 	}
-	return "The gateways are made. See whether they are connected: {{ .Executable }} network status"
+	return "The gateways are made. See whether they are connected: " + s.Next("network status", nil)
 }
 
 func newDisconnect(s *session.Session) *cobra.Command {

@@ -145,16 +145,23 @@ func newDiff(s *session.Session) *cobra.Command {
 				s.Say("The kernels have what the network needs.")
 				return nil
 			}
-			next := "see what the agents say: kubectl logs -n " + o.Local.LiqoNamespace + " -l app.kubernetes.io/component=fabric"
-			if !repair {
-				next = "have the agents try again: liqoctl network diff --repair"
-			}
-			return failure.Unmet(next, "for %d agents the kernel differs from what they want, or they do not answer", len(all))
+			return failure.Unmet(nextOfDiff(all, repair), "for %d agents the kernel differs from what they want, or they do not answer", len(all))
 		},
 	}
 	f.addTo(s, command)
 	command.Flags().BoolVar(&repair, "repair", false, "Have the agents put right what differs")
 	return command
+}
+
+// nextOfDiff is the way out of differences: agents that answer can be told to try again, once; then their words count.
+func nextOfDiff(all []networktest.Difference, repaired bool) string {
+	for _, d := range all {
+		if d.Lines != "" && !repaired {
+			return "have the agents try again: run the same command with --repair"
+		}
+	}
+	namespace, pod, _ := strings.Cut(all[0].Pod, "/")
+	return "see what the agent says, in cluster " + all[0].Cluster + ": kubectl logs -n " + namespace + " " + pod
 }
 
 func renderDiff(s *session.Session, all []networktest.Difference) {

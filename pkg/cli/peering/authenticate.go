@@ -41,7 +41,7 @@ The provider issues a certificate that allows this cluster to ask for resources,
 				return err
 			}
 			return s.Show(format, report, func() {
-				s.Say(fmt.Sprintf("%s is authenticated with %s. Next: {{ .Executable }} peer", report.ConsumerID, report.ProviderID))
+				s.Say(fmt.Sprintf("%s is authenticated with %s. Next: %s", report.ConsumerID, report.ProviderID, s.Next("peer", remote)))
 			})
 		},
 	}

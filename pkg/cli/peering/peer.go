@@ -107,8 +107,20 @@ func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
 	}
 	return s.Show(f.format, report, func() {
 		s.Say("")
-		s.Say(fmt.Sprintf("%s uses resources of %s. Next: {{ .Executable }} offload namespace NAMESPACE", report.ConsumerID, report.ProviderID))
+		s.Say(peered(s, report, f.remote))
 	})
+}
+
+// peered says how far a peering has come, and what the next step is from there.
+func peered(s *session.Session, report *peer.Report, remote *target.Flags) string {
+	switch {
+	case report.VirtualNode != "":
+		return fmt.Sprintf("%s uses resources of %s. Next: %s", report.ConsumerID, report.ProviderID, s.Next("offload namespace NAMESPACE", nil))
+	case report.ResourceSlice != "":
+		return fmt.Sprintf("%s was granted resources of %s. To make a virtual node of them: %s", report.ConsumerID, report.ProviderID, s.Next("peer", remote))
+	default:
+		return fmt.Sprintf("%s is authenticated with %s. To ask for resources: %s", report.ConsumerID, report.ProviderID, s.Next("peer", remote))
+	}
 }
 
 // options reads the flags, without any cluster.

@@ -242,6 +242,17 @@ func (s *Session) Say(line string) {
 	output.Print(s.Streams.ErrOut, s.Text(line))
 }
 
+// Next is a command on the same clusters as this one, for suggestions; remote is nil if it needs no other cluster.
+func (s *Session) Next(command string, remote *target.Flags) string {
+	words := []string{"{{ .Executable }}", command}
+	for _, flags := range []*target.Flags{s.Local, remote} {
+		if flags != nil && flags.AsGiven() != "" {
+			words = append(words, flags.AsGiven())
+		}
+	}
+	return s.Text(strings.Join(words, " "))
+}
+
 // Text puts the name that the user calls us by into a text that names us as {{ .Executable }}.
 func (s *Session) Text(text string) string {
 	return strings.ReplaceAll(text, "{{ .Executable }}", s.Executable)

@@ -144,14 +144,19 @@ func (f *Flags) prefixed(flag string) string {
 }
 
 // commandLine is how the user can name the same cluster, as the first cluster, in another command.
-func (f *Flags) commandLine() string {
+func (f *Flags) commandLine() string { return f.words(func(flag string) string { return flag }) }
+
+// AsGiven is how the user can name the same cluster, as the one that it is in this command, in another command.
+func (f *Flags) AsGiven() string { return f.words(f.prefixed) }
+
+func (f *Flags) words(name func(string) string) string {
 	var words []string
 	for _, flag := range []struct {
 		name  string
 		value *string
 	}{{"--kubeconfig", f.Config.KubeConfig}, {"--context", f.Config.Context}, {"--cluster", f.Config.ClusterName}, {"--user", f.Config.AuthInfoName}} {
 		if flag.value != nil && *flag.value != "" {
-			words = append(words, flag.name+" "+*flag.value)
+			words = append(words, name(flag.name)+" "+*flag.value)
 		}
 	}
 	return strings.Join(words, " ")

@@ -60,6 +60,8 @@ type Health struct {
 	Lacking []string `json:"lacking,omitempty"`
 	// UnhealthyPods by name.
 	UnhealthyPods map[string]Pod `json:"unhealthyPods,omitempty"`
+	// Namespace that they are in.
+	Namespace string `json:"-"`
 }
 
 // Peer is a line about one peer.
@@ -110,6 +112,7 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 		return nil, err
 	}
 	report.Health = health(pods.Items)
+	report.Health.Namespace = cluster.LiqoNamespace
 	if installation.Deployment == nil || len(pods.Items) == 0 {
 		report.Health.Healthy = false
 	}

@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 	}
 	want := &Report{
 		Local:   Local{ClusterID: "rome", Version: "v1.0.0", Labels: map[string]string{"region": "europe"}, APIServerAddr: "https://10.0.0.1:6443"},
-		Health:  Health{UnhealthyPods: map[string]Pod{"bad": {Status: "container main waits: CrashLoopBackOff", TotalContainers: 1, Restarts: 3}}},
+		Health:  Health{Namespace: "liqo", UnhealthyPods: map[string]Pod{"bad": {Status: "container main waits: CrashLoopBackOff", TotalContainers: 1, Restarts: 3}}},
 		Network: &Network{PodCIDRs: []string{"10.10.0.0/16"}, ServiceCIDR: "10.11.0.0/16"},
 		Peerings: Peerings{Peers: []Peer{
 			{"berlin", corev1beta1.UnknownRole, Disabled, Disabled, Disabled, badPod}, {"milan", corev1beta1.ProviderRole, Disabled, Healthy, Unhealthy, badPod},

@@ -248,7 +248,7 @@ func tunnel(f, other *facts) []finding {
 // noHandshake says which way is closed.
 func noHandshake(f, other *facts) []finding {
 	if other != nil && (!f.knows(other.key) || !other.knows(f.key)) {
-		return failed("see the keys first", "the tunnel from cluster %s to %s: NoHandshake: the two ends do not know each other's keys", f.id, f.peer)
+		return failed("give each the right one: "+connect, "the tunnel from cluster %s to %s: NoHandshake: the two ends do not know each other's keys", f.id, f.peer)
 	}
 	from, to := f, other
 	if f.server != nil {

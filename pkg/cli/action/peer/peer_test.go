@@ -317,7 +317,7 @@ func TestPeeringRefusals(t *testing.T) {
 		"the slice is denied": {
 			plays: controllers{denial: authv1beta1.ReasonDefaultClassDisabled},
 			code:  failure.Failed,
-			want:  "the provider denied ResourceSlice milan: DefaultResourceSliceClassDisabled: too much: ask for less, or ask the provider's administrator, and peer again",
+			want:  "the provider denied ResourceSlice milan: DefaultResourceSliceClassDisabled: too much: ask the provider's administrator for its class, and peer again with --resource-slice-class",
 		},
 		"nobody answers in time": {
 			plays: controllers{silent: "Tenant"},

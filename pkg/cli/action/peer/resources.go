@@ -88,6 +88,14 @@ func (r *run) render(slice *authv1beta1.ResourceSlice) error {
 	return nil
 }
 
+// denied are the ways out of denials that a consumer has.
+var denied = map[string]string{
+	authv1beta1.ReasonDefaultClassDisabled: "ask the provider's administrator for its class, and peer again with --resource-slice-class",
+	authv1beta1.ReasonTenantDrained:        "ask the provider's administrator to activate the tenant again, and peer again",
+	authv1beta1.ReasonTenantLimit:          "delete a ResourceSlice that is not needed any more, or ask the provider's administrator, and peer again",
+	authv1beta1.ReasonInvalidSlice:         "ask for something else, and peer again",
+}
+
 // verdict reads the provider's answer off a slice's conditions.
 type verdict struct {
 	denial string
@@ -107,7 +115,7 @@ func (v *verdict) look(slice *authv1beta1.ResourceSlice) (done bool, missing str
 			v.denial, v.seen = condition.Reason, 0
 		}
 		if v.seen++; v.seen >= denials {
-			return false, "", failure.New(failure.Failed, "ask for less, or ask the provider's administrator, and peer again",
+			return false, "", failure.New(failure.Failed, cmp.Or(denied[condition.Reason], "ask the provider's administrator, and peer again"),
 				"the provider denied ResourceSlice %s: %s: %s", slice.Name, condition.Reason, condition.Message)
 		}
 		return false, condition.Reason + ": " + condition.Message, nil

@@ -171,7 +171,7 @@ func gather(ctx context.Context, cluster *target.Cluster) (way.Cluster, error) {
 		}
 	}
 	if len(known.Peerings) == 0 {
-		return known, failure.New(failure.Problems, "liqoctl network status", "the network of %s is connected to no peer", cluster.Name)
+		return known, failure.New(failure.Problems, "connect the networks with 'liqoctl network connect'", "the network of %s is connected to no peer", cluster.Name)
 	}
 	return known, nil
 }
