@@ -89,7 +89,7 @@ func faults() []fault {
 		{"an agent stands still, and the firewall is flushed", stoppedAgent("nft", "delete", "table", "ip", "liqo"), "the agent on node", "does not answer"},
 		{"an agent stands still, and the device is gone", stoppedAgent("ip", "link", "del", "cni-liqo"), "the agent on node", "does not answer"},
 		{"an agent stands still, and a route is replaced", stoppedAgent("sh", "-c", "ip route replace blackhole $(ip route show table 5163 | cut -d' ' -f1 | head -n1) table 5163"), "the agent on node", "does not answer"},
-		{"the overlay is closed at a node", closedOverlay, "OverlaySilent", "does not reach its gateway to milan (UDP 6091), while others do"},
+		{"the overlay is closed at a node", closedOverlay, "node", "OverlaySilent: This node is not answered through the overlay by the gateway to milan"},
 	}
 }
 
