@@ -254,4 +254,15 @@ func TestPlacement(t *testing.T) {
 			t.Errorf("after report %d: %s, want %s", i, got, tc.want)
 		}
 	}
+	// Whoever fights with us changes what is told of it once a minute only.
+	for _, tc := range []struct {
+		after time.Duration
+		what  string
+		want  string
+	}{{10 * time.Second, "b", "[a]"}, {70 * time.Second, "c", "[c]"}, {80 * time.Second, "d", "[c]"}} {
+		p.See(t.Context(), netlink.Report{Repair: true, Changes: []string{tc.what}}, now.Add(tc.after))
+		if got := fmt.Sprint(p.PutBack); got != tc.want || !p.Repaired.Equal(now.Add(tc.after)) {
+			t.Errorf("after %s: %s at %s, want %s", tc.after, got, p.Repaired, tc.want)
+		}
+	}
 }

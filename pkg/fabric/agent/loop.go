@@ -65,8 +65,9 @@ type Placement struct {
 	Failing time.Time
 	// Refused are the administrators' parts that were refused, with why; all else is in the kernel.
 	Refused map[string]error
-	// Repaired is when somebody else's changes were last put back.
+	// Repaired is when somebody else's changes were last put back; PutBack is what the first of them in that minute was.
 	Repaired time.Time
+	PutBack  []string
 }
 
 // See takes in what a pass came to, and logs it if it is news.
@@ -92,6 +93,10 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 		p.Failing = now
 	}
 	if r.Repair && len(r.Changes) > 0 {
+		// Who tells of it does so once a minute, however often that happens.
+		if !p.Repaired.Truncate(time.Minute).Equal(now.Truncate(time.Minute)) {
+			p.PutBack = changes
+		}
 		p.Repaired = now
 	}
 }

@@ -29,6 +29,9 @@ const (
 	maxSilent = 5
 	// quarrel is for how long it is told that somebody else changed what is ours.
 	quarrel = 10 * time.Minute
+	// shown is how many of these changes are told, longest how many characters of each.
+	shown   = 3
+	longest = 200
 )
 
 // addressOf is the address of a node's own; none if it is not known.
@@ -173,7 +176,7 @@ func readiness(o observation, now time.Time) metav1.Condition {
 	case !o.placement.Repaired.IsZero() && now.Sub(o.placement.Repaired) < quarrel:
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonOverwritten,
-			Message: "Somebody else on the node changes what Liqo has in the kernel; it was put back. The agent's log says what.",
+			Message: putBack(o.placement),
 		}
 	default:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed, Message: "The kernel has all that the node needs."}
@@ -191,6 +194,19 @@ func silence(of []gateway) string {
 	}
 	return sentence("this node is not answered through the overlay by " + strings.Join(all, ", ") +
 		": UDP 6091, or what networking.genevePort says, has to be open in both directions between this node and the pod, which has to run")
+}
+
+// putBack says when somebody else's changes were put back, to the minute, and what that was.
+func putBack(p agent.Placement) string {
+	what := make([]string, 0, shown)
+	for _, change := range p.PutBack[:min(len(p.PutBack), shown)] {
+		what = append(what, fmt.Sprintf("%.*s", longest, change))
+	}
+	if more := len(p.PutBack) - shown; more > 0 {
+		what = append(what, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("Somebody else on the node changed what Liqo has in the kernel, and it was put back, last at %s UTC: %s. The agent's log says more.",
+		p.Repaired.UTC().Format("15:04"), strings.Join(what, "; "))
 }
 
 // isMissing tells whether the kernel cannot do what it was told to.
