@@ -166,7 +166,7 @@ func TestQueriesAskForMetricsOfThePage(t *testing.T) {
 		}
 	}
 	// What the page promises to answer is on a screen or in an alert.
-	for _, m := range append(Page(t, root)[Both], Page(t, root)[ControllerManager]...) {
+	for _, m := range slices.Concat(Page(t, root)[Both], Page(t, root)[ControllerManager], Page(t, root)[NetworkAgents]) {
 		if !asked[m.Name] {
 			t.Errorf("nobody asks for %s: neither an alert rule nor the dashboard", m.Name)
 		}
