@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"liqo.io/liqo/pkg/cli/session"
+)
+
+// The README says which commands of Liqo v1 are not there yet: those that we name a way around for, and no command that there is.
+func TestTheReadmeSaysWhatOnlyV1Has(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := New(session.New(genericiooptions.NewTestIOStreamsDiscard(), "liqoctl", func(string) string { return "" }))
+	for verb := range ofV1 {
+		if !strings.Contains(string(readme), "`"+verb+"`") {
+			t.Errorf("the README does not say that %s is not there yet", verb)
+		}
+		for _, command := range root.Commands() {
+			if command.Name() == verb {
+				t.Errorf("%s is there", verb)
+			}
+		}
+	}
+}
