@@ -39,6 +39,8 @@ var homeAnnotations = []string{
 	// Argo CD at the provider would take the copy for a resource that is to be pruned.
 	"argocd.argoproj.io/tracking-id",
 	"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
+	// Written by this cluster's API server about what its own admission did.
+	"kubernetes.io/limit-ranger", "kubernetes.io/psp", "openshift.io/scc", "security.openshift.io/validated-scc-subject-type",
 	offloadingv1beta1.SkipReflectionAnnotation, offloadingv1beta1.AllowReflectionAnnotation,
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.DroppedFieldsAnnotation,
 	offloadingv1beta1.RefusedPartAnnotation, offloadingv1beta1.GivenClassAnnotation,

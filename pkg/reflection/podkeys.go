@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// anyKey among prefixes stands for all keys.
+// anyKey among prefixes stands for all keys, but for labels that give something.
 const anyKey = "*"
 
 // ourDomain is that of our own labels and annotations: who may write which is decided key by key elsewhere.
@@ -15,9 +15,44 @@ const ourDomain = "liqo.io"
 // to the user alone: aadpodidbinding is that of Azure's pod identities.
 var grantingKeys = []string{"aadpodidbinding"}
 
+// givingLabels are prefixes of labels by which a pod gets something from whoever runs the cluster that it runs in: those of the domain itself,
+// and of all below it. "*" does not stand for them. The table in docs/reflection.md is this list.
+var givingLabels = []string{
+	// What puts containers, agents or secrets into pods.
+	"vault.hashicorp.com/", "banzaicloud.io/", "banzaicloud.com/", "conjur.org/", "admission.datadoghq.com/", "dynatrace.com/", "newrelic.com/",
+	"instana.io/", "opentelemetry.io/", "jaegertracing.io/", "dapr.io/", "getambassador.io/", "injector.tumblr.com/", "kyverno.io/", "teleport.dev/",
+	// Meshes.
+	"istio.io/", "linkerd.io/", "consul.hashicorp.com/", "kuma.io/", "openservicemesh.io/", "flomesh.io/", "kmesh.net/", "maistra.io/", "networkservicemesh.io/",
+	// Networks and addresses.
+	"cni.cncf.io/", "multus-cni.io/", "projectcalico.org/", "tigera.io/", "cilium.io/", "io.cilium/", "io.cilium.", "ovn.org/", "ovn.kubernetes.io/",
+	"antrea.io/", "kube-router.io/", "kuryr.openstack.org/", "harvesterhci.io/", "metallb.io/", "metallb.universe.tf/", "kube-vip.io/", "submariner.io/",
+	// Identities, and what clouds and platforms give.
+	"azure.workload.identity/", "azure.com/", "amazonaws.com/", "k8s.aws/", "gke.io/", "cloud.google.com/", "cloud.ibm.com/", "aliyun.com/",
+	"alibabacloud.com/", "spiffe.io/", "openshift.io/",
+	// Autoscalers, schedulers and queues.
+	"cluster-autoscaler.kubernetes.io/", "karpenter.sh/", "autoscaling.k8s.io/", "kueue.x-k8s.io/", "koordinator.sh/", "volcano.sh/",
+	"yunikorn.apache.org/", "katalyst.kubewharf.io/",
+	// Devices and runtimes.
+	"io.kubernetes.cri-o.", "io.katacontainers.", "nvidia.com/", "amd.com/", "intel.com/", "run.ai/", "hami.io/", "resource.kubernetes.io/",
+	// Kubernetes' own, and other ways to have pods run elsewhere.
+	"alpha.kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "node-role.kubernetes.io/", "pod-security.kubernetes.io/", "admiralty.io/",
+	"karmada.io/", "virtual-kubelet.io/",
+}
+
+// givingDomains are the same of which what is below gives nothing.
+var givingDomains = []string{"kubernetes.io/", "k8s.io/"}
+
+// gives tells whether a pod gets something by a label.
+func gives(key string) bool {
+	return slices.Contains(grantingKeys, key) ||
+		slices.ContainsFunc(givingDomains, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+		slices.ContainsFunc(givingLabels, func(prefix string) bool { return strings.HasPrefix(key, prefix) || strings.Contains(key, "."+prefix) })
+}
+
 // Keys are the labels and annotations that a provider lets pods of other clusters have: by those of other domains a pod gets
-// networks, devices, identities and sidecars of the node that it runs on. Each list holds prefixes of keys ("*" for all keys).
-// Always allowed are our own keys, and those without a domain (without a dot before the slash).
+// networks, devices, identities and sidecars of the node that it runs on. Each list holds prefixes of keys, or "*": for all annotations, and for
+// all labels but those by which a pod gets something, which have to be named besides. Always allowed are our own keys, and those without a domain
+// (without a dot before the slash).
 type Keys struct {
 	Labels, Annotations []string
 }
@@ -25,8 +60,8 @@ type Keys struct {
 // Allowed returns which of a pod's labels and annotations it may have, and in one sentence which it may not; no sentence if it may have
 // them all.
 func (k Keys) Allowed(labels, annotations map[string]string) (ofLabels, ofAnnotations map[string]string, refused string) {
-	ofLabels, withoutLabels := allowed(labels, k.Labels)
-	ofAnnotations, withoutAnnotations := allowed(annotations, k.Annotations)
+	ofLabels, withoutLabels := allowed(labels, k.Labels, gives)
+	ofAnnotations, withoutAnnotations := allowed(annotations, k.Annotations, nil)
 	var lacks []string
 	if len(withoutLabels) > 0 {
 		lacks = append(lacks, "the labels "+enumerated(withoutLabels)+" (offloading.consumers.podLabelPrefixes)")
@@ -41,11 +76,12 @@ func (k Keys) Allowed(labels, annotations map[string]string) (ofLabels, ofAnnota
 		": the provider does not let pods from other clusters have them; its administrator can, with the values in brackets"
 }
 
-// allowed returns what has an allowed key, and the sorted keys of the rest.
-func allowed(all map[string]string, prefixes []string) (pass map[string]string, refused []string) {
+// allowed returns what has an allowed key, and the sorted keys of the rest. What gives something (nil: nothing does) has to be
+// named by its prefix.
+func allowed(all map[string]string, prefixes []string, gives func(key string) bool) (pass map[string]string, refused []string) {
 	pass = make(map[string]string, len(all))
 	for key, value := range all {
-		if keyAllowed(key, prefixes) {
+		if keyAllowed(key, prefixes, gives) {
 			pass[key] = value
 		} else {
 			refused = append(refused, key)
@@ -56,9 +92,11 @@ func allowed(all map[string]string, prefixes []string) (pass map[string]string, 
 }
 
 // keyAllowed is what admission policy liqo-consumer-exposure says of annotations of Services, too.
-func keyAllowed(key string, prefixes []string) bool {
+func keyAllowed(key string, prefixes []string, gives func(key string) bool) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	ours := key != domain && (domain == ourDomain || strings.HasSuffix(domain, "."+ourDomain))
 	private := !strings.Contains(domain, ".") && !slices.Contains(grantingKeys, key)
-	return ours || private || slices.ContainsFunc(prefixes, func(prefix string) bool { return prefix == anyKey || strings.HasPrefix(key, prefix) })
+	return ours || private || slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return strings.HasPrefix(key, prefix) || prefix == anyKey && (gives == nil || !gives(key))
+	})
 }

@@ -198,7 +198,7 @@ var toolPrefixes = []string{"app.kubernetes.io/", "helm.sh/", "meta.helm.sh/", "
 
 // ofProvisioners are the annotations of a claim by which somebody may provide its volume; providers refuse them.
 func ofProvisioners(annotations map[string]string) (keys []string) {
-	_, keys = allowed(annotations, toolPrefixes)
+	_, keys = allowed(annotations, toolPrefixes, nil)
 	return keys
 }
 

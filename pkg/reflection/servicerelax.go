@@ -33,7 +33,7 @@ func withoutRefusedAnnotations(wanted *corev1.Service, refusal string) (refused 
 	for line := range strings.Lines(refusal) {
 		_, words, found := strings.Cut(line, annotationsNot)
 		for word := range strings.FieldsSeq(words) {
-			if _, there := wanted.Annotations[word]; found && there && !keyAllowed(word, nil) {
+			if _, there := wanted.Annotations[word]; found && there && !keyAllowed(word, nil, nil) {
 				refused = append(refused, word)
 			}
 		}

@@ -169,7 +169,7 @@ func TestKeysOfPodsByDefault(t *testing.T) {
 		for _, key := range []string{"iam.amazonaws.com/role", "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks", "io.kubernetes.cri-o.Devices",
 			"io.katacontainers.config.hypervisor.path", "k8s.ovn.org/pod-networks", "vault.hashicorp.com/agent-inject", "cluster-autoscaler.kubernetes.io/safe-to-evict",
 			"ovn.kubernetes.io/logical_switch", "cni.cilium.io/mac-address", "cni.projectcalico.org/ipAddrs", "azure.workload.identity/use", "sidecar.istio.io/inject",
-			"linkerd.io/inject", "kubernetes.io/config.seen", "kubernetes.io/egress-bandwidth", "karpenter.sh/do-not-disrupt", "security.istio.io/tlsMode"} {
+			"linkerd.io/inject", "kubernetes.io/config.seen", "kueue.x-k8s.io/queue-name", "scheduler.alpha.kubernetes.io/x", "kubernetes.io/egress-bandwidth", "karpenter.sh/do-not-disrupt", "security.istio.io/tlsMode"} {
 			if labels, annotations, _ := keys.Allowed(map[string]string{key: "x"}, map[string]string{key: "x"}); len(labels)+len(annotations) > 0 {
 				t.Errorf("%s: key %s passes", profile, key)
 			}
@@ -181,6 +181,12 @@ func TestKeysOfPodsByDefault(t *testing.T) {
 			"apps.kubernetes.io/pod-index": "x", "batch.kubernetes.io/job-name": "x", "app.kubernetes.io/name": "x", "offloading.liqo.io/origin": "x", "liqo.io/managed-by": "x"},
 			map[string]string{"batch.kubernetes.io/job-completion-index": "0", "kubectl.kubernetes.io/restartedAt": "x", "liqo.io/origin-uid": "x"}); refused != "" {
 			t.Errorf("%s: %s", profile, refused)
+		}
+		// Labels of which nothing is known but that Services select by them.
+		own := map[string]string{"cnpg.io/cluster": "x", "strimzi.io/name": "x", "postgres-operator.crunchydata.com/role": "x", "ray.io/cluster": "x",
+			"jobset.sigs.k8s.io/jobset-name": "x", "barn.garden.example/cluster": "x"}
+		if labels, _, _ := keys.Allowed(own, nil); (len(labels) == len(own)) != (profile == "compatible") || profile == "hardened" && len(labels) > 0 {
+			t.Errorf("%s: of labels of other domains %v pass", profile, labels)
 		}
 		if consumers := config.Offloading.Consumers; len(consumers.CSIDrivers)+len(consumers.Tolerations) > 0 || consumers.MaxTerminationGracePeriod.Hours() != 1 {
 			t.Errorf("%s: by default consumers may use %+v", profile, consumers)

@@ -31,10 +31,26 @@ type Consumers struct {
 	CSIDrivers []string `json:"csiDrivers"`
 	// MaxTerminationGracePeriod is how long they may take to end; zero means one hour.
 	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
-	// PodLabelPrefixes are those of labels that they may have, besides Liqo's own and those without a domain.
+	// PodLabelPrefixes are those of labels that they may have, besides Liqo's own and those without a domain; nil means what the profile says.
 	PodLabelPrefixes []string `json:"podLabelPrefixes"`
 	// PodAnnotationPrefixes are the same for annotations.
 	PodAnnotationPrefixes []string `json:"podAnnotationPrefixes"`
+}
+
+// hardenedLabelPrefixes are those of labels of Kubernetes' own controllers and of common tools.
+var hardenedLabelPrefixes = []string{"app.kubernetes.io/", "apps.kubernetes.io/", "batch.kubernetes.io/", "statefulset.kubernetes.io/",
+	"topology.kubernetes.io/", "helm.sh/", "io.kompose."}
+
+func (c *Consumers) complete(hardened bool) {
+	if c.Capabilities == nil && !hardened {
+		c.Capabilities = []string{debugCapability}
+	}
+	if c.PodLabelPrefixes == nil {
+		c.PodLabelPrefixes = []string{Any}
+		if hardened {
+			c.PodLabelPrefixes = hardenedLabelPrefixes
+		}
+	}
 }
 
 func (c Consumers) validate(path *field.Path) field.ErrorList {

@@ -101,9 +101,7 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.TwinNamespaces.Network.Isolate == nil {
 		c.Offloading.TwinNamespaces.Network.Isolate = &hardened
 	}
-	if c.Offloading.Consumers.Capabilities == nil && !hardened {
-		c.Offloading.Consumers.Capabilities = []string{debugCapability}
-	}
+	c.Offloading.Consumers.complete(hardened)
 	c.Offloading.Providers.complete(hardened)
 	if c.VirtualKubelet.NodeIdentity == "" {
 		c.VirtualKubelet.NodeIdentity = NodeIdentityNode

@@ -82,28 +82,29 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 		Secret        offloadingv1beta1.ReflectionType
 		TokenLifetime time.Duration
 		Capabilities  []string
+		PodLabels     []string
 	}
 	for name, tc := range map[string]struct {
 		from, to string
 		want     choices
 	}{
-		"compatible":                 {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{"SYS_PTRACE"}}},
-		"hardened":                   {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute, nil}},
-		"a value of its own wins":    {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute, []string{"NET_ADMIN"}}},
-		"none is a value of its own": {"offloading: {", "offloading: {consumers: {capabilities: []}, ", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{}}},
+		"compatible":                 {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{"SYS_PTRACE"}, []string{"*"}}},
+		"hardened":                   {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute, nil, hardenedLabelPrefixes}},
+		"a value of its own wins":    {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute, []string{"NET_ADMIN"}, []string{"team.example/"}}},
+		"none is a value of its own": {"offloading: {", "offloading: {consumers: {capabilities: [], podLabelPrefixes: []}, ", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{}, []string{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(good, tc.from, tc.to, 1)
 			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
 				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
-					"offloading: {consumers: {capabilities: [NET_ADMIN]}, serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+					"offloading: {consumers: {capabilities: [NET_ADMIN], podLabelPrefixes: [team.example/]}, serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
 			}
 			c, err := Parse([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type,
-				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration, c.Offloading.Consumers.Capabilities}
+				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration, c.Offloading.Consumers.Capabilities, c.Offloading.Consumers.PodLabelPrefixes}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
