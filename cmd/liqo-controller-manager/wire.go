@@ -168,14 +168,16 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 
 func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
 	rules := podRules(config.Offloading.Consumers)
-	check := func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) }
-	if err := registerOffloadingControllers(mgr, config, env, check); err != nil {
+	if err := registerOffloadingControllers(mgr, config, env, rules); err != nil {
 		return err
 	}
-	return registerOffloadingWebhooks(mgr, config, env, check)
+	return registerOffloadingWebhooks(mgr, config, env, func(spec *corev1.PodSpec) field.ErrorList {
+		reduced, _ := rules.Reduced(spec) // as the controller will have it
+		return reflection.CheckShadowPod(reduced, rules)
+	})
 }
 
-func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, check podCheck) error {
+func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, rules reflection.Rules) error {
 	twins, tokens := config.Offloading.TwinNamespaces, secretledger.NewTokens()
 	return registerAll(map[string]func() error{
 		"vkoptions": func() error {
@@ -201,7 +203,9 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 				PodCIDRs: texts(ownRanges(config)), HideAddresses: !*config.Networking.ReflectIPs, Networking: config.Networking.Enabled, NodeIdentity: config.VirtualKubelet.NodeIdentity})
 		},
 		"shadowpod": func() error {
-			return shadowpod.Register(mgr, shadowpod.Options{Check: check, Keys: podKeys(config.Offloading.Consumers),
+			return shadowpod.Register(mgr, shadowpod.Options{
+				Check:  func(spec *corev1.PodSpec) field.ErrorList { return reflection.CheckShadowPod(spec, rules) },
+				Reduce: rules.Reduced, Keys: podKeys(config.Offloading.Consumers),
 				MaxGracePeriod: config.Offloading.Consumers.MaxTerminationGracePeriod.Duration,
 				Enforce:        config.ControllerManager.EnableResourceEnforcement, Tokens: tokens, Secrets: tokens.Consumer, Networking: config.Networking.Enabled})
 		},

@@ -74,7 +74,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 }
 
 // homeNodeTaints tell of the state of the node that a pod is on, which is this cluster's virtual node. DaemonSets tolerate them all; at
-// the provider they would be tolerations of a cordon.
+// the provider they would be tolerations of a cordon. Those of control planes, and of everything, no provider takes either.
 var homeNodeTaints = []string{corev1.TaintNodeUnschedulable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
 	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeOutOfService}
 
@@ -90,7 +90,7 @@ func copiedSpec(s *corev1.PodSpec) corev1.PodSpec {
 		SetHostnameAsFQDN: s.SetHostnameAsFQDN, HostUsers: s.HostUsers, Resources: s.Resources,
 		HostnameOverride: s.HostnameOverride,
 		Tolerations: slices.DeleteFunc(s.Tolerations, func(t corev1.Toleration) bool {
-			return t.Key == offloadingv1beta1.VirtualNodeTaint || slices.Contains(homeNodeTaints, t.Key)
+			return t.Key == offloadingv1beta1.VirtualNodeTaint || slices.Contains(homeNodeTaints, t.Key) || toleratesControlPlane(t)
 		}),
 	}
 }

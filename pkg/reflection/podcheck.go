@@ -209,7 +209,52 @@ func (r Rules) checkTolerations(list []corev1.Toleration) string {
 }
 
 func (r Rules) checkGracePeriod(seconds reflect.Value) string {
-	return unless(seconds.Elem().Int() <= int64(cmp.Or(r.MaxGracePeriod, DefaultMaxGracePeriod)/time.Second), msgGracePeriod)
+	return unless(seconds.Elem().Int() <= r.longestEnd(), msgGracePeriod)
+}
+
+// longestEnd is how many seconds a pod may take to end.
+func (r Rules) longestEnd() int64 {
+	return int64(cmp.Or(r.MaxGracePeriod, DefaultMaxGracePeriod) / time.Second)
+}
+
+// Reduced is a pod without what it runs without just as well: tolerations, which ask for nothing, that the provider does not allow, and what is
+// too long of its grace periods. In one sentence it tells what that is; the pod itself and no sentence if it is nothing.
+func (r Rules) Reduced(spec *corev1.PodSpec) (reduced *corev1.PodSpec, without string) {
+	refused := func(t corev1.Toleration) bool { return r.checkTolerations([]corev1.Toleration{t}) != "" }
+	var keys, lacks []string
+	for i := range spec.Tolerations {
+		if t := &spec.Tolerations[i]; refused(*t) {
+			keys = append(keys, cmp.Or(cutOff(t.Key, maxNameShown), "everything"))
+		}
+	}
+	longest, shortened := r.longestEnd(), false
+	reduced = spec.DeepCopy()
+	shorten := func(seconds *int64) {
+		if seconds != nil && *seconds > longest {
+			*seconds, shortened = longest, true
+		}
+	}
+	shorten(reduced.TerminationGracePeriodSeconds)
+	eachContainer(reduced, func(c *corev1.Container) {
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+			if probe != nil {
+				shorten(probe.TerminationGracePeriodSeconds)
+			}
+		}
+	})
+	if len(keys) > 0 {
+		reduced.Tolerations = slices.DeleteFunc(reduced.Tolerations, refused)
+		slices.Sort(keys)
+		lacks = append(lacks, "it does not tolerate "+enumerated(slices.Compact(keys))+" (offloading.consumers.tolerations)")
+	}
+	if shortened {
+		lacks = append(lacks, fmt.Sprintf("it has %d seconds to end at most (offloading.consumers.maxTerminationGracePeriod)", longest))
+	}
+	if len(lacks) == 0 {
+		return spec, ""
+	}
+	return reduced, "the pod runs as the provider lets pods from other clusters: " + strings.Join(lacks, ", and ") +
+		"; its administrator can allow more, but for taints of the control plane, with the values in brackets"
 }
 
 // checkNodes refuses what names nodes of the provider. That a local pod names nodes does not matter: it does not cross.
@@ -299,6 +344,7 @@ var anyNumber = regexp.MustCompile(`\[\d+\]`)
 // ports.hostPort or volumes.hostPath. Nothing is named of most pods. Admission policy liqo-placement says the same.
 func NeverOffloaded(local *corev1.Pod) []string {
 	var fields []string
+	spec, _ := mostOpen.Reduced(&local.Spec)
 	refused := func(owner reflect.Type, f podField, value reflect.Value) bool {
 		check := podRules[owner.Name()+"."+f.name]
 		switch {
@@ -310,14 +356,14 @@ func NeverOffloaded(local *corev1.Pod) []string {
 		return check(mostOpen, value) != ""
 	}
 	wrong := false
-	walkPod(nil, reflect.ValueOf(&local.Spec), func(_ *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
+	walkPod(nil, reflect.ValueOf(spec), func(_ *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
 		wrong = wrong || refused(owner, f, value)
 		return !wrong && f.inside()
 	})
 	if !wrong {
 		return nil // as most pods, whose fields need no names
 	}
-	walkPod(field.NewPath("spec"), reflect.ValueOf(&local.Spec), func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
+	walkPod(field.NewPath("spec"), reflect.ValueOf(spec), func(path *field.Path, owner reflect.Type, f podField, value reflect.Value) bool {
 		if !refused(owner, f, value) {
 			return f.inside()
 		}

@@ -386,6 +386,8 @@ func TestServiceRelaxesAnnotations(t *testing.T) {
 		"both":                      {corev1.ServiceTypeClusterIP, words + "metallb.io/loadBalancerIPs a.example.org/b", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
 		"one after the other":       {corev1.ServiceTypeNodePort, words + "a.example.org/b\n" + words + "metallb.io/loadBalancerIPs", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
 		"a load balancer":           {corev1.ServiceTypeLoadBalancer, words + "a.example.org/b", ""},
+		"a load balancer that may do without": {corev1.ServiceTypeLoadBalancer, words + "metallb.io/loadBalancerIPs a.example.org/b (ServiceAnnotationIgnored: load balancers are made without them, too)",
+			"it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
 		"our own, and the user's":   {corev1.ServiceTypeClusterIP, words + "liqo.io/origin-uid note", ""},
 		"words that are no refusal": {corev1.ServiceTypeClusterIP, "a.example.org/b", ""},
 		"what the Service has not":  {corev1.ServiceTypeClusterIP, words + "b.example.org/c", ""},

@@ -24,10 +24,13 @@ func remoteFamilies(spec corev1.ServiceSpec) []corev1.IPFamily {
 // that follow it.
 const annotationsNot = "ServiceAnnotationNotAllowed: "
 
+// annotationsIgnored says, in such a refusal, that none of these annotations keeps a load balancer internal.
+const annotationsIgnored = "ServiceAnnotationIgnored: "
+
 // withoutRefusedAnnotations takes the annotations away that the provider names in a refusal, and returns their keys. A load balancer
-// keeps all: without one that keeps it internal it could be open to the world.
+// keeps all, unless the provider says that it may do without: without one that keeps it internal it could be open to the world.
 func withoutRefusedAnnotations(wanted *corev1.Service, refusal string) (refused []string) {
-	if serviceType(wanted.Spec) == corev1.ServiceTypeLoadBalancer {
+	if serviceType(wanted.Spec) == corev1.ServiceTypeLoadBalancer && !strings.Contains(refusal, annotationsIgnored) {
 		return nil
 	}
 	for line := range strings.Lines(refusal) {

@@ -137,6 +137,20 @@ func TestConsumersAnnotateNoServices(t *testing.T) {
 			}
 			return policy.asked(t, operation, "services", "", now, before)
 		}
+		// A load balancer is made without what keeps none internal, if there is nothing else.
+		written := func(more ...string) *corev1.Service {
+			return service(func(s *corev1.Service) {
+				for _, key := range append(more, "metallb.universe.tf/ip-allocated-from-pool", "external-dns.alpha.kubernetes.io/hostname") {
+					annotated(key, "x")(s)
+				}
+			})
+		}
+		if why := ask(admission.Create, written(), nil); !strings.Contains(why, "(ServiceAnnotationIgnored: ") || !strings.Contains(why, "ServiceAnnotationNotAllowed: ") {
+			t.Errorf("%s: what a load balancer may do without: %q", profile, why)
+		}
+		if why := ask(admission.Create, written("service.beta.kubernetes.io/aws-load-balancer-internal"), nil); !strings.Contains(why, "aws-load-balancer-internal") || strings.Contains(why, "ServiceAnnotationIgnored") {
+			t.Errorf("%s: with one that keeps it internal: %q", profile, why)
+		}
 		honest := service(func(s *corev1.Service) { annotated("prometheus.io/scrape", "true")(s) })
 		if why := ask(admission.Create, honest, nil); why != "" {
 			t.Errorf("%s: an honest Service is refused: %s", profile, why)

@@ -3,6 +3,7 @@ package peering
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,18 +137,11 @@ func TestThroughAShadowPod(t *testing.T) {
 		"ephemeral-clone": {refused, ephemeral(func(c *corev1.PersistentVolumeClaimSpec) {
 			c.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "providers"}
 		})},
-		"dedicated": {refused, withScheduling(func(s *corev1.PodSpec) {
-			s.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
-		})},
-		"cordoned": {refused, withScheduling(func(s *corev1.PodSpec) {
-			s.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
-		})},
 		"node": {refused, withScheduling(func(s *corev1.PodSpec) {
 			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: node}}}}}
 		})},
 		"node-label": {refused, withScheduling(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelHostname: "milan-sim-1"} })},
-		"endless":    {refused, withScheduling(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr.To[int64](1 << 31) })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, why := b.becomes(t, name, tc.spec)
@@ -156,6 +150,28 @@ func TestThroughAShadowPod(t *testing.T) {
 			}
 			if !strings.Contains(why, tc.reason) {
 				t.Errorf("refused with %q, want %s", why, tc.reason)
+			}
+		})
+	}
+}
+
+// What a pod does without just as well it does not get, and runs: tolerations of dedicated and cordoned nodes, of control planes and of everything,
+// years to end.
+func TestAShadowPodIsReduced(t *testing.T) {
+	t.Parallel()
+	b := newBurglar(t)
+	for name, toleration := range map[string]corev1.Toleration{"dedicated": {Key: "dedicated", Operator: corev1.TolerationOpExists},
+		"cordoned": {Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, "everything": {Operator: corev1.TolerationOpExists},
+		"control-plane": {Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}} {
+		t.Run(name, func(t *testing.T) {
+			pod, why := b.becomes(t, name, withScheduling(func(s *corev1.PodSpec) {
+				s.Tolerations, s.TerminationGracePeriodSeconds = []corev1.Toleration{toleration}, ptr.To[int64](1<<31)
+			}))
+			if pod == nil {
+				t.Fatalf("there is no pod: %s", why)
+			}
+			if slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == toleration.Key }) || *pod.Spec.TerminationGracePeriodSeconds != 3600 {
+				t.Errorf("it tolerates %v and takes %d s to end", pod.Spec.Tolerations, *pod.Spec.TerminationGracePeriodSeconds)
 			}
 		})
 	}

@@ -237,6 +237,8 @@ const (
 	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
 	// KeysRefusedCondition ("True") on a ShadowPod tells which of its labels and annotations the provider does not give to the pod.
 	KeysRefusedCondition = "offloading.liqo.io/KeysRefused"
+	// ReducedCondition ("True") on a ShadowPod tells which of its tolerations the provider does not give to the pod, and how long it has to end.
+	ReducedCondition = "offloading.liqo.io/Reduced"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
 	APIServerReachableCondition = "offloading.liqo.io/APIServerReachable"
 	// AddressShownCondition ("False") tells why the pod is shown without its address, although it has one.

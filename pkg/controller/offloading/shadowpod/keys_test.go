@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/marks"
@@ -133,6 +134,62 @@ func TestPrivilegedKeysDoNotReachThePod(t *testing.T) {
 			if _, err := w.pass(); err != nil {
 				t.Fatal(err)
 			}
+			if w.Writes != before || len(told.Events) > 0 {
+				t.Errorf("a restart writes %d times and tells %d Events", w.Writes-before, len(told.Events))
+			}
+		})
+	}
+}
+
+// Tolerations and a grace period that the provider does not allow do not keep the Pod from running, whenever they are asked for: it does
+// without, which is told once, also over a restart. The ShadowPod stays as its consumer wrote it.
+func TestAPodIsReducedAndRuns(t *testing.T) {
+	ask := func(shadow *offloadingv1beta1.ShadowPod) {
+		shadow.Spec.Pod.Tolerations = append(shadow.Spec.Pod.Tolerations, corev1.Toleration{Key: "dedicated", Operator: "Exists"}, corev1.Toleration{Operator: "Exists"})
+	}
+	for name, later := range map[string]bool{"at once": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			shadow := job()
+			shadow.Spec.Pod.TerminationGracePeriodSeconds = ptr.To[int64](7200)
+			if !later {
+				ask(shadow)
+			}
+			w, told := newWorld(t, shadow), events.NewFakeRecorder(10)
+			set := func() { w.reconciler.Reduce, w.reconciler.Events = reflection.Rules{}.Reduced, told }
+			pass := func() {
+				t.Helper()
+				if _, err := w.pass(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set()
+			pass()
+			if later {
+				<-told.Events // of the grace period
+				live := w.shadow()
+				ask(live)
+				if err := w.Update(t.Context(), live); err != nil {
+					t.Fatal(err)
+				}
+				pass()
+			}
+			if spec := w.pod().Spec; len(spec.Tolerations) > 0 || *spec.TerminationGracePeriodSeconds != 3600 {
+				t.Errorf("the Pod tolerates %v and has %d s to end", spec.Tolerations, *spec.TerminationGracePeriodSeconds)
+			}
+			if live := w.shadow(); len(live.Spec.Pod.Tolerations) != 2 || *live.Spec.Pod.TerminationGracePeriodSeconds != 7200 {
+				t.Error("the ShadowPod itself was changed")
+			}
+			said := meta.FindStatusCondition(w.shadow().Status.Conditions, offloadingv1beta1.ReducedCondition)
+			if said == nil || !strings.Contains(said.Message, "dedicated, everything") || !strings.Contains(said.Message, "3600") {
+				t.Errorf("the condition says %v", said)
+			}
+			if len(told.Events) != 1 || !strings.Contains(<-told.Events, offloadingv1beta1.ReasonPartiallyReflected) {
+				t.Error("it was not told once")
+			}
+			before := w.Writes
+			w.reconciler = newWorldFrom(w).reconciler
+			set()
+			pass()
 			if w.Writes != before || len(told.Events) > 0 {
 				t.Errorf("a restart writes %d times and tells %d Events", w.Writes-before, len(told.Events))
 			}

@@ -45,10 +45,10 @@ var substitutes = []string{
 
 // scope is what one pass learns.
 type scope struct {
-	// shadow as it is in the API server, changed by report, but for the labels and annotations that its Pod may not have.
+	// shadow as it is in the API server, changed by report, but for what its Pod does without.
 	shadow *offloadingv1beta1.ShadowPod
-	// lacks says which these are; empty if there are none.
-	lacks string
+	// lacks says which labels and annotations these are, and reduced what of the specification; empty if there is nothing.
+	lacks, reduced string
 	// pod of the same name, nil if there is none.
 	pod *corev1.Pod
 	// decision taken over the two.

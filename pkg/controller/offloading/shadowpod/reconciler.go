@@ -40,6 +40,8 @@ type Options struct {
 	Check func(*corev1.PodSpec) field.ErrorList
 	// Keys are the labels and annotations that Pods may have.
 	Keys reflection.Keys
+	// Reduce returns the PodSpec without what Pods do without, and which that is; nil leaves everything to Check.
+	Reduce func(*corev1.PodSpec) (*corev1.PodSpec, string)
 	// MaxGracePeriod is the longest time that Pods are given to end in; reflection.DefaultMaxGracePeriod if 0.
 	MaxGracePeriod time.Duration
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
@@ -137,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{shadow: &shadow, pod: pod}
 	grace := endsIn(&shadow, r.MaxGracePeriod)
-	shadow.Labels, shadow.Annotations, s.lacks = r.Keys.Allowed(podKeys(&shadow))
+	r.moderate(s)
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
 		// The cache lags behind our own write; its event brings us back.
 		return ctrl.Result{}, nil

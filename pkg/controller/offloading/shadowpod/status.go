@@ -26,7 +26,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 		return nil
 	}
 	before := s.shadow.Status.DeepCopy()
-	s.keysVerdict()
+	s.moderateVerdicts()
 	news := s.judge()
 	switch {
 	case problem != nil:
@@ -54,7 +54,9 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 // observe copies the phase of a living Pod into a ShadowPod that said otherwise before. One that never had a problem stays
 // without status until its end: the Pod itself, which its consumer sees, says all that there is to say.
 func (r *reconciler) observe(s *scope) {
-	problem := func(c metav1.Condition) bool { return c.Type != offloadingv1beta1.KeysRefusedCondition }
+	problem := func(c metav1.Condition) bool {
+		return c.Type != offloadingv1beta1.KeysRefusedCondition && c.Type != offloadingv1beta1.ReducedCondition
+	}
 	if phase := s.shadow.Status.Phase; (phase == "" || phase == corev1.PodUnknown) && !slices.ContainsFunc(s.shadow.Status.Conditions, problem) {
 		return
 	}

@@ -71,8 +71,23 @@ func (r *reconciler) tell(s *scope, news []verdict) {
 	}
 }
 
-// keysVerdict is the verdict on labels and annotations that the Pod may not have.
-func (s *scope) keysVerdict() {
-	s.verdicts = append(s.verdicts, verdict{condition: offloadingv1beta1.KeysRefusedCondition, reason: offloadingv1beta1.ReasonKeysRefused,
-		message: s.lacks, event: offloadingv1beta1.ReasonKeysRefused, action: "ChangePod"})
+// moderate takes from the ShadowPod of a pass what its Pod does without: all that follows goes by the rest.
+func (r *reconciler) moderate(s *scope) {
+	s.shadow.Labels, s.shadow.Annotations, s.lacks = r.Keys.Allowed(podKeys(s.shadow))
+	if r.Reduce == nil {
+		return
+	}
+	var spec *corev1.PodSpec
+	if spec, s.reduced = r.Reduce(&s.shadow.Spec.Pod); s.reduced != "" {
+		s.shadow.Spec.Pod = *spec
+	}
+}
+
+// moderateVerdicts are the verdicts on what the Pod does without.
+func (s *scope) moderateVerdicts() {
+	s.verdicts = append(s.verdicts,
+		verdict{condition: offloadingv1beta1.KeysRefusedCondition, reason: offloadingv1beta1.ReasonKeysRefused,
+			message: s.lacks, event: offloadingv1beta1.ReasonKeysRefused, action: "ChangePod"},
+		verdict{condition: offloadingv1beta1.ReducedCondition, reason: offloadingv1beta1.ReasonPartiallyReflected,
+			message: s.reduced, event: offloadingv1beta1.ReasonPartiallyReflected, action: "ChangePod"})
 }
