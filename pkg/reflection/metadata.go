@@ -31,6 +31,36 @@ var ownershipLabels = []string{
 	corev1beta1.ReplicatedLabel, corev1beta1.ManagedLabel, corev1beta1.WebhookLabel, corev1beta1.TenantNamespaceLabel,
 }
 
+// ourLabelPrefix begins those of our labels that are about copies and twins.
+const ourLabelPrefix = "offloading.liqo.io/"
+
+// isOurLabel tells labels that we write from those of users: by none of them an object at the provider can be selected as at home.
+func isOurLabel(key string) bool {
+	return slices.Contains(ownershipLabels, key) || strings.HasPrefix(key, ourLabelPrefix)
+}
+
+// withoutOurLabels is a selector as it holds at the provider: kubectl expose copies all labels of a pod into one. The selector itself, if
+// none of them is ours.
+func withoutOurLabels(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	ours := func(e metav1.LabelSelectorRequirement) bool { return isOurLabel(e.Key) }
+	if selector == nil || !hasOurLabel(selector.MatchLabels) && !slices.ContainsFunc(selector.MatchExpressions, ours) {
+		return selector
+	}
+	selector = selector.DeepCopy()
+	maps.DeleteFunc(selector.MatchLabels, func(key, _ string) bool { return isOurLabel(key) })
+	selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, ours)
+	return selector
+}
+
+func hasOurLabel(labels map[string]string) bool {
+	for key := range labels {
+		if isOurLabel(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // homeAnnotations mean something to this cluster's tools and controllers only.
 var homeAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation,

@@ -9,12 +9,13 @@ import (
 
 // spelledConstraints are the pod's topology spread constraints with matchLabelKeys spelled out. An API server enters the keys into
 // the selector and keeps them, too, which the next API server refuses; older ones do not enter them. crossing are the labels that
-// the remote pod has of the local one's.
+// the remote pod has of the local one's. Our own labels never count.
 func spelledConstraints(constraints []corev1.TopologySpreadConstraint, crossing map[string]string) []corev1.TopologySpreadConstraint {
 	for i := range constraints {
 		c := &constraints[i]
-		c.LabelSelector = spellOut(c.LabelSelector, c.MatchLabelKeys, metav1.LabelSelectorOpIn, crossing)
-		c.MatchLabelKeys = nil
+		c.LabelSelector = withoutOurLabels(spellOut(c.LabelSelector, c.MatchLabelKeys, metav1.LabelSelectorOpIn, crossing))
+		// How many domains there have to be was asked of this cluster's nodes, of which the virtual one is one.
+		c.MatchLabelKeys, c.MinDomains = nil, nil
 	}
 	return constraints
 }
@@ -23,7 +24,7 @@ func spelledConstraints(constraints []corev1.TopologySpreadConstraint, crossing 
 func spellTerms(anti *corev1.PodAntiAffinity, crossing map[string]string) {
 	for _, term := range antiAffinityTerms(anti) {
 		term.LabelSelector = spellOut(term.LabelSelector, term.MatchLabelKeys, metav1.LabelSelectorOpIn, crossing)
-		term.LabelSelector = spellOut(term.LabelSelector, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn, crossing)
+		term.LabelSelector = withoutOurLabels(spellOut(term.LabelSelector, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn, crossing))
 		term.MatchLabelKeys, term.MismatchLabelKeys = nil, nil
 	}
 }

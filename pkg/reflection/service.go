@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,7 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 	spec := local.Spec
 	remote := corev1.ServiceSpec{
 		Type:                          serviceType(spec),
-		Selector:                      spec.Selector,
+		Selector:                      remoteSelector(in, spec.Selector),
 		Ports:                         remotePorts(local),
 		ExternalName:                  spec.ExternalName,
 		SessionAffinity:               spec.SessionAffinity,
@@ -86,6 +87,19 @@ func remoteServiceSpec(in Input, local *corev1.Service) corev1.ServiceSpec {
 	}
 	if class := in.Provider.LoadBalancerClass; class != "" && remote.Type == corev1.ServiceTypeLoadBalancer {
 		remote.LoadBalancerClass = &class
+	}
+	return remote
+}
+
+// remoteSelector is a Service's selector without our own labels. One of nothing else selects all pods that are from here.
+func remoteSelector(in Input, selector map[string]string) map[string]string {
+	if !hasOurLabel(selector) {
+		return selector
+	}
+	remote := maps.Clone(selector)
+	maps.DeleteFunc(remote, func(key, _ string) bool { return isOurLabel(key) })
+	if len(remote) == 0 {
+		remote[offloadingv1beta1.OriginLabel] = in.Home
 	}
 	return remote
 }

@@ -383,9 +383,9 @@ func TestServiceRelaxesAnnotations(t *testing.T) {
 		refusal string
 		given   string
 	}{
-		"both":                      {corev1.ServiceTypeClusterIP, words + "metallb.io/loadBalancerIPs a.example.org/b", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
-		"one after the other":       {corev1.ServiceTypeNodePort, words + "a.example.org/b\n" + words + "metallb.io/loadBalancerIPs", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
-		"a load balancer":           {corev1.ServiceTypeLoadBalancer, words + "a.example.org/b", ""},
+		"both":                {corev1.ServiceTypeClusterIP, words + "metallb.io/loadBalancerIPs a.example.org/b", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
+		"one after the other": {corev1.ServiceTypeNodePort, words + "a.example.org/b\n" + words + "metallb.io/loadBalancerIPs", "it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
+		"a load balancer":     {corev1.ServiceTypeLoadBalancer, words + "a.example.org/b", ""},
 		"a load balancer that may do without": {corev1.ServiceTypeLoadBalancer, words + "metallb.io/loadBalancerIPs a.example.org/b (ServiceAnnotationIgnored: load balancers are made without them, too)",
 			"it does not allow the annotations a.example.org/b, metallb.io/loadBalancerIPs"},
 		"our own, and the user's":   {corev1.ServiceTypeClusterIP, words + "liqo.io/origin-uid note", ""},

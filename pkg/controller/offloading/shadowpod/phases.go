@@ -2,6 +2,7 @@ package shadowpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 		return why
 	}
 	pod := build(s.shadow)
-	if err := r.translate(ctx, s.shadow, &pod.Spec); err != nil {
+	if err := errors.Join(r.translate(ctx, s.shadow, &pod.Spec), loosen(ctx, r.Client, &pod.Spec)); err != nil {
 		return err
 	}
 	if err := r.confirm(ctx, s.shadow); err != nil {

@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/finalizers,verbs=update
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
 // Options configure the reconciler.
@@ -139,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{shadow: &shadow, pod: pod}
 	grace := endsIn(&shadow, r.MaxGracePeriod)
-	r.moderate(s)
+	s.moderate(&r.Options)
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
 		// The cache lags behind our own write; its event brings us back.
 		return ctrl.Result{}, nil

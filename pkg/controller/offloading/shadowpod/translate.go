@@ -2,10 +2,14 @@ package shadowpod
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -38,6 +42,28 @@ func (r *reconciler) translate(ctx context.Context, shadow *offloadingv1beta1.Sh
 		}
 		if seen, ok := peer.Translate(address); ok {
 			alias.IP = seen.String()
+		}
+	}
+	return nil
+}
+
+// loosen makes preferences of a Pod's topology spread constraints over labels that no node here has: the consumer's scheduler has spread the
+// pods over its own nodes by them, and here they could be satisfied by nobody.
+func loosen(ctx context.Context, reader client.Reader, spec *corev1.PodSpec) error {
+	var nodes *corev1.NodeList
+	for i := range spec.TopologySpreadConstraints {
+		c := &spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule || c.TopologyKey == corev1.LabelHostname {
+			continue
+		}
+		if nodes == nil {
+			nodes = &corev1.NodeList{}
+			if err := reader.List(ctx, nodes); err != nil {
+				return fmt.Errorf("listing nodes: %w", err)
+			}
+		}
+		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return metav1.HasLabel(n.ObjectMeta, c.TopologyKey) }) {
+			c.WhenUnsatisfiable, c.MinDomains = corev1.ScheduleAnyway, nil
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -62,6 +63,44 @@ func TestTheAPIServersAddressIsTranslated(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff([]corev1.HostAlias{other, {IP: tc.want, Hostnames: names}}, w.pod().Spec.HostAliases); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Spreading over a label that no node here has is a preference here, and over one that some node has what the consumer asked for.
+func TestSpreadingOverUnknownLabelsIsAPreference(t *testing.T) {
+	node := func(name, key string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name, key: "x"}}}
+	}
+	for name, tc := range map[string]struct {
+		key   string
+		nodes []client.Object
+		given corev1.UnsatisfiableConstraintAction
+		want  corev1.UnsatisfiableConstraintAction
+	}{
+		"a label of the consumer's":    {"garden.example/site", []client.Object{node("a", "rack"), node("b", "rack")}, corev1.DoNotSchedule, corev1.ScheduleAnyway},
+		"zones where there are none":   {corev1.LabelTopologyZone, []client.Object{node("a", "rack")}, corev1.DoNotSchedule, corev1.ScheduleAnyway},
+		"zones where one node has one": {corev1.LabelTopologyZone, []client.Object{node("a", "rack"), node("b", corev1.LabelTopologyZone)}, corev1.DoNotSchedule, corev1.DoNotSchedule},
+		"nodes, whichever there are":   {corev1.LabelHostname, nil, corev1.DoNotSchedule, corev1.DoNotSchedule},
+		"a preference":                 {"rack", []client.Object{node("a", "rack")}, corev1.ScheduleAnyway, corev1.ScheduleAnyway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shadow := job()
+			constraint := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: tc.key, WhenUnsatisfiable: tc.given}
+			if tc.given == corev1.DoNotSchedule {
+				constraint.MinDomains = ptr.To[int32](2) // as an earlier consumer has it
+			}
+			shadow.Spec.Pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint}
+			w := newWorld(t, append(tc.nodes, shadow)...)
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if constraint.WhenUnsatisfiable = tc.want; tc.want == corev1.ScheduleAnyway {
+				constraint.MinDomains = nil
+			}
+			if diff := cmp.Diff([]corev1.TopologySpreadConstraint{constraint}, w.pod().Spec.TopologySpreadConstraints); diff != "" {
 				t.Error(diff)
 			}
 		})

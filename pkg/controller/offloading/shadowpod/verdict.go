@@ -72,13 +72,13 @@ func (r *reconciler) tell(s *scope, news []verdict) {
 }
 
 // moderate takes from the ShadowPod of a pass what its Pod does without: all that follows goes by the rest.
-func (r *reconciler) moderate(s *scope) {
-	s.shadow.Labels, s.shadow.Annotations, s.lacks = r.Keys.Allowed(podKeys(s.shadow))
-	if r.Reduce == nil {
+func (s *scope) moderate(o *Options) {
+	s.shadow.Labels, s.shadow.Annotations, s.lacks = o.Keys.Allowed(podKeys(s.shadow))
+	if o.Reduce == nil {
 		return
 	}
 	var spec *corev1.PodSpec
-	if spec, s.reduced = r.Reduce(&s.shadow.Spec.Pod); s.reduced != "" {
+	if spec, s.reduced = o.Reduce(&s.shadow.Spec.Pod); s.reduced != "" {
 		s.shadow.Spec.Pod = *spec
 	}
 }
