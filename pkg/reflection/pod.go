@@ -118,6 +118,9 @@ func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
 		Labels: RemoteLabels(local, in.Home, in.Remote, not), Annotations: RemoteAnnotations(local, not),
 	}
 	meta.Labels[offloadingv1beta1.NodeNameLabel] = in.Node
+	if len(local.Spec.ReadinessGates) > 0 {
+		meta.Annotations[offloadingv1beta1.OpenGatesAnnotation] = bounded(strings.Join(OpenGates(local), ","))
+	}
 	recordKeys(&meta)
 	return meta
 }

@@ -166,16 +166,16 @@ func (t *translation) judge(c *corev1.PodCondition) {
 		not(offloadingv1beta1.ReasonRemoteUnavailable, "the provider cluster does not answer")
 	case t.in.NetworkDown:
 		not(offloadingv1beta1.ReasonNetworkUnavailable, "the tunnel to the provider does not work, so the pod is not reached from this cluster")
-	case len(t.openGates()) > 0:
-		not(offloadingv1beta1.ReasonReadinessGatesNotReady, bounded("waiting for readiness gates: "+strings.Join(t.openGates(), ", ")))
+	case len(OpenGates(t.local)) > 0:
+		not(offloadingv1beta1.ReasonReadinessGatesNotReady, bounded("waiting for readiness gates: "+strings.Join(OpenGates(t.local), ", ")))
 	}
 }
 
-// openGates lists the readiness gates that are not met. Controllers of this cluster set them, on the local pod.
-func (t *translation) openGates() []string {
+// OpenGates lists the readiness gates of a local pod that are not met. Controllers of this cluster set them, on that pod.
+func OpenGates(local *corev1.Pod) []string {
 	var open []string
-	for _, gate := range t.local.Spec.ReadinessGates {
-		if c := condition(t.local.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+	for _, gate := range local.Spec.ReadinessGates {
+		if c := condition(local.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			open = append(open, string(gate.ConditionType))
 		}
 	}

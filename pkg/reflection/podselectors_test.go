@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // kubectl expose copies all labels of a pod into the selector of its Service: what of them is ours, or another cluster's to set, selects
@@ -69,5 +71,31 @@ func TestOurLabelsSpreadNoPodsAtTheProvider(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, pod); diff != "" {
 		t.Errorf("the local pod was changed: %s", diff)
+	}
+}
+
+// The open gates of a pod are told by an annotation of its ShadowPod, which no annotation of a user's is taken for.
+func TestOpenGatesAreTold(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Annotations: map[string]string{offloadingv1beta1.OpenGatesAnnotation: "mine"}}}
+	told := func() (string, bool) {
+		t.Helper()
+		shadow, refusal := ShadowPod(pod, PodInput{Home: "rome", Remote: "milan"})
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		value, there := shadow.Annotations[offloadingv1beta1.OpenGatesAnnotation]
+		return value, there
+	}
+	if value, there := told(); there {
+		t.Errorf("a pod without gates tells %q", value)
+	}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "a.example/one"}, {ConditionType: "a.example/two"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "a.example/one", Status: corev1.ConditionTrue}}
+	if value, _ := told(); value != "a.example/two" {
+		t.Errorf("with one gate met it tells %q", value)
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "a.example/two", Status: corev1.ConditionTrue})
+	if value, there := told(); value != "" || !there {
+		t.Errorf("with both met it tells %q, %v", value, there)
 	}
 }

@@ -355,6 +355,7 @@ func checkShadowOf(t failer, local *corev1.Pod) bool {
 	}
 	second := local.DeepCopy()
 	second.Spec = *shadow.Spec.Pod.DeepCopy()
+	second.Spec.ReadinessGates = local.Spec.ReadinessGates // which an annotation tells of
 	twice, refusal := ShadowPod(second, in)
 	if refusal != nil {
 		t.Fatalf("translated once more, it is refused: %+v", refusal)

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,4 +57,37 @@ func TestChangesInPlaceAreSeenWithoutGeneration(t *testing.T) {
 			w.eventually("the ShadowPod changes", func() bool { return w.count() > before })
 		})
 	}
+}
+
+// A readiness gate is met, or not any more, by the word of a controller of this cluster in the pod's status: the provider hears of it.
+func TestReadinessGatesFollow(t *testing.T) {
+	w := newWorld(t)
+	w.provider()
+	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "garden.example/opened"}, {ConditionType: "garden.example/swept"}}
+	}))
+	w.start()
+	w.offload()
+	w.eventually("the pod is asked for", func() bool { return w.shadow("p") != nil })
+	said := func() string { return w.shadow("p").Annotations[offloadingv1beta1.OpenGatesAnnotation] }
+	if got := said(); got != "garden.example/opened,garden.example/swept" {
+		t.Fatalf("at first %q is open", got)
+	}
+	set := func(gate corev1.PodConditionType, status corev1.ConditionStatus) {
+		w.update(func(p *corev1.Pod) {
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate })
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: gate, Status: status})
+		})
+	}
+	set("garden.example/opened", corev1.ConditionTrue)
+	w.eventually("one gate is met", func() bool { return said() == "garden.example/swept" })
+	set("garden.example/swept", corev1.ConditionTrue)
+	w.eventually("both gates are met", func() bool { return said() == "" })
+	if _, told := w.shadow("p").Annotations[offloadingv1beta1.OpenGatesAnnotation]; !told {
+		t.Error("that there are gates is not told any more")
+	}
+	set("garden.example/opened", corev1.ConditionFalse)
+	w.eventually("a gate is open again", func() bool { return said() == "garden.example/opened" })
+	w.calm()
+	w.restartsSilently()
 }

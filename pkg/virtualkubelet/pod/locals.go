@@ -2,6 +2,7 @@ package pod
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -78,7 +79,8 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			r.arrive(old, new)
 			if old.UID != new.UID || specChanged(old, new) || !old.DeletionTimestamp.Equal(new.DeletionTimestamp) ||
 				!maps.Equal(old.Labels, new.Labels) || !maps.Equal(old.Annotations, new.Annotations) ||
-				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || ended(old) != ended(new) || len(old.Finalizers) != len(new.Finalizers) {
+				len(old.Spec.EphemeralContainers) != len(new.Spec.EphemeralContainers) || ended(old) != ended(new) || len(old.Finalizers) != len(new.Finalizers) ||
+				!slices.Equal(reflection.OpenGates(old), reflection.OpenGates(new)) {
 				r.work.Add(keyOf(new))
 			}
 			r.status.Add(keyOf(new))

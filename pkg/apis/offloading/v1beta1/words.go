@@ -105,6 +105,9 @@ const (
 	SkippedNamespacesAnnotation = "offloading.liqo.io/skipped-namespaces"
 	// LogsRequestedAnnotation ("true") on a ShadowPod asks the provider to let the logs of its pod be read.
 	LogsRequestedAnnotation = "offloading.liqo.io/logs-requested"
+	// OpenGatesAnnotation on a ShadowPod lists those readiness gates of its consumer's pod that are not met, separated by commas; empty if
+	// all are. Its pod then has the readiness gate ReadinessGatesCondition.
+	OpenGatesAnnotation = "offloading.liqo.io/open-readiness-gates"
 	// EndsInAnnotation (whole seconds, at least "1") on a ShadowPod has the provider end its pod in that time, which may be shorter or longer
 	// than the pod's own, and make no other one. It comes before the deletion of the ShadowPod, which cannot say that.
 	EndsInAnnotation = "offloading.liqo.io/ends-in"
@@ -237,6 +240,8 @@ const (
 	ChangeRefusedCondition = "offloading.liqo.io/ChangeRefused"
 	// KeysRefusedCondition ("True") on a ShadowPod tells which of its labels and annotations the provider does not give to the pod.
 	KeysRefusedCondition = "offloading.liqo.io/KeysRefused"
+	// ReadinessGatesCondition on a pod of a consumer tells whether the readiness gates are met that the pod has in its own cluster.
+	ReadinessGatesCondition = "offloading.liqo.io/ReadinessGates"
 	// ReducedCondition ("True") on a ShadowPod tells which of its tolerations the provider does not give to the pod, and how long it has to end.
 	ReducedCondition = "offloading.liqo.io/Reduced"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.

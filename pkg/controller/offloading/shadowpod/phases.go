@@ -33,7 +33,7 @@ const lag = 2 * time.Second
 const fresh = 10 * time.Second
 
 // reserved are the annotations that only this controller writes to pods, or that are about the ShadowPod.
-var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.CreatorUserAnnotation,
+var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.OpenGatesAnnotation, offloadingv1beta1.CreatorUserAnnotation,
 	offloadingv1beta1.ResourcesAskedAnnotation,
 	offloadingv1beta1.AskedAnnotation, offloadingv1beta1.ReflectedKeysAnnotation}
 
@@ -50,6 +50,8 @@ type scope struct {
 	shadow *offloadingv1beta1.ShadowPod
 	// lacks says which labels and annotations these are, and reduced what of the specification; empty if there is nothing.
 	lacks, reduced string
+	// gates says which readiness gates of the consumer's pod are not met; nil if that pod has none.
+	gates *string
 	// pod of the same name, nil if there is none.
 	pod *corev1.Pod
 	// decision taken over the two.
@@ -110,6 +112,9 @@ func (r *reconciler) create(ctx context.Context, s *scope) error {
 		return why
 	}
 	pod := build(s.shadow)
+	if s.gates != nil {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: offloadingv1beta1.ReadinessGatesCondition})
+	}
 	if err := errors.Join(r.translate(ctx, s.shadow, &pod.Spec), loosen(ctx, r.Client, &pod.Spec)); err != nil {
 		return err
 	}

@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
@@ -65,6 +67,38 @@ func loosen(ctx context.Context, reader client.Reader, spec *corev1.PodSpec) err
 		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return metav1.HasLabel(n.ObjectMeta, c.TopologyKey) }) {
 			c.WhenUnsatisfiable, c.MinDomains = corev1.ScheduleAnyway, nil
 		}
+	}
+	return nil
+}
+
+// In twin namespaces, bound there: pods/status patch.
+
+// followGates tells the Pod's kubelet whether the readiness gates are met that the pod has in its own cluster: no Service here sends to one that
+// is not ready there.
+func followGates(ctx context.Context, c client.Client, s *scope, now time.Time) error {
+	wanted := corev1.PodCondition{Type: offloadingv1beta1.ReadinessGatesCondition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
+	if open := ptr.Deref(s.gates, ""); open != "" {
+		wanted.Status, wanted.Reason = corev1.ConditionFalse, offloadingv1beta1.ReasonReadinessGatesNotReady
+		wanted.Message = conditions.Bound("the consumer's readiness gates are not met: " + open)
+	}
+	ofGates := func(c corev1.PodCondition) bool { return c.Type == wanted.Type }
+	if !slices.ContainsFunc(s.pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == wanted.Type }) {
+		return nil // it was made before there was one
+	}
+	changed := s.pod.DeepCopy()
+	switch at := slices.IndexFunc(changed.Status.Conditions, ofGates); {
+	case at < 0:
+		changed.Status.Conditions = append(changed.Status.Conditions, wanted)
+	case changed.Status.Conditions[at].Status == wanted.Status && changed.Status.Conditions[at].Message == wanted.Message:
+		return nil
+	default:
+		if changed.Status.Conditions[at].Status == wanted.Status {
+			wanted.LastTransitionTime = changed.Status.Conditions[at].LastTransitionTime
+		}
+		changed.Status.Conditions[at] = wanted
+	}
+	if err := c.Status().Patch(ctx, changed, client.StrategicMergeFrom(s.pod)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the readiness gate of Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package shadowpod
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // seen says that rome's external range is seen as 10.72.0.0/16.
@@ -104,5 +106,76 @@ func TestSpreadingOverUnknownLabelsIsAPreference(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A pod is ready here when its readiness gates are met in its own cluster: one gate of the Pod stands for all, and its condition follows what the
+// ShadowPod says. A pod without gates, and one that was made before there was this one, is left alone.
+func TestReadinessGatesReachThePod(t *testing.T) {
+	gates := func(w *world) (string, bool) {
+		w.Helper()
+		for _, c := range w.pod().Status.Conditions {
+			if c.Type == offloadingv1beta1.ReadinessGatesCondition {
+				return string(c.Status) + " " + c.Reason, strings.Contains(c.Message, "garden.example/opened")
+			}
+		}
+		return "", false
+	}
+	say := func(w *world, open *string) {
+		w.Helper()
+		live := w.shadow()
+		if delete(live.Annotations, offloadingv1beta1.OpenGatesAnnotation); open != nil {
+			live.Annotations[offloadingv1beta1.OpenGatesAnnotation] = *open
+		}
+		if err := w.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := "garden.example/opened"
+	shadow := job()
+	shadow.Annotations[offloadingv1beta1.OpenGatesAnnotation] = opened
+	w := newWorld(t, shadow)
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	pod := w.pod()
+	if diff := cmp.Diff([]corev1.PodReadinessGate{{ConditionType: offloadingv1beta1.ReadinessGatesCondition}}, pod.Spec.ReadinessGates); diff != "" {
+		t.Error(diff)
+	}
+	if _, crossed := pod.Annotations[offloadingv1beta1.OpenGatesAnnotation]; crossed {
+		t.Error("the annotation of the ShadowPod is on the Pod")
+	}
+	if got, named := gates(w); got != "False ReadinessGatesNotReady" || !named {
+		t.Errorf("the gate says %q, which one: %v", got, named)
+	}
+	w.set(func(p *corev1.Pod) { p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "Theirs", Status: "True"}) })
+	say(w, ptr.To(""))
+	if got, _ := gates(w); got != "True " || len(w.pod().Status.Conditions) != 2 {
+		t.Errorf("met, it says %q among %v", got, w.pod().Status.Conditions)
+	}
+	before := w.Writes
+	if _, err := w.pass(); err != nil || w.Writes != before {
+		t.Errorf("once more: %d writes, %v", w.Writes-before, err)
+	}
+	say(w, &opened)
+	if got, _ := gates(w); got != "False ReadinessGatesNotReady" {
+		t.Errorf("open again, it says %q", got)
+	}
+	// A consumer of an earlier version does not say anything, and is not kept from being ready by that.
+	say(w, nil)
+	if got, _ := gates(w); got != "True " {
+		t.Errorf("without a word it says %q", got)
+	}
+
+	w = newWorld(t, job())
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	say(w, &opened)
+	if pod := w.pod(); len(pod.Spec.ReadinessGates) > 0 || len(pod.Status.Conditions) > 0 {
+		t.Errorf("a Pod that was made without has gates %v, conditions %v", pod.Spec.ReadinessGates, pod.Status.Conditions)
 	}
 }

@@ -73,6 +73,9 @@ func (r *reconciler) tell(s *scope, news []verdict) {
 
 // moderate takes from the ShadowPod of a pass what its Pod does without: all that follows goes by the rest.
 func (s *scope) moderate(o *Options) {
+	if gates, gated := s.shadow.Annotations[offloadingv1beta1.OpenGatesAnnotation]; gated {
+		s.gates = &gates
+	}
 	s.shadow.Labels, s.shadow.Annotations, s.lacks = o.Keys.Allowed(podKeys(s.shadow))
 	if o.Reduce == nil {
 		return
