@@ -18,6 +18,8 @@ type PodInput struct {
 	Home, Remote string
 	// Node is the virtual node that the pod is bound to.
 	Node string
+	// NodeIP is the address of that node, which pods show as their host's; empty if it is not known.
+	NodeIP string
 	// Namespace is the twin namespace.
 	Namespace string
 	// Patch of the virtual node; may be nil.

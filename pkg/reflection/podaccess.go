@@ -1,12 +1,15 @@
 package reflection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -64,7 +67,7 @@ func (mode podAccess) apply(spec *corev1.PodSpec, local *corev1.Pod, in PodInput
 		}
 	}
 	renameRootCA(spec, RenamedConfigMap(in.Home, RootCAConfigMap))
-	eachContainer(spec, func(c *corev1.Container) { nameServiceAccount(c, local.Spec.ServiceAccountName) })
+	tellOfItself(spec, local, in)
 }
 
 // dropInjectedTokens removes the volumes that the API server added, with their mounts.
@@ -111,14 +114,69 @@ func renameRootCA(spec *corev1.PodSpec, name string) {
 	})
 }
 
-// nameServiceAccount resolves references to the account's name, which at the provider is another one.
-func nameServiceAccount(c *corev1.Container, account string) {
-	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "spec.serviceAccountName" {
-			c.Env[i].Value, c.Env[i].ValueFrom = account, nil
+// tellOfItself has a pod told of itself what its own cluster knows: a program that makes itself the owner of something, or looks up its node,
+// asks that one. Files of the downward API are made of the remote pod, which has the UID as an annotation.
+func tellOfItself(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
+	eachContainer(spec, func(c *corev1.Container) {
+		for i := range c.Env {
+			if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+				if value, known := ownField(local, in, from.FieldRef.FieldPath); known {
+					c.Env[i].Value, c.Env[i].ValueFrom = literal(value), nil
+				}
+			}
+		}
+	})
+	files := func(items []corev1.DownwardAPIVolumeFile) {
+		for i := range items {
+			if ref := items[i].FieldRef; ref != nil && ref.FieldPath == uidField {
+				ref.FieldPath = annotationsField + corev1beta1.OriginUIDAnnotation + "']"
+			}
+		}
+	}
+	for i := range spec.Volumes {
+		if downward := spec.Volumes[i].DownwardAPI; downward != nil {
+			files(downward.Items)
+		}
+		for _, source := range ptr.Deref(spec.Volumes[i].Projected, corev1.ProjectedVolumeSource{}).Sources {
+			if source.DownwardAPI != nil {
+				files(source.DownwardAPI.Items)
+			}
 		}
 	}
 }
+
+// Fields of a pod, and the beginnings of those that name a key.
+const (
+	uidField         = "metadata.uid"
+	labelsField      = "metadata.labels['"
+	annotationsField = "metadata.annotations['"
+)
+
+// ownField is what the pod's own cluster says of a field; not known is what only the provider does.
+func ownField(local *corev1.Pod, in PodInput, path string) (value string, known bool) {
+	switch path {
+	case uidField:
+		return string(local.UID), local.UID != ""
+	case namespaceField:
+		return local.Namespace, local.Namespace != ""
+	case "spec.nodeName":
+		return in.Node, in.Node != ""
+	case "spec.serviceAccountName":
+		return local.Spec.ServiceAccountName, true
+	case "status.hostIP", "status.hostIPs":
+		host := cmp.Or(local.Status.HostIP, in.NodeIP)
+		return host, host != ""
+	}
+	for prefix, of := range map[string]map[string]string{labelsField: local.Labels, annotationsField: local.Annotations} {
+		if key, found := strings.CutPrefix(path, prefix); found {
+			return of[strings.TrimSuffix(key, "']")], true
+		}
+	}
+	return "", false
+}
+
+// literal is a value that no variable is looked for in.
+func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
 func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
 	for i := range spec.InitContainers {

@@ -28,11 +28,9 @@ func applyHome(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 	}
 	takeTokensFromSecret(spec, local, in.API)
 	renameRootCA(spec, RenamedConfigMap(in.Home, RootCAConfigMap))
+	tellOfItself(spec, local, in)
 	env := in.API.environment()
-	eachContainer(spec, func(c *corev1.Container) {
-		nameServiceAccount(c, local.Spec.ServiceAccountName)
-		c.Env = beneath(c.Env, env)
-	})
+	eachContainer(spec, func(c *corev1.Container) { c.Env = beneath(c.Env, env) })
 	if in.API.Host == "" && in.API.Address.IsValid() {
 		spec.HostAliases = append(spec.HostAliases, corev1.HostAlias{
 			// The last one is the issuer of tokens, as clusters are set up: who checks a token asks it.

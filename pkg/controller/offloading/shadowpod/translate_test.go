@@ -151,7 +151,9 @@ func TestReadinessGatesReachThePod(t *testing.T) {
 	if got, named := gates(w); got != "False ReadinessGatesNotReady" || !named {
 		t.Errorf("the gate says %q, which one: %v", got, named)
 	}
-	w.set(func(p *corev1.Pod) { p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "Theirs", Status: "True"}) })
+	w.set(func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "Theirs", Status: "True"})
+	})
 	say(w, ptr.To(""))
 	if got, _ := gates(w); got != "True " || len(w.pod().Status.Conditions) != 2 {
 		t.Errorf("met, it says %q among %v", got, w.pod().Status.Conditions)
