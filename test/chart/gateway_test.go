@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -117,7 +118,8 @@ func checkGateway(t *testing.T, mode string, deployment *networkingv1beta1.Deplo
 		*security.AllowPrivilegeEscalation || security.Capabilities.Drop[0] != "ALL" || len(security.Capabilities.Add) != 1 || security.Privileged != nil {
 		t.Errorf("the %s's pod is not hardened: %+v, %+v", mode, pod.SecurityContext, security)
 	}
-	if *deployment.Spec.Replicas != 1 || deployment.Spec.Strategy.Type != "Recreate" || deployment.Name != "gw-milan" || c.ReadinessProbe == nil {
+	if *deployment.Spec.Replicas != 1 || deployment.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType ||
+		deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntValue() != 1 || deployment.Name != "gw-milan" || c.ReadinessProbe == nil {
 		t.Errorf("the %s's Deployment is %+v", mode, deployment.Spec)
 	}
 }

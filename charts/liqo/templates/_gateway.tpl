@@ -60,9 +60,12 @@ spec:
       selector:
         matchLabels:
           {{- include "liqo.gatewayLabels" $root | nindent 10 }}
-      # Two at a time would both speak with the peer under the same key.
+      # The earlier pod has the tunnel until the next one runs, which stands by as long as it is not named in the gateway's status.
       strategy:
-        type: Recreate
+        type: RollingUpdate
+        rollingUpdate:
+          maxUnavailable: 0
+          maxSurge: 1
       template:
         metadata:
           labels:

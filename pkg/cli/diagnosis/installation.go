@@ -37,7 +37,8 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	}) {
 		all = append(all, Lack{"Deployment " + target.ControllerManager, gone})
 	}
-	if installation.Networking() && !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return s.Labels[target.ComponentLabel] == target.FabricComponent }) {
+	isFabric := func(s appsv1.DaemonSet) bool { return s.Labels[target.ComponentLabel] == target.FabricComponent }
+	if installation.Networking() && !slices.ContainsFunc(sets.Items, isFabric) {
 		all = append(all, Lack{"DaemonSet " + target.Fabric, gone})
 	}
 	var err error

@@ -272,6 +272,11 @@ func (l *loop) program() {
 	if !ok {
 		return
 	}
+	if o.isAnothers(l.Pod.Address) {
+		// Without these nothing is asked, told, or told to the kernel; what stands by is ready to take over.
+		l.kept, l.pod = nil, inputs.GatewayPod{}
+		return
+	}
 	if !o.target.same(l.target) {
 		l.target = o.target
 		l.resolver.ask(o.target)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/networking/inputs"
 	"liqo.io/liqo/test/fakeapi"
@@ -84,5 +86,40 @@ func TestWhatCountsForThePeer(t *testing.T) {
 	cancel()
 	if err := group.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// fixedSide is a side whose object never changes.
+type fixedSide struct {
+	agent.Follower
+	is own
+}
+
+func (f fixedSide) own() (own, bool) { return f.is, true }
+
+// Who stands by wants nothing of the kernel, also if it had the tunnel a moment ago, and is as well as can be: a Deployment goes on then.
+func TestWhoStandsByWantsNothing(t *testing.T) {
+	mine, others := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.99")
+	for sentence, test := range map[string]struct {
+		active netip.Addr
+		want   bool
+	}{
+		"nobody said who has the tunnel": {netip.Addr{}, false},
+		"this pod has it":                {mine, false},
+		"another one has it":             {others, true},
+	} {
+		if got := (own{active: test.active}).isAnothers(mine); got != test.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+	health := &agent.Health{}
+	l := &loop{
+		Agent:    &Agent{Options: Options{Health: health, Pod: inputs.GatewayPod{Address: mine, Server: true}}, side: fixedSide{is: own{active: others}}},
+		resolver: newResolver(), live: newLiveness(noon), kept: &dataplane.State{}, pod: inputs.GatewayPod{MTU: 1500},
+	}
+	l.program()
+	l.tell()
+	if l.kept != nil || l.pod.MTU != 0 {
+		t.Errorf("who stands by wants %+v as %+v", l.kept, l.pod)
 	}
 }

@@ -10,5 +10,7 @@
 //     where the Configuration has transit, and not more often than twice a minute; others judge it.
 //   - It makes its Connection, and writes it only when there is something new. A gateway that starts again takes the last word over until it
 //     knows better. The controller manager takes back the word of one that has no ready pod; who lives after all says it again.
+//   - Of several pods of a gateway, as while a version is rolled out, the one that its object names has the tunnel; another stands by, is ready, and
+//     neither asks nor tells anything.
 //   - Nothing is removed when it ends.
 package gateway

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/pkg/networking/inputs"
@@ -286,4 +288,34 @@ func TestTwoGateways(t *testing.T) {
 	client.start(t)
 	server.comesTo(t, networkingv1beta1.Connected, up...)
 	client.comesTo(t, networkingv1beta1.Connected, up...)
+}
+
+// A pod that is rolled out beside the one that has the tunnel does not take it away, though it has its key: the kernel gets nothing, and nothing is
+// told, before the pod is the one that the gateway's object names.
+func TestAPodThatIsRolledOutStandsBy(t *testing.T) {
+	server, client := newEnd(t, true), newEnd(t, false)
+	within(t, server.space, fmt.Sprintf("ip link add name eth0 type veth peer name eth0 netns %s; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up", client.space))
+	within(t, client.space, "ip addr add 192.0.2.2/24 dev eth0; ip link set eth0 up")
+	names := func(pod networkingv1beta1.IP) {
+		var gateway networkingv1beta1.GatewayClient
+		client.api.Get(t, here+"gatewayclients/milan", &gateway)
+		gateway.Status.InternalEndpoint = &networkingv1beta1.InternalGatewayEndpoint{IP: &pod}
+		client.api.Put(t, here+"gatewayclients/milan", &gateway)
+	}
+	names("192.0.2.99")
+	server.trust(t)
+	client.trust(t)
+	server.start(t)
+	client.start(t)
+	// By then the client would have had the time: it is the server that waits.
+	server.comesTo(t, networkingv1beta1.Connecting, networkingv1beta1.ReasonNoHandshake)
+	var told networkingv1beta1.Connection
+	client.api.Get(t, here+"connections/milan", &told)
+	if links := within(t, client.space, "ip -o link show"); strings.Contains(links, dataplane.TunnelDevice) || told.Name != "" {
+		t.Errorf("who stands by has told %+v, and has the devices\n%s", told, links)
+	}
+	names("192.0.2.2")
+	for _, e := range []*end{server, client} {
+		e.comesTo(t, networkingv1beta1.Connected, networkingv1beta1.ReasonConnected, networkingv1beta1.ReasonWireGuardUnavailable)
+	}
 }

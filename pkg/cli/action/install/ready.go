@@ -18,7 +18,7 @@ import (
 )
 
 // Wait returns when the installation answers: all its Deployments and DaemonSets are available, those of the
-// virtual kubelets too, and its webhooks can be called.
+// virtual kubelets and of the gateways to peers too, and its webhooks can be called.
 func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
 	if observer == nil {
 		observer = progress.Discard
@@ -32,7 +32,7 @@ func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observ
 	if err != nil {
 		return err
 	}
-	if err := waitKubelets(ctx, cluster, observer); err != nil {
+	if err := waitRollout(ctx, cluster, observer); err != nil {
 		return err
 	}
 	return progress.Run(ctx, observer, cluster.Name, "Waiting for the webhooks", func(ctx context.Context, task progress.Task) (string, error) {
@@ -43,18 +43,28 @@ func Wait(ctx context.Context, cluster *target.Cluster, observer progress.Observ
 	})
 }
 
-// waitKubelets returns when the virtual kubelets, if there are any, run as the installation wants them.
-func waitKubelets(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
+// waitRollout returns when what the controller manager runs, if there is any of it, runs as the installation wants it: what is made for virtual
+// nodes, and for peers.
+func waitRollout(ctx context.Context, cluster *target.Cluster, observer progress.Observer) error {
 	r := &rollout{cluster: cluster, missing: map[string]time.Time{}}
-	if why, err := r.why(ctx); err == nil && why == "" {
-		return nil
-	}
-	return progress.Run(ctx, observer, cluster.Name, "Waiting for the virtual kubelets", func(ctx context.Context, task progress.Task) (string, error) {
-		return "The virtual kubelets run", await.Until(ctx, task, "the virtual kubelets", func(ctx context.Context) (bool, string, error) {
-			why, err := r.why(ctx)
-			return why == "" && err == nil, why, err
+	for _, part := range []struct {
+		name, done string
+		why        func(context.Context) (string, error)
+	}{{"the virtual kubelets", "The virtual kubelets run", r.why}, {"the gateways", "The gateways run", r.gateways}} {
+		if why, err := part.why(ctx); err == nil && why == "" {
+			continue
+		}
+		err := progress.Run(ctx, observer, cluster.Name, "Waiting for "+part.name, func(ctx context.Context, task progress.Task) (string, error) {
+			return part.done, await.Until(ctx, task, part.name, func(ctx context.Context) (bool, string, error) {
+				why, err := part.why(ctx)
+				return why == "" && err == nil, why, err
+			})
 		})
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func whyPodsNotReady(ctx context.Context, cluster *target.Cluster) (string, error) {

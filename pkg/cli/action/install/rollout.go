@@ -22,7 +22,7 @@ import (
 // imagePatience is how long an image may be missing before an installation is given up: registries have bad moments.
 const imagePatience = time.Minute
 
-// rollout waits for virtual kubelets.
+// rollout waits for what the controller manager makes of an installation: virtual kubelets and gateways.
 type rollout struct {
 	cluster *target.Cluster
 	// missing is since when an image cannot be had, by what is said about it.
@@ -84,7 +84,21 @@ func (r *rollout) whyNot(ctx context.Context, node *offloadingv1beta1.VirtualNod
 	if err != nil || why == "" {
 		return why, err
 	}
-	return why, r.imaged(ctx, node)
+	return why, r.imaged(ctx, &part{
+		pods: []client.ListOption{client.InNamespace(node.Namespace), client.MatchingLabels{offloadingv1beta1.VirtualNodeLabel: node.Name}},
+		name: "virtual kubelet", of: node, values: "virtualKubelet.image",
+	})
+}
+
+// part is what runs for a virtual node or for a peer.
+type part struct {
+	// pods are found by these.
+	pods []client.ListOption
+	// name is what it is called, of the object that it runs for.
+	name string
+	of   client.Object
+	// values say which image it has.
+	values string
 }
 
 // templateOf is the template of a virtual node.
@@ -100,10 +114,10 @@ func runs(deployment *appsv1.Deployment, image string) bool {
 	return slices.ContainsFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Image == image })
 }
 
-// imaged gives up when an image of a virtual kubelet cannot be had for long.
-func (r *rollout) imaged(ctx context.Context, node *offloadingv1beta1.VirtualNode) error {
+// imaged gives up when an image cannot be had for long.
+func (r *rollout) imaged(ctx context.Context, of *part) error {
 	pods := &corev1.PodList{}
-	if err := r.cluster.List(ctx, pods, client.InNamespace(node.Namespace), client.MatchingLabels{offloadingv1beta1.VirtualNodeLabel: node.Name}); err != nil {
+	if err := r.cluster.List(ctx, pods, of.pods...); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -118,8 +132,8 @@ func (r *rollout) imaged(ctx context.Context, node *offloadingv1beta1.VirtualNod
 			r.missing[pod.Name] = since
 		}
 		if final || time.Since(since) > imagePatience {
-			return failure.New(failure.Failed, "name images that the nodes can have with the values virtualKubelet.image and tag, and run the same command again; "+
-				"the earlier virtual kubelet works meanwhile, if there was one", "the virtual kubelet %s/%s cannot be started: %s", node.Namespace, node.Name, why)
+			return failure.New(failure.Failed, "name images that the nodes can have with the values "+of.values+" and tag, and run the same command again; "+
+				"the earlier "+of.name+" works meanwhile, if there was one", "the %s %s/%s cannot be started: %s", of.name, of.of.GetNamespace(), of.of.GetName(), why)
 		}
 	}
 	return nil
