@@ -251,6 +251,22 @@ func TestTenantsCondition(t *testing.T) {
 	}
 }
 
+// C3: the consumer learns in the next pass that somebody else deletes a twin which it had.
+func TestATwinThatSomebodyDeletesIsTold(t *testing.T) {
+	w := newWorld(t, mapOf(map[string]string{"shop": "stuck"}), tenantNamespace(), tenant("Active"))
+	w.pass()
+	if diff := cmp.Diff(map[string]string{"shop": "stuck Accepted"}, w.answers()); diff != "" {
+		t.Fatal(diff)
+	}
+	if err := w.Client.Delete(context.Background(), w.namespace("stuck")); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	if diff := cmp.Diff(map[string]string{"shop": "stuck Terminating RemoteNamespaceTerminating"}, w.answers()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // C3: a twin that does not go names what keeps it, and the finalizer of the map waits for it.
 func TestStuckTwinNamesItsBlocker(t *testing.T) {
 	w := newWorld(t, mapOf(map[string]string{"shop": "stuck"}), tenantNamespace(), tenant("Active"))
