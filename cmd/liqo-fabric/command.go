@@ -66,7 +66,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := kernel.Obstacles()
+			found, err := netlink.Obstacles(kernel)
 			for _, obstacle := range found {
 				fmt.Fprintln(cmd.OutOrStdout(), obstacle)
 			}

@@ -27,7 +27,7 @@ func TestObstaclesOfAHost(t *testing.T) {
 			nft 'add table ip filter; add chain ip filter INPUT { type filter hook input priority 0; policy drop; }'`, nil},
 	} {
 		foreign(t, file, step.command)
-		got, err := k.Obstacles()
+		got, err := Obstacles(k)
 		if diff := cmp.Diff(step.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", step.what, err, diff)
 		}

@@ -35,7 +35,8 @@ The provider issues a certificate that allows this cluster to ask for resources,
 				return err
 			}
 			report, err := authenticate.Run(command.Context(), authenticate.Options{
-				Consumer: consumer, Provider: provider, ProxyURL: session.Given(command.Flags(), "proxy-url", proxyURL), SkipValidation: skipValidation, Timeout: timeout, Observer: s.Observer(),
+				Consumer: consumer, Provider: provider, ProxyURL: session.Given(command.Flags(), "proxy-url", proxyURL),
+				SkipValidation: skipValidation, Timeout: timeout, Observer: s.Observer(),
 			})
 			if err != nil {
 				return err

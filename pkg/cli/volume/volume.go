@@ -42,7 +42,8 @@ func At(ctx context.Context, cluster *target.Cluster, at, namespace string) ([]V
 	for i := range list.Items {
 		handle, remote := reflection.HandleOf(&list.Items[i])
 		claim := list.Items[i].Spec.ClaimRef
-		if remote && claim != nil && !reflection.GivenBack(&list.Items[i]) && (at == "" || handle.Cluster == at) && (namespace == "" || claim.Namespace == namespace) {
+		holds := remote && claim != nil && !reflection.GivenBack(&list.Items[i])
+		if holds && (at == "" || handle.Cluster == at) && (namespace == "" || claim.Namespace == namespace) {
 			volume := Volume{Cluster: handle.Cluster, Claim: *claim}
 			if list.Items[i].Status.Phase == corev1.VolumeReleased {
 				volume.Left = list.Items[i].Name

@@ -36,14 +36,15 @@ func (s side) requireNodePort(ctx context.Context, port int32) error {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-"},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: DefaultPort, NodePort: port}},
+			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolUDP, Port: DefaultPort, NodePort: port}},
 		},
 	}
 	err := s.cluster.Client.Create(ctx, service, client.DryRunAll)
 	if !apierrors.IsInvalid(err) || s.hasNodePort(ctx, port) {
 		return nil
 	}
-	return failure.Unmet("give another one, or leave it out and the cluster chooses one", "cluster %s cannot give node port %d: %s", s.cluster.Name, port, cause(err))
+	return failure.Unmet("give another one, or leave it out and the cluster chooses one",
+		"cluster %s cannot give node port %d: %s", s.cluster.Name, port, cause(err))
 }
 
 // hasNodePort tells whether the gateway server for the peer has that node port.

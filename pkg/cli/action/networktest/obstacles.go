@@ -7,7 +7,8 @@ import (
 
 const (
 	obstaclesCommand = "obstacles"
-	forwarding       = "have the node pass packets on: sysctl -w net.ipv4.ip_forward=1, and firewall rules that accept what comes from pods, goes to pods, and passes device cni-liqo"
+	forwarding       = "have the node pass packets on: sysctl -w net.ipv4.ip_forward=1, and firewall rules that accept what comes from pods, goes to pods, " +
+		"and passes device cni-liqo"
 )
 
 // blocked says what keeps nodes of a cluster from passing packets on, if their agents see anything of it. It is asked only where packets do not

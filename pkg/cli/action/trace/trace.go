@@ -65,7 +65,7 @@ func Trace(ctx context.Context, o Options) (*Report, error) {
 	question.From = clusters[0].ID
 	trip, err := way.Trace(clusters, question)
 	if err != nil {
-		return nil, failure.New(failure.Usage, "name a pod (namespace/name) or node of this cluster, and an address as 'liqoctl network status' shows its range", "%s", err)
+		return nil, failure.Misuse("name a pod (namespace/name) or node of this cluster, and an address as 'liqoctl network status' shows its range", "%w", err)
 	}
 	report := &Report{There: lines(trip.There), Back: lines(trip.Back)}
 	_, report.Arrives = dataplane.Arrived(trip.There)
