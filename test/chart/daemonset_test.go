@@ -27,10 +27,10 @@ func matching(more []corev1.NodeSelectorRequirement, labels ...string) corev1.No
 	return term
 }
 
-// With virtualKubelet.virtualNode.keepDaemonSetsOff every way to a node leads past virtual ones, and what a DaemonSet wants of
+// By default (virtualKubelet.virtualNode.keepDaemonSetsOff) every way to a node leads past virtual ones, and what a DaemonSet wants of
 // its nodes besides stays as it is.
 func TestDaemonSetsAreKeptOffVirtualNodes(t *testing.T) {
-	policy := compiled(t, valueSets["accounts"], "daemonsets.yaml")
+	policy := compiled(t, valueSets["default"], "daemonsets.yaml")
 	apply := func(set *appsv1.DaemonSet) *appsv1.DaemonSet {
 		return policy.apply(t, set, nil, appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithResource("daemonsets")).(*appsv1.DaemonSet)
 	}
