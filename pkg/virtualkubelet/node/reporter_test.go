@@ -145,7 +145,7 @@ func (b *bench) answersPatches(old bool) {
 		} else if dry {
 			answer := node()
 			if !old {
-				answer.Status.DeclaredFeatures = []string{"InPlacePodLevelResourcesVerticalScaling"}
+				answer.Status.DeclaredFeatures = declared("v1.36.3")
 			}
 			return true, answer, nil
 		}
@@ -217,7 +217,7 @@ func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
 			b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 			b.eventually("the node declares it", func() bool {
 				got, err := b.client.CoreV1().Nodes().Get(context.Background(), "milan", metav1.GetOptions{})
-				return err == nil && len(got.Status.DeclaredFeatures) == 1
+				return err == nil && len(got.Status.DeclaredFeatures) == 3
 			})
 		})
 	}

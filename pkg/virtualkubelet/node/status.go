@@ -108,13 +108,14 @@ func Status(old *corev1.NodeStatus, f Facts, now time.Time) (*corev1.NodeStatus,
 	return status, !apiequality.Semantic.DeepEqual(old, status)
 }
 
-// declared are the features that a node has which stands for a provider of this version: this cluster's API server refuses what
-// needs others. Of a running pod, providers resize what it has as a whole from 1.36 on.
+// declared are the features that a node has which stands for a provider of this version, and which cross: this cluster's API server and
+// scheduler refuse what needs others. From 1.36 on providers resize what a running pod has as a whole and its init containers, and start all
+// containers of a pod again by a rule of one. Where the provider's nodes are older, its scheduler says so of the pod.
 func declared(provider string) []string {
 	if v, err := version.ParseGeneric(provider); err != nil || v.LessThan(version.MustParseGeneric("1.36")) {
 		return nil
 	}
-	return []string{"InPlacePodLevelResourcesVerticalScaling"}
+	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
 
 // info keeps what is known while the provider is away.

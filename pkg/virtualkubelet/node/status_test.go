@@ -39,7 +39,7 @@ func TestStatus(t *testing.T) {
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "arm64",
 			OSImage: "cluster milan", ContainerRuntimeVersion: "liqo://milan"},
-		DeclaredFeatures: []string{"InPlacePodLevelResourcesVerticalScaling"},
+		DeclaredFeatures: []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"},
 		Conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, ReasonReady, "the provider's API server answers"),
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, ReasonSufficientResources, "the provider grants resources"),
@@ -80,7 +80,7 @@ func TestTheNetworkShows(t *testing.T) {
 }
 
 func TestDeclaredFeatures(t *testing.T) {
-	of := []string{"InPlacePodLevelResourcesVerticalScaling"}
+	of := []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 	for name, tc := range map[string]struct {
 		old     []string
 		version string
