@@ -33,8 +33,11 @@ const lag = 2 * time.Second
 const fresh = 10 * time.Second
 
 // reserved are the annotations that only this controller writes to pods, or that are about the ShadowPod.
-var reserved = []string{offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.OpenGatesAnnotation,
-	offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation, offloadingv1beta1.ReflectedKeysAnnotation}
+var reserved = []string{
+	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.OpenGatesAnnotation,
+	offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation,
+	offloadingv1beta1.ReflectedKeysAnnotation,
+}
 
 // substitutes are prefixes of annotations that stand for fields of a specification, and of those of static pods: what they say is
 // said by the fields, which are checked.
