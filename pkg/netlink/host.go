@@ -60,11 +60,24 @@ func (k *Kernel) HostAddresses() ([]HostAddress, error) {
 // Obstacles are what of the host keeps, or may keep, packets from going on to pods, in order: devices that do not forward, and firewalls of others
 // that drop what none of their rules accepts. What the old iptables has in the kernel is not seen.
 func Obstacles(k *Kernel) ([]string, error) {
+	still, err := k.devicesThatForwardNothing()
+	if err != nil {
+		return nil, err
+	}
+	drops, err := k.chainsThatDrop()
+	if err != nil {
+		return nil, err
+	}
+	found := slices.Concat(still, drops)
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+func (k *Kernel) devicesThatForwardNothing() (found []string, err error) {
 	addresses, err := k.HostAddresses()
 	if err != nil {
 		return nil, err
 	}
-	var found []string
 	for _, a := range addresses {
 		if !a.Leads {
 			continue
@@ -77,6 +90,10 @@ func Obstacles(k *Kernel) ([]string, error) {
 			found = append(found, fmt.Sprintf("net.ipv4.conf.%s.forwarding is 0", a.Device))
 		}
 	}
+	return found, nil
+}
+
+func (k *Kernel) chainsThatDrop() (found []string, err error) {
 	conn, err := k.firewall()
 	if err != nil {
 		return nil, err
@@ -91,6 +108,5 @@ func Obstacles(k *Kernel) ([]string, error) {
 			found = append(found, fmt.Sprintf("chain %s of the firewall's table %s drops what no rule accepts", c.Name, c.Table.Name))
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return found, nil
 }

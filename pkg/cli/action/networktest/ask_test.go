@@ -102,7 +102,7 @@ func TestWhatCountsForThePeer(t *testing.T) {
 		&networkingv1beta1.PublicKey{ObjectMeta: named("milan", "milan", 0), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("later")}},
 		&networkingv1beta1.PublicKey{ObjectMeta: named("my-key", "milan", time.Hour), Spec: networkingv1beta1.PublicKeySpec{PublicKey: []byte("theirs")}},
 		&networkingv1beta1.Connection{ObjectMeta: named("server", "milan", 0)},
-		agentPodOf("liqo", "liqo-fabric-1", "node-1", map[string]string{target.ComponentLabel: fabricComponent}),
+		agentPodOf("liqo", "liqo-fabric-1", "node-1", map[string]string{target.ComponentLabel: target.FabricComponent}),
 		agentPodOf("liqo-tenant-milan", "gw-server-1", "node-1", map[string]string{
 			networkingv1beta1.GatewayComponentLabel: gatewayComponent, networkingv1beta1.GatewayNameLabel: "server", corev1beta1.RemoteClusterIDLabel: "milan",
 		}),

@@ -147,26 +147,10 @@ func look(ctx context.Context, o Options) (*found, error) {
 	if err := o.Cluster.RequireRights(ctx, reading); err != nil {
 		return nil, err
 	}
-	has := &found{}
-	tenants, identities := &authv1beta1.TenantList{}, &authv1beta1.IdentityList{}
-	for _, list := range []client.ObjectList{tenants, identities} {
-		if err := o.Cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
-	}
-	for i := range tenants.Items {
-		if string(tenants.Items[i].Spec.ClusterID) == o.PeerID {
-			has.tenants = append(has.tenants, tenants.Items[i])
-		}
-	}
-	for i := range identities.Items {
-		has.provider = has.provider || string(identities.Items[i].Spec.ClusterID) == o.PeerID
-	}
-	tunnel, err := network.HasTunnel(ctx, o.Cluster, o.PeerID)
+	has, err := o.find(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	has.network = tunnel
 	rights := target.Rights(corev1beta1.GroupVersion.Group, "foreignclusters", "", "list", "patch")
 	if len(has.tenants) > 0 {
 		rights = append(rights, target.Rights(auth, "tenants", namespace, "get", "patch")...)
@@ -182,6 +166,27 @@ func look(ctx context.Context, o Options) (*found, error) {
 		return nil, err
 	}
 	return has, network.RequirePartRights(ctx, o.Cluster, o.PeerID)
+}
+
+// find reads what the cluster has of the peer.
+func (o *Options) find(ctx context.Context, namespace string) (has *found, err error) {
+	has = &found{}
+	tenants, identities := &authv1beta1.TenantList{}, &authv1beta1.IdentityList{}
+	for _, list := range []client.ObjectList{tenants, identities} {
+		if err := o.Cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range tenants.Items {
+		if string(tenants.Items[i].Spec.ClusterID) == o.PeerID {
+			has.tenants = append(has.tenants, tenants.Items[i])
+		}
+	}
+	for i := range identities.Items {
+		has.provider = has.provider || string(identities.Items[i].Spec.ClusterID) == o.PeerID
+	}
+	has.network, err = network.HasTunnel(ctx, o.Cluster, o.PeerID)
+	return has, err
 }
 
 // Question says what goes with a peer's reach.
