@@ -60,11 +60,11 @@ func (k *Kernel) HostAddresses() ([]HostAddress, error) {
 // Obstacles are what of the host keeps, or may keep, packets from going on to pods, in order: devices that do not forward, and firewalls of others
 // that drop what none of their rules accepts. What the old iptables has in the kernel is not seen.
 func Obstacles(k *Kernel) ([]string, error) {
-	still, err := k.devicesThatForwardNothing()
+	still, err := devicesThatForwardNothing(k)
 	if err != nil {
 		return nil, err
 	}
-	drops, err := k.chainsThatDrop()
+	drops, err := chainsThatDrop(k)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func Obstacles(k *Kernel) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-func (k *Kernel) devicesThatForwardNothing() (found []string, err error) {
+func devicesThatForwardNothing(k *Kernel) (found []string, err error) {
 	addresses, err := k.HostAddresses()
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (k *Kernel) devicesThatForwardNothing() (found []string, err error) {
 	return found, nil
 }
 
-func (k *Kernel) chainsThatDrop() (found []string, err error) {
+func chainsThatDrop(k *Kernel) (found []string, err error) {
 	conn, err := k.firewall()
 	if err != nil {
 		return nil, err
