@@ -56,10 +56,8 @@ func TestOperator(t *testing.T) {
 		eventually(t, around, c.name+" to lead to both pods", c.serves(where, "orders", 2, 2))
 		eventually(t, around, c.name+" to have no primary", c.serves(where, "orders-rw", 0, 0))
 	}
-	spec := script("exec httpd -f -p 8080")
-	spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
-		Command: []string{"wget", "-qO-", "-T", "3", "http://orders-rw." + namespace + ":8080/name"}}}}
-	the.rome.creates(t, podOf(namespace, "client", spec))
+	the.rome.creates(t, podOf(namespace, "client", script(forever)))
+	the.rome.ready(t, namespace, "client", 1)
 	for i := range pods {
 		takesOver(t, namespace, &pods[i], &pods[1-i])
 		for c, where := range both {
@@ -67,7 +65,7 @@ func TestOperator(t *testing.T) {
 		}
 		// Whoever asks at the provider is told by the very pod.
 		eventually(t, patience, "a client at the provider to be answered by "+pods[i].Name, func(ctx context.Context) (bool, string) {
-			o := the.kubectl(t, the.rome, 20*time.Second, "exec", "-n", namespace, "client", "--", "wget", "-qO-", "-T", "3", "http://orders-rw."+namespace+":8080/name")
+			o := the.kubectl(t, the.rome, 20*time.Second, "exec", "-n", namespace, "client", "--", "timeout", "3", "wget", "-q", "-O", "-", "http://orders-rw:8080/name")
 			return o.code == 0 && o.stdout == pods[i].Name, o.String()
 		})
 	}

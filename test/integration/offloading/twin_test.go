@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,11 +58,6 @@ func TestC3TwinIsDeletedAtTheProvider(t *testing.T) {
 	gone := twin.UID
 	fixture.Must(t, "deleting the twin at milan", env.Milan.Client.Delete(t.Context(), twin))
 
-	fixture.Await(t, 10*time.Second, "the NamespaceOffloading not to be ready any more", func(ctx context.Context) (bool, string) {
-		nso := &offloadingv1beta1.NamespaceOffloading{}
-		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, nso)
-		return err == nil && meta.IsStatusConditionFalse(nso.Status.Conditions, "Ready"), fmt.Sprint(nso.Status, err)
-	})
 	awaitUnready(t, web)
 	awaitUnready(t, db)
 	fixture.Await(t, fixture.Patience, "rome to say what keeps the twin", func(ctx context.Context) (bool, string) {
