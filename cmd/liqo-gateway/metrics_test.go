@@ -10,6 +10,7 @@ import (
 
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/fabric/gateway"
+	"liqo.io/liqo/pkg/fabric/node"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/test/monitoring"
 )
@@ -25,12 +26,12 @@ func (kernel) Traffic(string) (netlink.Traffic, error) {
 	return netlink.Traffic{Received: 3, Sent: 4, Handshake: time.Unix(5, 0)}, nil
 }
 
-// docs/metrics.md says what gateways register, with its labels, no more and no less; those of nodes are among them. Before anything is known,
-// only what the kernel counts is told.
+// docs/metrics.md says what gateways and the agents of nodes register, with its labels, no more and no less: both have the same but for those of
+// the tunnel, and that of silent gateways. Before anything is known, only what the kernel counts is told.
 func TestThePageHasTheMetricsOfGateways(t *testing.T) {
 	registry := monitoring.NewRegistry()
 	work, tunnel := agent.NewMetrics(kernel{}), gateway.NewMetrics(kernel{}, "milan")
-	for _, c := range []prometheus.Collector{work, tunnel} {
+	for _, c := range []prometheus.Collector{work, tunnel, node.NewSilent()} {
 		if err := registry.Register(c); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestThePageHasTheMetricsOfGateways(t *testing.T) {
 	}
 	told := map[string]float64{
 		"liqo_network_dropped_packets_total foreign": 2, "liqo_network_dropped_packets_total spoofed": 1, "liqo_network_repairs_total": 1,
-		"liqo_network_programming_duration_seconds": 2, "liqo_network_programmed": 1,
+		"liqo_network_programming_duration_seconds": 2, "liqo_network_programmed": 1, "liqo_network_silent_gateways": 0,
 		"liqo_peer_receive_bytes_total milan wireguard": 3, "liqo_peer_transmit_bytes_total milan wireguard": 4, "liqo_peer_handshake_timestamp_seconds milan wireguard": 5,
 	}
 	if diff := cmp.Diff(told, got); diff != "" {
