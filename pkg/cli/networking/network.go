@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/action/networktest"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
@@ -112,13 +113,26 @@ so, and run again it changes only what flags say otherwise.`,
 			if err != nil {
 				return err
 			}
-			return f.run(command.Context(), s, settings, network.Connect, func(report *network.Report) string { return connected(s, report) })
+			return f.run(command.Context(), s, settings, connect, func(report *network.Report) string { return connected(s, report) })
 		},
 	}
 	f.addTo(s, command, "Wait until the tunnel is up")
 	gateway.AddTo(s, command)
 	gateway.addTemplates(command.Flags())
 	return command
+}
+
+// connect connects two networks and, if it waits for the tunnel, asks the nodes whether they reach it.
+func connect(ctx context.Context, o network.Options) (*network.Report, error) {
+	report, err := network.Connect(ctx, o)
+	if err != nil || o.NoWait {
+		return report, err
+	}
+	pair, err := target.RequirePair(ctx, o.Local, o.Remote, o.SkipValidation)
+	if err != nil {
+		return report, err
+	}
+	return report, networktest.Overlay(ctx, pair, nil, o.Observer)
 }
 
 // connected says how far a connection has come.

@@ -41,6 +41,7 @@ func causes(p *parts, report *PeerReport) []Cause {
 	}
 	f.those(func(c Condition) bool { return c.Object == foreign && c.Type == corev1beta1.APIServerStatus })
 	f.those(func(c Condition) bool { return c.Object == foreign && !slices.Contains(summaries, c.Type) })
+	f.those(func(c Condition) bool { return strings.HasPrefix(c.Object, internalNode) })
 	for _, alert := range report.Authentication.Alerts {
 		if !ofCondition(alert) {
 			f.add(foreign, alert, alert)

@@ -129,7 +129,7 @@ func Read(ctx context.Context, cluster *target.Cluster, network bool) (*Report, 
 		return nil, err
 	}
 	report.Peerings.Peers = peers(foreign.Items)
-	if err := explain(ctx, cluster, lacking, foreign.Items, report.Peerings.Peers); err != nil {
+	if err := explain(ctx, cluster, installation, lacking, foreign.Items, report.Peerings.Peers); err != nil {
 		return nil, err
 	}
 	left, err := leftovers(ctx, cluster, foreign.Items)
@@ -169,14 +169,22 @@ func leftovers(ctx context.Context, cluster *target.Cluster, foreign []corev1bet
 }
 
 // explain adds the first cause to the peers of which something does not work.
-func explain(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
+func explain(ctx context.Context, cluster *target.Cluster, installation *target.Installation, lacking []diagnosis.Lack, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
+	nodes, err := unreachable(ctx, cluster, installation)
+	if err != nil {
+		return err
+	}
 	for i := range foreign {
-		all, err := readPeer(ctx, cluster, lacking, &foreign[i])
+		all, err := readPeer(ctx, cluster, lacking, nodes, &foreign[i])
 		if err != nil {
 			return err
 		}
 		for j := range peers {
-			if peers[j].ClusterID == string(foreign[i].Spec.ClusterID) && len(all.Causes) > 0 {
+			if peers[j].ClusterID != string(foreign[i].Spec.ClusterID) {
+				continue
+			}
+			peers[j].NetworkingStatus = all.Network.Status
+			if len(all.Causes) > 0 {
 				peers[j].Cause = &all.Causes[0]
 			}
 		}

@@ -2,6 +2,7 @@ package info
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -231,6 +233,41 @@ func TestACutOffPeerIsTheFirstCause(t *testing.T) {
 	want := []Cause{{"ForeignCluster milan", "CutOff is Error: CutOff: " + why}}
 	if diff := cmp.Diff(want, p.report().Causes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A node that the network does not reach is told of with each peer whose network is connected, and with no other.
+func TestANodeThatTheNetworkDoesNotReachIsShown(t *testing.T) {
+	const silent = "This node is not answered through the overlay by the gateway to milan (pod 10.244.1.9)."
+	node := func(name string, ready metav1.Condition) client.Object {
+		ready.Type = corev1beta1.ConditionReady
+		return &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: networkingv1beta1.InternalNodeStatus{Conditions: []metav1.Condition{ready}}}
+	}
+	peer := func(name string, connected bool) client.Object {
+		fc := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(name)}}
+		fc.Status.Modules.Networking.Enabled = connected
+		return fc
+	}
+	cluster := fixture.New(t, fixture.Options{Name: "kind-rome", ClusterID: "rome", Networking: true, Objects: []client.Object{
+		peer("milan", true), peer("turin", false),
+		node("node-1", metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed}),
+		node("node-2", metav1.Condition{Status: metav1.ConditionFalse, Reason: networkingv1beta1.ReasonOverlaySilent, Message: silent}),
+	}}).Cluster
+	report, err := Read(t.Context(), cluster, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if milan, turin := report.Peerings.Peers[0].NetworkingStatus, report.Peerings.Peers[1].NetworkingStatus; milan != Unhealthy || turin != Disabled {
+		t.Errorf("the network to milan is %s, to turin %s", milan, turin)
+	}
+	peers, err := ReadPeers(t.Context(), cluster, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := Cause{"InternalNode node-2", "Ready is False: OverlaySilent: " + silent}
+	if milan, turin := peers["milan"], peers["turin"]; !slices.Contains(milan.Causes, cause) || slices.Contains(turin.Causes, cause) ||
+		!slices.Equal(milan.Network.Alerts, []string{"InternalNode node-2: " + silent}) || len(turin.Network.Alerts) > 0 {
+		t.Errorf("of milan %+v, %+v, of turin %+v, %+v", milan.Causes, milan.Network, turin.Causes, turin.Network)
 	}
 }
 

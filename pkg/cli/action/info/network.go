@@ -3,6 +3,11 @@ package info
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/target"
@@ -49,6 +54,28 @@ func ownNetwork(ctx context.Context, cluster *target.Cluster, installation *targ
 		}
 	}
 	return result, nil
+}
+
+// internalNode is the kind that tells how the network of a node is.
+const internalNode = "InternalNode "
+
+// unreachable are the nodes of this cluster to which the network does not reach, in what they say. Whoever may not look for them is told of none.
+func unreachable(ctx context.Context, cluster *target.Cluster, installation *target.Installation) ([]Condition, error) {
+	if !installation.Networking() {
+		return nil, nil
+	}
+	nodes := &networkingv1beta1.InternalNodeList{}
+	if err := cluster.List(ctx, nodes); err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	var found []Condition
+	for i := range nodes.Items {
+		c := meta.FindStatusCondition(nodes.Items[i].Status.Conditions, corev1beta1.ConditionReady)
+		if c != nil && c.Status == metav1.ConditionFalse {
+			found = append(found, Condition{internalNode + nodes.Items[i].Name, c.Type, string(c.Status), c.Reason, c.Message, false})
+		}
+	}
+	return found, nil
 }
 
 func plain(ranges []networkingv1beta1.CIDR) []string {

@@ -121,6 +121,10 @@ func ReadPeers(ctx context.Context, cluster *target.Cluster, ids []string) (map[
 	if err := cluster.List(ctx, foreign); err != nil {
 		return nil, err
 	}
+	nodes, err := unreachable(ctx, cluster, installation)
+	if err != nil {
+		return nil, err
+	}
 	reports := map[string]*PeerReport{}
 	var known []string
 	for i := range foreign.Items {
@@ -129,7 +133,7 @@ func ReadPeers(ctx context.Context, cluster *target.Cluster, ids []string) (map[
 		if len(ids) > 0 && !slices.Contains(ids, id) {
 			continue
 		}
-		report, err := readPeer(ctx, cluster, lacking, &foreign.Items[i])
+		report, err := readPeer(ctx, cluster, lacking, nodes, &foreign.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -162,15 +166,17 @@ type parts struct {
 	nodes                    []corev1.Node
 	// pods in the tenant namespace, such as the virtual kubelets, and those of the installation.
 	pods, liqo []corev1.Pod
-	lacking    []diagnosis.Lack  // what the installation lacks
-	hosted     *offloaded.Hosted // what a silent consumer has here
-	network    *network.Peer     // nil if there is none
-	unseen     []string
+	lacking    []diagnosis.Lack // what the installation lacks
+	// unreachable are nodes of this cluster to which the network does not reach.
+	unreachable []Condition
+	hosted      *offloaded.Hosted // what a silent consumer has here
+	network     *network.Peer     // nil if there is none
+	unseen      []string
 }
 
-func readPeer(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
+func readPeer(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, unreachable []Condition, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
 	id := string(foreign.Spec.ClusterID)
-	p := &parts{foreign: foreign, lacking: lacking, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
+	p := &parts{foreign: foreign, lacking: lacking, unreachable: unreachable, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
 	if p.namespace == "" {
 		p.namespace = corev1beta1.TenantNamespacePrefix + id
 	}
@@ -235,6 +241,13 @@ func (p *parts) report() *PeerReport {
 	report.Unseen, report.Hosted = p.unseen, p.hosted
 	report.Network = networking(report.Network.Module, p.network)
 	report.Conditions = ofForeign(p.foreign)
+	if p.foreign.Status.Modules.Networking.Enabled {
+		report.Conditions = append(report.Conditions, p.unreachable...)
+		for _, c := range p.unreachable {
+			report.Network.Status = Unhealthy
+			report.Network.Alerts = append(report.Network.Alerts, c.Object+": "+c.Message)
+		}
+	}
 	for i := range p.virtual {
 		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
 	}

@@ -6,8 +6,10 @@ import (
 )
 
 // overlay is the way out where a node and a gateway of the cluster do not reach each other.
-func (f *facts) overlay() string {
-	return fmt.Sprintf("let the overlay's UDP port (networking.genevePort, %d) pass between the node and the pod of the gateway", f.overlayPort)
+func (f *facts) overlay() string { return openPort(f.overlayPort) }
+
+func openPort(port int32) string {
+	return fmt.Sprintf("let the overlay's UDP port (networking.genevePort, %d) pass between the node and the pod of the gateway", port)
 }
 
 // way judges who reached whom: a node that reaches nobody, where others do, does not reach its gateway.

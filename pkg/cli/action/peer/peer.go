@@ -12,6 +12,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/action/networktest"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
@@ -46,6 +47,8 @@ type Options struct {
 	Timeout time.Duration
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
+	// Streams run commands in the pods of a cluster; nil means through its API server.
+	Streams func(*target.Cluster) networktest.Streams
 }
 
 // Report says what is in place.
@@ -174,12 +177,15 @@ func (r *run) network(ctx context.Context) (err error) {
 	return err
 }
 
-// connected waits for the networks: there is no virtual node before its pods can be reached.
+// connected waits for the networks, from node to node: there is no virtual node before its pods can be reached.
 func (r *run) connected(ctx context.Context) error {
 	if r.joining == nil {
 		return nil
 	}
-	return r.joining.Connected(ctx)
+	if err := r.joining.Connected(ctx); err != nil {
+		return err
+	}
+	return networktest.Overlay(ctx, r.pair, r.Streams, r.Observer)
 }
 
 func (r *run) wantsNode() bool { return !r.NoResourceSlice && !r.NoVirtualNode }
