@@ -8,10 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
 	"liqo.io/liqo/test/integration/world"
@@ -66,11 +68,13 @@ func TestC3TwinIsDeletedAtTheProvider(t *testing.T) {
 		now := m.Status.CurrentMapping[namespace]
 		return err == nil && now.Phase == offloadingv1beta1.MappingTerminating && strings.Contains(now.Message, holds), fmt.Sprint(now, err)
 	})
+	awaitOffloading(t, namespace, metav1.ConditionFalse, offloadingv1beta1.ReasonTwinTerminating)
 	fixture.Must(t, "letting it go", env.Milan.Client.Patch(t.Context(), blocker, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	fixture.Await(t, 2*fixture.Patience, "the twin to be made again", func(ctx context.Context) (bool, string) {
 		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
 		return err == nil && twin.UID != gone && twin.DeletionTimestamp == nil, fmt.Sprint(twin.Status, err)
 	})
+	awaitOffloading(t, namespace, metav1.ConditionTrue, offloadingv1beta1.ReasonOffloadingReady)
 	env.AwaitEvent(t, data, offloadingv1beta1.ReasonVolumeLost)
 	env.AwaitWords(t, namespace, 1)
 	fixture.Await(t, 2*fixture.Patience, "the pod without a claim to run again", func(ctx context.Context) (bool, string) {
@@ -91,4 +95,15 @@ func TestC3TwinIsDeletedAtTheProvider(t *testing.T) {
 	if err := env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(data), world.Claim(namespace, "data", "")); !apierrors.IsNotFound(err) {
 		t.Errorf("a claim without the data is at milan, error %v", err)
 	}
+}
+
+// awaitOffloading waits for a NamespaceOffloading to say how it is.
+func awaitOffloading(t *testing.T, namespace string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	fixture.Await(t, fixture.Patience, "the NamespaceOffloading to say "+reason, func(ctx context.Context) (bool, string) {
+		nso := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
+		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(nso), nso)
+		ready := meta.FindStatusCondition(nso.Status.Conditions, corev1beta1.ConditionReady)
+		return err == nil && ready != nil && ready.Status == status && ready.Reason == reason, fmt.Sprint(ready, err)
+	})
 }
