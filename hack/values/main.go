@@ -1,5 +1,5 @@
-// Command values writes what follows from the comments in charts/liqo/values.yaml: the chart's schema, which refuses
-// unknown keys, and the reference of all values.
+// Command values writes what follows from the comments in charts/liqo/values.yaml, and from charts/liqo/files/compat.yaml for values of Liqo
+// v1: the chart's schema, which refuses unknown keys, and the reference of all values.
 //
 // A comment "# -- text" describes the next key. After it may stand "# @enum a|b" (an empty word allows ""),
 // "# @pattern regexp", "# @minimum n", "# @maximum n" and "# @nullable type". An empty map or a list of unknown elements is free-form.
@@ -59,6 +59,14 @@ func run(check bool) error {
 	// Helm passes these to every chart that has dependencies.
 	root.Properties["global"] = &schema{Type: "object"}
 	root.Properties["liqo-crds"] = &schema{Type: "object", Description: "Values of the sub-chart that owns the CustomResourceDefinitions."}
+	root.child("liqo-crds").Properties["global"] = root.Properties["global"]
+	v1, err := readCompat(chart)
+	if err != nil {
+		return err
+	}
+	if err := v1.extend(root); err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -68,7 +76,7 @@ func run(check bool) error {
 	}
 	for path, content := range map[string][]byte{
 		filepath.Join(chart, "values.schema.json"):      out.Bytes(),
-		filepath.Join("docs", "reference", "values.md"): markdown(rows),
+		filepath.Join("docs", "reference", "values.md"): append(markdown(rows), v1.markdown()...),
 	} {
 		if err := settle(path, content, check); err != nil {
 			return err
@@ -173,7 +181,7 @@ func inline(node *yaml.Node) string {
 
 func markdown(rows []row) []byte {
 	var out bytes.Buffer
-	out.WriteString("# Values of the chart\n\nGenerated from the comments in `charts/liqo/values.yaml` by `make generate`. Keys that are not listed here are refused.\n\n| value | default | meaning |\n|---|---|---|\n")
+	out.WriteString("# Values of the chart\n\nGenerated from the comments in `charts/liqo/values.yaml` by `make generate`. Keys that are not listed here are refused. Values of Liqo v1 that have no effect here are [known, and listed below](#values-of-liqo-v1-that-have-no-effect).\n\n| value | default | meaning |\n|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", r.path, strings.ReplaceAll(r.value, "|", "\\|"), strings.ReplaceAll(r.text, "|", "\\|"))
 	}

@@ -236,7 +236,7 @@ func TestPodsAreHardened(t *testing.T) {
 
 func TestRefusedValues(t *testing.T) {
 	for name, tc := range map[string]struct{ values, want string }{
-		"an unknown key":                 {"reflection: {}", "reflection"},
+		"an unknown key":                 {"reflecting: {}", "reflecting"},
 		"an unknown key further down":    {"offloading: {createNodes: true}", "createNodes"},
 		"a cluster ID with capitals":     {"discovery: {config: {clusterID: Rome}}", "clusterID"},
 		"a cluster ID that is too long":  {"discovery: {config: {clusterID: " + strings.Repeat("a", 52) + "}}", "clusterID"},

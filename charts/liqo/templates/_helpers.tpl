@@ -18,10 +18,11 @@ app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* An image with its tag; takes a list of the root and the image's values. */}}
+{{/* An image with its tag; takes a list of the root and the image's values. Images of Liqo v1 stand for ours. */}}
 {{- define "liqo.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
-{{- printf "%s:%s" $image.name (coalesce $image.version $root.Values.tag $root.Chart.AppVersion) -}}
+{{- $ours := ($root.Files.Get "files/compat.yaml" | fromYaml).images -}}
+{{- printf "%s:%s" (get $ours $image.name | default $image.name) (coalesce $image.version $root.Values.tag $root.Chart.AppVersion) -}}
 {{- end -}}
 
 {{/* The cluster's ID: as installed before, else as given, else made of what never changes in a cluster. Refuses to change it. */}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -72,7 +73,7 @@ func (c *Chart) Validate(values map[string]any) error {
 		return fmt.Errorf("merging the values with the chart's: %w", err)
 	}
 	if err := chartutil.ValidateAgainstSchema(c.loaded, merged); err != nil {
-		return fmt.Errorf("the values do not fit the chart: %s", flatten(err.Error()))
+		return fmt.Errorf("the values do not fit the chart: %s", strings.Join(append(c.unknown(merged), complaints(err.Error())...), "; "))
 	}
 	return nil
 }
@@ -91,19 +92,36 @@ func (c *Chart) Render(name, namespace string, values map[string]any) (map[strin
 	}
 	rendered, err := engine.Render(c.loaded, complete)
 	if err != nil {
-		return nil, fmt.Errorf("rendering Helm release %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("rendering Helm release %s/%s: %s", namespace, name, place.ReplaceAllString(err.Error(), ""))
 	}
 	return rendered, nil
 }
 
-// flatten puts the schema's complaints, which come as an indented list, into one line.
-func flatten(text string) string {
-	var complaints []string
-	for _, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
-		if line != "" && !strings.HasSuffix(line, ":") {
-			complaints = append(complaints, line)
+// place is where in a template the chart refused to be rendered, of which users know nothing.
+var place = regexp.MustCompile(`execution error at \([^)]*\): `)
+
+// Notes are the lines of what a chart tells its users at the end that are points of a list.
+func Notes(rendered map[string]string) (points []string) {
+	for path, text := range rendered {
+		if !strings.HasSuffix(path, "/NOTES.txt") {
+			continue
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if point, is := strings.CutPrefix(line, "  * "); is {
+				points = append(points, point)
+			}
 		}
 	}
-	return strings.Join(complaints, "; ")
+	return points
+}
+
+// complaints are those of the schema, which come as an indented list, but those about unknown keys, for which we have better words.
+func complaints(text string) (found []string) {
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
+		if line != "" && !strings.HasSuffix(line, ":") && !strings.Contains(line, "additional properties ") {
+			found = append(found, line)
+		}
+	}
+	return found
 }

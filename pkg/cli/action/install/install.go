@@ -284,7 +284,11 @@ func (p *Plan) choose(ctx context.Context, wanted string) (string, error) {
 
 // decide checks the values against the chart, and asks for the rights that not every installation needs.
 func (p *Plan) decide(ctx context.Context) (string, error) {
-	if err := p.chart.Validate(p.Values); err != nil {
+	err := p.chart.Validate(p.Values)
+	if err == nil {
+		err = p.inspect()
+	}
+	if err != nil {
 		return "", failure.Misuse("correct the values; docs/reference/values.md lists them, and --reset-values forgets those of the present installation", "%w", err)
 	}
 	if p.networking() {

@@ -120,10 +120,19 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 		code    failure.Code
 		want    string
 	}{
-		"an unknown key":             {func(o *install.Options) { o.Set = []string{"gateway.enabled=true"} }, nil, failure.Usage, "the values do not fit the chart: at '': additional properties 'gateway' not allowed" + next},
-		"an unknown key deep inside": {func(o *install.Options) { o.Set = []string{"apiServer.host=x"} }, nil, failure.Usage, "the values do not fit the chart: at '/apiServer': additional properties 'host' not allowed" + next},
-		"a value of another type":    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=many"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': got string, want integer" + next},
-		"too few":                    {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=0"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': minimum: got 0, want 1" + next},
+		"an unknown key":                     {func(o *install.Options) { o.Set = []string{"gateway.enabled=true"} }, nil, failure.Usage, "the values do not fit the chart: there is no value gateway (did you mean networking.gateway?)" + next},
+		"an unknown key deep inside":         {func(o *install.Options) { o.Set = []string{"apiServer.host=x"} }, nil, failure.Usage, "the values do not fit the chart: there is no value apiServer.host" + next},
+		"an unknown key that is spelt alike": {func(o *install.Options) { o.Set = []string{"offloading.reflection.secrets.type=AllowList"} }, nil, failure.Usage, "the values do not fit the chart: there is no value offloading.reflection.secrets (did you mean offloading.reflection.secret?)" + next},
+		"a network with bits of a host": {func(o *install.Options) {
+			o.Set = []string{"networking.enabled=true,ipam.reservedSubnets={fd00::1/64}"}
+		}, nil, failure.Usage,
+			"the configuration is invalid: ipam.reservedSubnets[0]: Invalid value: \"fd00::1/64\": must be a network such as 10.0.0.0/16" + next},
+		"what the chart refuses itself": {func(o *install.Options) {
+			o.Set = []string{"reflection.secret.type=AllowList,offloading.reflection.secret.type=DenyList"}
+		}, nil, failure.Usage,
+			"rendering Helm release liqo/liqo: offloading.reflection.secret.type is DenyList, and reflection.secret.type, its deprecated name, AllowList: leave the second out" + next},
+		"a value of another type": {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=many"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': got string, want integer" + next},
+		"too few":                 {func(o *install.Options) { o.Set = []string{"controllerManager.replicas=0"} }, nil, failure.Usage, "the values do not fit the chart: at '/controllerManager/replicas': minimum: got 0, want 1" + next},
 		"a word that is none of them": {func(o *install.Options) { o.Values = []map[string]any{{"pullPolicy": "Sometimes"}} }, nil, failure.Usage,
 			"the values do not fit the chart: at '/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'" + next},
 		"an assignment that is none":       {func(o *install.Options) { o.Set = []string{"tag"} }, nil, failure.Usage, "parsing --set tag: key \"tag\" has no value: write it as KEY=VALUE"},
@@ -170,6 +179,31 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 				t.Errorf("a check failed, and yet: %v", r.calls)
 			}
 		})
+	}
+}
+
+// What has no effect here is told once, before anything is applied.
+func TestValuesOfV1AreTold(t *testing.T) {
+	r, recorder := &releases{}, &progress.Recorder{}
+	o := options(t, r, nil)
+	o.Observer, o.Set = recorder, []string{"telemetry.enabled=false,webhook.replicas=2,reflection.secret.type=AllowList"}
+	if _, err := install.Prepare(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	const want = "rome: warning: values of Liqo v1 that are otherwise here: no effect of telemetry.enabled: There is no telemetry, so nothing is sent to anybody. | " +
+		"no effect of webhook.replicas: Webhooks are part of the controller manager and answer on all of its pods, so give it as many with controllerManager.replicas. | " +
+		"deprecated reflection.secret.type: it is offloading.reflection.secret.type now, which takes it."
+	told := 0
+	for _, line := range recorder.Lines() {
+		if strings.Contains(line, "otherwise here") {
+			told++
+			if diff := cmp.Diff(want, line); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	if told != 1 || len(r.calls) > 0 {
+		t.Errorf("told %d times: %v %v", told, recorder.Lines(), r.calls)
 	}
 }
 

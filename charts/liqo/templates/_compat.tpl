@@ -1,0 +1,41 @@
+{{/*
+What users who bring values of Liqo v1 have to know, one line for each reason, which liqoctl reads too. Values themselves are never told: there
+are secrets among them. files/compat.yaml says what is known.
+*/}}
+{{- define "liqo.compat" -}}
+{{- $compat := .Files.Get "files/compat.yaml" | fromYaml -}}
+{{- range $compat.withoutEffect -}}
+{{- $why := .why -}}
+{{- with include "liqo.compat.given" (dict "given" $.Values "known" .values "always" .always "path" "") | trim | splitList " " | compact }}
+  * no effect of {{ join ", " . }}: {{ $why }}
+{{- end -}}
+{{- end -}}
+{{- range $compat.deprecated -}}
+{{- if include "liqo.compat.deprecated" (list $ .path) }}
+  * deprecated {{ .path }}: it is {{ .now }} now, which takes it.
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The paths of values that are given, and not as they were by default. */}}
+{{- define "liqo.compat.given" -}}
+{{- range $key, $known := .known -}}
+{{- if hasKey $.given $key -}}
+{{- $given := get $.given $key -}}{{- $path := printf "%s.%s" $.path $key | trimPrefix "." -}}
+{{- if and (kindIs "map" $known) $known (kindIs "map" $given) -}}
+{{- include "liqo.compat.given" (dict "given" $given "known" $known "always" $.always "path" $path) -}}
+{{- else if or $.always (ne (toJson $given) (toJson $known)) -}}
+{{- printf "%s " $path -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What stands at a deprecated path, as text; takes a list of the root and the path. */}}
+{{- define "liqo.compat.deprecated" -}}
+{{- $at := (index . 0).Values -}}
+{{- range splitList "." (index . 1) -}}
+{{- $at = get (default dict $at) . -}}
+{{- end -}}
+{{- $at -}}
+{{- end -}}
