@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -82,6 +83,7 @@ func newCommand() *cobra.Command {
 				return fmt.Errorf("applying the logging flags: %w", err)
 			}
 			log.SetLogger(klog.Background())
+			warnOfIdle(klog.Background(), cmd.Flags())
 			prefixes, err := f.validate()
 			if err != nil {
 				return err
@@ -95,6 +97,7 @@ func newCommand() *cobra.Command {
 	}
 	f.register(command.Flags())
 	logsapi.AddFlags(logging, command.Flags())
+	registerIdle(command.Flags())
 	command.AddCommand(newCheckCommand())
 	return command
 }
@@ -129,6 +132,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", time.Minute, "time between two renewals")
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
 	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
+	set.Lookup("node-identity").Annotations = map[string][]string{wordsOfFlag: {string(v1alpha1.NodeIdentityNode), string(v1alpha1.NodeIdentityServiceAccount)}}
 	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
 	f.tokens.register(set)
 }
@@ -224,4 +228,70 @@ func environment() (surroundings, error) {
 		return surroundings{}, errors.New("the environment variable POD_NAME must hold the pod's name (fieldRef metadata.name)")
 	}
 	return s, nil
+}
+
+// idle are the flags of Liqo v1's virtual kubelet that have no effect here, with what does it instead: scripts and VkOptionsTemplates that give
+// one still start a process.
+var idle = []struct {
+	name, instead string
+	// isSwitch tells flags that need no value.
+	isSwitch bool
+}{
+	{name: "resync-period", instead: "objects are followed by watches, and nothing is gone through again from time to time"},
+	{name: "node-ip", instead: "the address of the pod is taken from the environment variable POD_IP"},
+	{name: "certificate-type", instead: "set virtualKubelet.nodeIdentity in the values of the chart"},
+	{name: "enable-profiling", instead: "there is no endpoint for profiles", isSwitch: true},
+	{name: "node-extra-annotations", instead: "set virtualKubelet.virtualNode.extra.annotations in the values of the chart"},
+	{name: "node-extra-labels", instead: "set virtualKubelet.virtualNode.extra.labels in the values of the chart"},
+	{name: "enable-storage", instead: "the VirtualNode says it, in spec.storageClasses", isSwitch: true},
+	{name: "virtual-storage-class-name", instead: "set storage.virtualStorageClassName in the values of the chart"},
+	{name: "remote-real-storage-class-name", instead: "the VirtualNode says it, in spec.storageClasses"},
+	{name: "enable-ingress", instead: "set offloading.reflection.ingress.workers in the values of the chart", isSwitch: true},
+	{name: "remote-real-ingress-class-name", instead: "the VirtualNode says it, in spec.ingressClasses"},
+	{name: "enable-load-balancer", instead: "the VirtualNode says it, in spec.loadBalancerClasses", isSwitch: true},
+	{name: "remote-real-load-balancer-class-name", instead: "the VirtualNode says it, in spec.loadBalancerClasses"},
+	{name: "remote-pod-cidr", instead: "the Configuration of the provider says it"},
+	{name: "remote-pod-cidr-remap", instead: "the Configuration of the provider says it"},
+	{name: "remote-external-cidr", instead: "the Configuration of the provider says it"},
+	{name: "remote-external-cidr-remap", instead: "the Configuration of the provider says it"},
+	{name: "client-qps", instead: "API servers limit requests themselves, by priority and fairness"},
+	{name: "client-max-burst", instead: "API servers limit requests themselves, by priority and fairness"},
+	{name: "client-timeout", instead: "each request has a deadline of its own"},
+	{name: "klog.add_dir_header", instead: inLog, isSwitch: true},
+	{name: "klog.alsologtostderr", instead: inLog, isSwitch: true},
+	{name: "klog.log_backtrace_at", instead: inLog},
+	{name: "klog.log_dir", instead: inLog},
+	{name: "klog.log_file", instead: inLog},
+	{name: "klog.log_file_max_size", instead: inLog},
+	{name: "klog.logtostderr", instead: inLog, isSwitch: true},
+	{name: "klog.one_output", instead: inLog, isSwitch: true},
+	{name: "klog.skip_headers", instead: inLog, isSwitch: true},
+	{name: "klog.skip_log_headers", instead: inLog, isSwitch: true},
+	{name: "klog.stderrthreshold", instead: inLog},
+}
+
+const inLog = "the log goes to standard error; --logging-format chooses its form"
+
+// registerIdle adds them, and those of v1 that have another name here, after all others.
+func registerIdle(set *pflag.FlagSet) {
+	for _, flag := range idle {
+		if flag.isSwitch {
+			set.Bool(flag.name, false, flag.instead)
+		} else {
+			set.String(flag.name, "", flag.instead)
+		}
+		set.Lookup(flag.name).Hidden = true
+	}
+	for name, here := range map[string]string{"klog.v": "v", "klog.vmodule": "vmodule"} {
+		set.AddFlag(&pflag.Flag{Name: name, Value: set.Lookup(here).Value, Hidden: true})
+	}
+}
+
+// warnOfIdle says in the log which of the flags that were given have no effect.
+func warnOfIdle(log logr.Logger, set *pflag.FlagSet) {
+	for _, flag := range idle {
+		if set.Changed(flag.name) {
+			log.Info("A flag of Liqo v1 has no effect here", "flag", "--"+flag.name, "instead", flag.instead)
+		}
+	}
 }

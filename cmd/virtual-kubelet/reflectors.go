@@ -66,8 +66,12 @@ func (r *reflectors) add(kind string, workers int32, policies []offloadingv1beta
 	r.set.Int32Var(&flags.workers, kind+workersFlag, workers, "how many objects of the kind are handled at a time; 0 turns the kind off"+otherwise)
 	if len(policies) > 0 {
 		r.set.StringVar(&flags.policy, kind+policyFlag, "", "policy of the kind: "+strings.Join(flags.policies, " or ")+otherwise)
+		r.set.Lookup(kind + policyFlag).Annotations = map[string][]string{wordsOfFlag: flags.policies}
 	}
 }
+
+// wordsOfFlag is the annotation of a flag that takes some words only, with these: the chart checks arguments by it.
+const wordsOfFlag = "words"
 
 // What follows a kind's name in its flags.
 const (

@@ -41,14 +41,14 @@ func TestAgentsOfNodesAreHardened(t *testing.T) {
 // What values say of the agents wins over what the chart says without them.
 func TestAgentsOfNodesRunWhereValuesSay(t *testing.T) {
 	values := strings.Replace(network, "{enabled: true}", `{enabled: true, fabric: {tolerations: [{key: a, operator: Exists}], nodeSelector: {b: c},
-  affinity: {podAntiAffinity: {}}, config: {healthProbeBindAddressPort: "9081"}, pod: {labels: {d: e}, extraArgs: [--f]}}}`, 1)
+  affinity: {podAntiAffinity: {}}, config: {healthProbeBindAddressPort: "9081"}, pod: {labels: {d: e}, extraArgs: [--v=4]}}}`, 1)
 	set := fabric(t, values)
 	pod := set.Spec.Template.Spec
 	if len(pod.Tolerations) != 1 || pod.Tolerations[0].Key != "a" || pod.NodeSelector["b"] != "c" || pod.Affinity.NodeAffinity != nil || set.Spec.Template.Labels["d"] != "e" {
 		t.Errorf("the pods are %+v", pod)
 	}
 	command := strings.Join(append(pod.Containers[0].Args, pod.Containers[0].ReadinessProbe.Exec.Command...), " ")
-	if strings.Count(command, "--health-port=9081") != 2 || !strings.Contains(command, "--f") {
+	if strings.Count(command, "--health-port=9081") != 2 || !strings.Contains(command, "--v=4") {
 		t.Errorf("the container's arguments are %s", command)
 	}
 }

@@ -1,0 +1,46 @@
+{{/*
+Refuses arguments that a program would not start with; takes a list of the root, the program, the value that has the arguments, and these.
+files/flags has what the programs take: a program that ends at once tells its mistake nobody but its log.
+*/}}
+{{- define "liqo.args" -}}
+{{- $program := index . 1 -}}{{- $value := index . 2 -}}
+{{- $flags := (index . 0).Files.Get (printf "files/flags/%s.yaml" $program) | fromYaml -}}
+{{- $waiting := "" -}}
+{{- range $i, $arg := index . 3 -}}
+{{- $where := printf "%s[%d]" $value $i -}}{{- $arg = toString $arg -}}
+{{- if $waiting -}}
+{{- include "liqo.args.value" (list $where $waiting (get $flags $waiting) $arg) -}}
+{{- $waiting = "" -}}
+{{- else if not (regexMatch "^(--[a-zA-Z]|-[a-zA-Z])" $arg) -}}
+{{- fail (printf "%s: %q is no flag: write --NAME=VALUE" $where $arg) -}}
+{{- else -}}
+{{- $parts := regexSplit "=" $arg 2 -}}{{- $name := first $parts | trimPrefix "--" -}}
+{{- /* One letter may have its value right behind it. */ -}}
+{{- if not (hasPrefix "--" $arg) -}}{{- $name = substr 1 2 $arg -}}{{- $parts = ternary (list $name) (list $name (substr 2 -1 $arg | trimPrefix "=")) (eq (len $arg) 2) -}}{{- end -}}
+{{- if not (hasKey $flags $name) -}}
+{{- fail (printf "%s: %s has no flag --%s: correct it or leave it out" $where $program $name) -}}
+{{- else if eq (len $parts) 2 -}}
+{{- include "liqo.args.value" (list $where $name (get $flags $name) (last $parts)) -}}
+{{- else if ne (get $flags $name) "bool" -}}
+{{- $waiting = $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $waiting -}}
+{{- fail (printf "%s: --%s needs a value: write --%s=VALUE" $value $waiting $waiting) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses what a flag does not take; takes a list of where it stands, the flag, what it takes, and what is given. */}}
+{{- define "liqo.args.value" -}}
+{{- $takes := index . 2 -}}{{- $given := index . 3 -}}
+{{- $patterns := dict "int" "^-?[0-9]+$" "int32" "^-?[0-9]+$" "Level" "^[0-9]+$" "bool" "^(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$" "duration" "^([-+]?([0-9]+([.][0-9]*)?(ns|us|ms|s|m|h))+|0)$" -}}
+{{- $examples := dict "int" "a number" "int32" "a number" "Level" "a number" "bool" "true or false" "duration" "a duration such as 30s" -}}
+{{- if contains "|" $takes -}}
+{{- if not (has $given (splitList "|" $takes)) -}}
+{{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (splitList "|" $takes | join " or ") $given) -}}
+{{- end -}}
+{{- else if and (hasKey $patterns $takes) (not (regexMatch (get $patterns $takes) $given)) -}}
+{{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (get $examples $takes) $given) -}}
+{{- end -}}
+{{- end -}}
