@@ -89,8 +89,7 @@ func (s *schema) child(key string) *schema {
 		s.Properties[key] = below
 	}
 	if below.Properties == nil {
-		closed := false
-		below.AdditionalProperties, below.Properties = &closed, map[string]*schema{}
+		below.AdditionalProperties, below.Properties = false, map[string]*schema{}
 	}
 	return below
 }

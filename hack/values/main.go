@@ -2,7 +2,9 @@
 // v1: the chart's schema, which refuses unknown keys, and the reference of all values.
 //
 // A comment "# -- text" describes the next key. After it may stand "# @enum a|b" (an empty word allows ""),
-// "# @pattern regexp", "# @minimum n", "# @maximum n" and "# @nullable type". An empty map or a list of unknown elements is free-form.
+// "# @pattern regexp", "# @minimum n", "# @maximum n" and "# @nullable type"; "# @items what" for elements of a list and "# @values what" for
+// values of a map, where what is string, toleration, name, class or a pattern. An empty map or a list of unknown
+// elements is free-form without.
 package main
 
 import (
@@ -23,7 +25,8 @@ type schema struct {
 	Description          string             `json:"description,omitempty"`
 	Type                 any                `json:"type,omitempty"`
 	Properties           map[string]*schema `json:"properties,omitempty"`
-	AdditionalProperties *bool              `json:"additionalProperties,omitempty"`
+	AdditionalProperties any                `json:"additionalProperties,omitempty"`
+	Required             []string           `json:"required,omitempty"`
 	Items                *schema            `json:"items,omitempty"`
 	Enum                 []string           `json:"enum,omitempty"`
 	Pattern              string             `json:"pattern,omitempty"`
@@ -104,12 +107,11 @@ func settle(path string, content []byte, check bool) error {
 
 // object turns a map of values into its schema and adds its leaves to the reference.
 func object(node *yaml.Node, path string, rows *[]row) *schema {
-	closed := false
 	s := &schema{Type: "object"}
 	if len(node.Content) == 0 {
 		return s
 	}
-	s.AdditionalProperties, s.Properties = &closed, map[string]*schema{}
+	s.AdditionalProperties, s.Properties = false, map[string]*schema{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		child := strings.TrimPrefix(path+"."+key.Value, ".")
@@ -146,7 +148,37 @@ func leaf(value *yaml.Node, hints map[string]string) *schema {
 	if s.Type == "array" && len(value.Content) > 0 && value.Content[0].Kind == yaml.ScalarNode {
 		s.Items = &schema{Type: "string"}
 	}
+	if what, ok := hints["@items"]; ok {
+		s.Items = shape(what)
+	}
+	if what, ok := hints["@values"]; ok {
+		s.AdditionalProperties = shape(what)
+	}
 	return s
+}
+
+// shape is the schema of an element of a list or map.
+func shape(what string) *schema {
+	text := &schema{Type: "string"}
+	switch what {
+	case "string":
+		return text
+	case "name":
+		return &schema{Type: "object", AdditionalProperties: false, Required: []string{"name"}, Properties: map[string]*schema{
+			"name": {Type: "string", Pattern: "^.+$"},
+		}}
+	case "class":
+		return &schema{Type: "object", AdditionalProperties: false, Required: []string{"name"}, Properties: map[string]*schema{
+			"name": {Type: "string", Pattern: "^.+$"}, "default": {Type: "boolean"},
+		}}
+	case "toleration":
+		return &schema{Type: "object", AdditionalProperties: false, Properties: map[string]*schema{
+			"key": text, "value": text, "operator": {Enum: []string{"Exists", "Equal", "Lt", "Gt"}},
+			"effect": {Enum: []string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}}, "tolerationSeconds": {Type: "integer"},
+		}}
+	default:
+		return &schema{Type: "string", Pattern: what}
+	}
 }
 
 // comment splits a key's comment into its text and its hints.

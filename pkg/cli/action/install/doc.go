@@ -6,7 +6,8 @@
 //   - Values are merged in this order, later ones win: the chart's defaults, what was detected, the values of the present
 //     installation, explicit options, value files, --set, --set-string.
 //   - The cluster ID never changes once there is one.
-//   - Checks come before the first write: rights, addresses, the values against the chart's schema.
+//   - Checks come before the first write: rights, addresses, the values against the chart's schema, and the configuration that the chart makes
+//     of them as the controller manager reads it.
 //   - Run ends when the installation really answers: every pod is available and the webhooks can be called. On a timeout the
 //     error says which pod is not ready and why.
 package install

@@ -123,10 +123,10 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 		"an unknown key":                     {func(o *install.Options) { o.Set = []string{"gateway.enabled=true"} }, nil, failure.Usage, "the values do not fit the chart: there is no value gateway (did you mean networking.gateway?)" + next},
 		"an unknown key deep inside":         {func(o *install.Options) { o.Set = []string{"apiServer.host=x"} }, nil, failure.Usage, "the values do not fit the chart: there is no value apiServer.host" + next},
 		"an unknown key that is spelt alike": {func(o *install.Options) { o.Set = []string{"offloading.reflection.secrets.type=AllowList"} }, nil, failure.Usage, "the values do not fit the chart: there is no value offloading.reflection.secrets (did you mean offloading.reflection.secret?)" + next},
-		"a network with bits of a host": {func(o *install.Options) {
-			o.Set = []string{"networking.enabled=true,ipam.reservedSubnets={fd00::1/64}"}
+		"what only the program can tell": {func(o *install.Options) {
+			o.Values = []map[string]any{{"offloading": map[string]any{"twinNamespaces": map[string]any{"network": map[string]any{"peers": []any{map[string]any{"cidr": "10.0.0.0/8"}}}}}}}
 		}, nil, failure.Usage,
-			"the configuration is invalid: ipam.reservedSubnets[0]: Invalid value: \"fd00::1/64\": must be a network such as 10.0.0.0/16" + next},
+			"parsing the configuration: error unmarshaling JSON: while decoding JSON: json: unknown field \"cidr\"" + next},
 		"what the chart refuses itself": {func(o *install.Options) {
 			o.Set = []string{"reflection.secret.type=AllowList,offloading.reflection.secret.type=DenyList"}
 		}, nil, failure.Usage,
