@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"slices"
@@ -121,6 +122,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 	f.reflectors.register(set)
 	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
 	set.IntVar(&f.maxRemovals, "max-removals", massremoval.DefaultShare, "share, in percent, of the copies of a kind that may go at once because their originals are missing in a list; more than that, and more than 5, are held until confirmed (ManyAtOnce)")
+	bounded(set, "remote-memory", 1, math.MaxInt32)
+	bounded(set, "max-removals", 0, massremoval.Unlimited)
 	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.networking, "networking", false, "show the addresses of remote pods as the Configuration of the provider has them, and let pods reach this cluster's API server by its IP resource")
 	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")

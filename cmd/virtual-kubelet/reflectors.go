@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -64,14 +65,25 @@ func (r *reflectors) add(kind string, workers int32, policies []offloadingv1beta
 	r.kinds[kind] = flags
 	const otherwise = "; if not given, the VkOptionsTemplate says it"
 	r.set.Int32Var(&flags.workers, kind+workersFlag, workers, "how many objects of the kind are handled at a time; 0 turns the kind off"+otherwise)
+	bounded(r.set, kind+workersFlag, 0, maxWorkers)
 	if len(policies) > 0 {
 		r.set.StringVar(&flags.policy, kind+policyFlag, "", "policy of the kind: "+strings.Join(flags.policies, " or ")+otherwise)
 		r.set.Lookup(kind + policyFlag).Annotations = map[string][]string{wordsOfFlag: flags.policies}
 	}
 }
 
-// wordsOfFlag is the annotation of a flag that takes some words only, with these: the chart checks arguments by it.
-const wordsOfFlag = "words"
+// maxWorkers of a kind.
+const maxWorkers = 1000
+
+// Annotations of flags by which the chart checks arguments: the words that a flag takes, and the least and the largest number.
+const (
+	wordsOfFlag  = "words"
+	boundsOfFlag = "bounds"
+)
+
+func bounded(set *pflag.FlagSet, name string, least, largest int) {
+	set.Lookup(name).Annotations = map[string][]string{boundsOfFlag: {strconv.Itoa(least), strconv.Itoa(largest)}}
+}
 
 // What follows a kind's name in its flags.
 const (
@@ -81,8 +93,8 @@ const (
 
 func (r *reflectors) validate() error {
 	for kind, flags := range r.kinds {
-		if flags.workers < 0 || flags.workers > 1000 {
-			return fmt.Errorf("--%s%s must be between 0 and 1000", kind, workersFlag)
+		if flags.workers < 0 || flags.workers > maxWorkers {
+			return fmt.Errorf("--%s%s must be between 0 and %d", kind, workersFlag, maxWorkers)
 		}
 		if flags.policy != "" && !slices.Contains(flags.policies, flags.policy) {
 			return fmt.Errorf("--%s%s must be %s", kind, policyFlag, strings.Join(flags.policies, " or "))

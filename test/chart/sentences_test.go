@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -75,5 +77,33 @@ func TestTheConfigurationIsRefusedBeforeItIsApplied(t *testing.T) {
 				configuration(t, tc.values)
 			}
 		})
+	}
+}
+
+// The chart and the configuration have one opinion of what a network is.
+func TestNetworksAreJudgedAlike(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var networks []string
+	bad := map[string]bool{}
+	for len(networks) < 400 || len(bad) < 40 {
+		raw := make([]byte, []int{4, 16}[random.IntN(2)])
+		for i := range raw {
+			raw[i] = byte(random.UintN(256)) * byte(random.UintN(2))
+		}
+		address, _ := netip.AddrFromSlice(raw)
+		prefix := netip.PrefixFrom(address, random.IntN(address.BitLen()+1))
+		networks = append(networks, prefix.Masked().String())
+		if prefix != prefix.Masked() && len(bad) < 40 {
+			bad[prefix.String()] = true
+		}
+	}
+	reserved := func(networks ...string) string {
+		return "ipam: {podCIDRs: [10.244.0.0/16], serviceCIDR: 10.96.0.0/12, reservedSubnets: ['" + strings.Join(networks, "', '") + "']}"
+	}
+	configuration(t, reserved(networks...))
+	for network := range bad {
+		if _, err := render(t, reserved(network)); err == nil || !strings.Contains(err.Error(), network) {
+			t.Errorf("%s: %v", network, err)
+		}
 	}
 }

@@ -16,8 +16,11 @@ import (
 
 var update = flag.Bool("update", false, "write the list of flags in the chart")
 
-// Words is the annotation of a flag that takes some words only, with these.
-const Words = "words"
+// Annotations of flags: the words that one takes, if it takes no others; the least and the largest number.
+const (
+	Words  = "words"
+	Bounds = "bounds"
+)
 
 // Fresh fails the test unless the chart's list of a program's flags, each with its type, is that of the program. Flags that end the program
 // are no arguments for users.
@@ -32,6 +35,9 @@ func Fresh(t *testing.T, program string, set *pflag.FlagSet) {
 		takes := one.Value.Type()
 		if words := one.Annotations[Words]; len(words) > 0 {
 			takes = strings.Join(words, "|")
+		}
+		if bounds := one.Annotations[Bounds]; len(bounds) > 0 {
+			takes += " " + strings.Join(bounds, " ")
 		}
 		fmt.Fprintf(&list, "%s: %s\n", one.Name, takes)
 		if one.Shorthand != "" && one.Shorthand != one.Name {

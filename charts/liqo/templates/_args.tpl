@@ -33,7 +33,7 @@ files/flags has what the programs take: a program that ends at once tells its mi
 
 {{/* Refuses what a flag does not take; takes a list of where it stands, the flag, what it takes, and what is given. */}}
 {{- define "liqo.args.value" -}}
-{{- $takes := index . 2 -}}{{- $given := index . 3 -}}
+{{- $bounds := splitList " " (index . 2) | rest -}}{{- $takes := splitList " " (index . 2) | first -}}{{- $given := index . 3 -}}
 {{- $patterns := dict "int" "^-?[0-9]+$" "int32" "^-?[0-9]+$" "Level" "^[0-9]+$" "bool" "^(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$" "duration" "^([-+]?([0-9]+([.][0-9]*)?(ns|us|ms|s|m|h))+|0)$" -}}
 {{- $examples := dict "int" "a number" "int32" "a number" "Level" "a number" "bool" "true or false" "duration" "a duration such as 30s" -}}
 {{- if contains "|" $takes -}}
@@ -42,5 +42,7 @@ files/flags has what the programs take: a program that ends at once tells its mi
 {{- end -}}
 {{- else if and (hasKey $patterns $takes) (not (regexMatch (get $patterns $takes) $given)) -}}
 {{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (get $examples $takes) $given) -}}
+{{- else if and $bounds (or (lt (int64 $given) (int64 (first $bounds))) (gt (int64 $given) (int64 (last $bounds)))) -}}
+{{- fail (printf "%s: --%s takes a number from %s to %s, not %s" (index . 0) (index . 1) (first $bounds) (last $bounds) $given) -}}
 {{- end -}}
 {{- end -}}
