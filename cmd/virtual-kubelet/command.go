@@ -85,6 +85,7 @@ func newCommand() *cobra.Command {
 			}
 			log.SetLogger(klog.Background())
 			warnOfIdle(klog.Background(), cmd.Flags())
+			f.replaceV1(klog.Background())
 			prefixes, err := f.validate()
 			if err != nil {
 				return err
@@ -116,7 +117,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.createNode, "create-node", true, "run a Node; without one only reflection runs")
 	set.BoolVar(&f.checkNetwork, "node-check-network", true, "accepted for compatibility; the network is watched over by its own agents")
 	set.BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept a provider on a loopback address, for clusters that run on one machine in tests")
-	set.DurationVar(&f.pingInterval, "node-ping-interval", 10*time.Second, "time between two probes of the provider; the Leases of the node and of its active replica are renewed as often, both together")
+	set.DurationVar(&f.pingInterval, "node-ping-interval", defaultPing, "time between two probes of the provider; the Leases of the node and of its active replica are renewed as often, both together")
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.reflectors.register(set)
@@ -296,5 +297,21 @@ func warnOfIdle(log logr.Logger, set *pflag.FlagSet) {
 		if set.Changed(flag.name) {
 			log.Info("A flag of Liqo v1 has no effect here", "flag", "--"+flag.name, "instead", flag.instead)
 		}
+	}
+}
+
+// defaultPing is the time between two probes of the provider, where nobody says anything.
+const defaultPing = 10 * time.Second
+
+// replaceV1 replaces what a virtual kubelet of Liqo v1 takes and this one cannot work with: probes that are off, and v1's own Leases, which
+// would be given up after another replica has taken them.
+func (f *flags) replaceV1(log logr.Logger) {
+	if f.pingInterval == 0 {
+		f.pingInterval = defaultPing
+		log.Info("Probes of the provider cannot be off: the default counts", "flag", "--node-ping-interval", "interval", f.pingInterval)
+	}
+	if f.leaseDuration == 15*time.Second && f.leaseRenew == 10*time.Second && f.leaseRetry == 5*time.Second {
+		f.leaseDuration = f.leaseRenew + winding
+		log.Info("The Lease of Liqo v1 is too short: a longer one counts", "flag", "--vk-lease-duration", "duration", f.leaseDuration)
 	}
 }

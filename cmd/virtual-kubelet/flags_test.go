@@ -1,10 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/spf13/pflag"
 
 	chartflags "liqo.io/liqo/test/flags"
 )
@@ -43,5 +46,38 @@ func TestFlagsOfV1(t *testing.T) {
 		if line := `"flag"="--` + flag.name + `" "instead"="` + flag.instead + `"`; given != strings.Contains(log.String(), line) {
 			t.Errorf("given: %v, and the log says:\n%s", given, log.String())
 		}
+	}
+}
+
+// Values that v1 takes, and its own defaults, keep no virtual kubelet from starting.
+func TestWhatV1TakesIsReplaced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args     []string
+		log      string
+		ping     time.Duration
+		duration time.Duration
+	}{
+		"nothing":           {nil, "", 10 * time.Second, 2 * time.Minute},
+		"other times":       {[]string{"--node-ping-interval=5s", "--vk-lease-duration=30s", "--vk-lease-renew-interval=20s", "--vk-lease-retry-period=5s"}, "", 5 * time.Second, 30 * time.Second},
+		"probes off":        {[]string{"--node-ping-interval=0"}, "Probes of the provider cannot be off", 10 * time.Second, 2 * time.Minute},
+		"the Lease of v1":   {[]string{"--vk-lease-duration=15s", "--vk-lease-renew-interval=10s", "--vk-lease-retry-period=5s"}, "The Lease of Liqo v1 is too short", 10 * time.Second, 18 * time.Second},
+		"and nothing of it": {[]string{"--vk-lease-duration=2m"}, "", 10 * time.Second, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f flags
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.register(set)
+			if err := set.Parse(slices.Concat(good, []string{"--vk-lease-enabled"}, tc.args)); err != nil {
+				t.Fatal(err)
+			}
+			var log strings.Builder
+			f.replaceV1(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
+			if _, err := f.validate(); err != nil || f.pingInterval != tc.ping || f.leaseDuration != tc.duration {
+				t.Errorf("%s, %s, %v", f.pingInterval, f.leaseDuration, err)
+			}
+			if (tc.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), tc.log) {
+				t.Errorf("the log says %q, want %q", log.String(), tc.log)
+			}
+		})
 	}
 }
