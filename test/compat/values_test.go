@@ -153,7 +153,7 @@ func given(t *testing.T, values string) map[string]any {
 	}
 	own := map[string]any{
 		"discovery": map[string]any{"config": map[string]any{"clusterID": "rome"}},
-		"ipam":      map[string]any{"podCIDRs": []any{"10.244.0.0/16"}, "serviceCIDR": "10.96.0.0/12"},
+		"ipam":      map[string]any{"podCIDRs": []any{"10.10.0.0/16"}, "serviceCIDR": "10.11.0.0/16"},
 	}
 	return chartutil.MergeTables(own, parsed)
 }

@@ -182,6 +182,44 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 	}
 }
 
+// A file with all defaults, as of Liqo v1, has empty ranges and an empty address: that says nothing, and what is detected or given by flags counts.
+func TestEmptyValuesSayNothing(t *testing.T) {
+	empty := map[string]any{
+		"apiServer": map[string]any{"address": ""}, "ipam": map[string]any{"podCIDRs": []any{}, "podCIDR": "", "serviceCIDR": "", "externalCIDR": ""},
+		"discovery": map[string]any{"config": map[string]any{"clusterID": "", "clusterLabels": map[string]any{}}},
+	}
+	for sentence, test := range map[string]struct {
+		change func(*install.Options)
+		pods   string
+	}{
+		"in a file": {func(o *install.Options) { o.Values = []map[string]any{empty} }, "10.10.0.0/16"},
+		"in a file, with flags": {func(o *install.Options) {
+			o.Values, o.Wishes.PodCIDRs = []map[string]any{empty}, []string{"10.10.0.0/17"}
+		}, "10.10.0.0/17"},
+		"one by one": {func(o *install.Options) { o.Set = []string{"ipam.podCIDRs={},ipam.serviceCIDR=,apiServer.address="} }, "10.10.0.0/16"},
+		"the one range of v1": {func(o *install.Options) {
+			o.Values, o.Set = []map[string]any{empty}, []string{"ipam.podCIDR=10.10.0.0/17"}
+		}, "10.10.0.0/17"},
+		"under one that is not": {func(o *install.Options) {
+			o.Values, o.Set = []map[string]any{empty}, []string{"ipam.podCIDRs={10.10.0.0/17}"}
+		}, "10.10.0.0/17"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			o := options(t, &releases{}, nil)
+			test.change(&o)
+			plan, err := install.Prepare(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ipam := plan.Values["ipam"].(map[string]any)
+			got := []any{ipam["podCIDRs"], ipam["serviceCIDR"], plan.Values["apiServer"].(map[string]any)["address"]}
+			if diff := cmp.Diff([]any{[]any{test.pods}, "10.11.0.0/16", "https://10.0.0.1:6443"}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // What has no effect here is told once, before anything is applied.
 func TestValuesOfV1AreTold(t *testing.T) {
 	r, recorder := &releases{}, &progress.Recorder{}

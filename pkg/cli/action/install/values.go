@@ -2,6 +2,7 @@ package install
 
 import (
 	"slices"
+	"strings"
 
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/helm"
@@ -30,7 +31,42 @@ func (p *Plan) given() (map[string]any, error) {
 			return nil, failure.Misuse("write it as KEY=VALUE", "%w", err)
 		}
 	}
+	if only := text(values, "ipam", "podCIDR"); only != "" && strings.Join(list(values, "ipam", "podCIDRs"), "") == "" {
+		put(values, []any{only}, "ipam", "podCIDRs")
+	}
+	for _, path := range found {
+		if text(values, path...) == "" && strings.Join(list(values, path...), "") == "" {
+			silence(values, at(o.explicit(), path...), path...)
+		}
+	}
 	return values, nil
+}
+
+// found are the values that flags or the cluster say where they are empty: a file with all defaults has them so.
+var found = [][]string{{"ipam", "podCIDRs"}, {"ipam", "serviceCIDR"}, {"apiServer", "address"}}
+
+// silence makes what stands at a path what flags say, or nothing.
+func silence(values map[string]any, flags any, path ...string) {
+	if flags != nil {
+		put(values, flags, path...)
+		return
+	}
+	if table, is := at(values, path[:len(path)-1]...).(map[string]any); is {
+		delete(table, path[len(path)-1])
+	}
+}
+
+// put sets what stands at a path.
+func put(values map[string]any, value any, path ...string) {
+	for _, key := range path[:len(path)-1] {
+		next, ok := values[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			values[key] = next
+		}
+		values = next
+	}
+	values[path[len(path)-1]] = value
 }
 
 // withoutProvider leaves the label out that an earlier 'install PROVIDER', or what was detected then, put into the values: what is said or detected
@@ -49,42 +85,30 @@ func withoutProvider(values map[string]any) map[string]any {
 // explicit are the values that options other than values stand for.
 func (o *Options) explicit() map[string]any {
 	values := map[string]any{}
-	put := func(value any, path ...string) {
-		at := values
-		for _, key := range path[:len(path)-1] {
-			next, ok := at[key].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				at[key] = next
-			}
-			at = next
-		}
-		at[path[len(path)-1]] = value
-	}
 	if len(o.Wishes.PodCIDRs) > 0 {
-		put(anyList(o.Wishes.PodCIDRs), "ipam", "podCIDRs")
+		put(values, anyList(o.Wishes.PodCIDRs), "ipam", "podCIDRs")
 	}
 	if o.Wishes.ServiceCIDR != "" {
-		put(o.Wishes.ServiceCIDR, "ipam", "serviceCIDR")
+		put(values, o.Wishes.ServiceCIDR, "ipam", "serviceCIDR")
 	}
 	if o.Wishes.APIServerURL != "" {
-		put(o.Wishes.APIServerURL, "apiServer", "address")
+		put(values, o.Wishes.APIServerURL, "apiServer", "address")
 	}
 	if len(o.ReservedSubnets) > 0 {
-		put(anyList(o.ReservedSubnets), "ipam", "reservedSubnets")
+		put(values, anyList(o.ReservedSubnets), "ipam", "reservedSubnets")
 	}
 	if len(o.ClusterLabels) > 0 {
 		labels := map[string]any{}
 		for key, value := range o.ClusterLabels {
 			labels[key] = value
 		}
-		put(labels, "discovery", "config", "clusterLabels")
+		put(values, labels, "discovery", "config", "clusterLabels")
 	}
 	if o.Wishes.Provider != Auto {
-		put(string(o.Wishes.Provider), "discovery", "config", "clusterLabels", providerLabel)
+		put(values, string(o.Wishes.Provider), "discovery", "config", "clusterLabels", providerLabel)
 	}
 	if o.EnableMetrics {
-		put(true, "metrics", "enabled")
+		put(values, true, "metrics", "enabled")
 	}
 	return values
 }
