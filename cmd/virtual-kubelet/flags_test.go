@@ -1,13 +1,16 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
 
 	chartflags "liqo.io/liqo/test/flags"
 )
@@ -79,5 +82,52 @@ func TestWhatV1TakesIsReplaced(t *testing.T) {
 				t.Errorf("the log says %q, want %q", log.String(), tc.log)
 			}
 		})
+	}
+}
+
+// defaultsOfV1 are those of the flags that have an effect here.
+const defaultsOfV1 = `--nodename=virtual-kubelet --tenant-namespace=default --liqo-namespace=liqo --disable-ip-reflection=false --listen-port=10250
+--pod-reflection-workers=10 --service-reflection-workers=3 --endpointslice-reflection-workers=10 --ingress-reflection-workers=3
+--configmap-reflection-workers=3 --secret-reflection-workers=3 --serviceaccount-reflection-workers=3 --persistentvolumeclaim-reflection-workers=3
+--event-reflection-workers=3 --service-reflection-type=DenyList --ingress-reflection-type=DenyList --configmap-reflection-type=DenyList
+--secret-reflection-type=DenyList --event-reflection-type=DenyList --node-lease-duration=40s --node-ping-interval=10s --node-ping-timeout=1s
+--node-check-network=true --enable-apiserver-support=false --metrics-enabled=false --metrics-address=:8082 --create-node=true
+--vk-lease-enabled=true --vk-lease-duration=15s --vk-lease-renew-interval=10s --vk-lease-retry-period=5s`
+
+// A default that is not v1's stands in charts/liqo/files/compat.yaml, which the reference of values is made of, with the reason.
+func TestDefaultsAreThoseOfV1(t *testing.T) {
+	raw, err := os.ReadFile("../../charts/liqo/files/compat.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compat struct {
+		Arguments []struct {
+			Paths []string `json:"paths"`
+		} `json:"arguments"`
+	}
+	if err := yaml.Unmarshal(raw, &compat); err != nil {
+		t.Fatal(err)
+	}
+	var listed, differ []string
+	for _, one := range compat.Arguments {
+		listed = append(listed, one.Paths...)
+	}
+	set := newCommand().Flags()
+	for _, argument := range strings.Fields(defaultsOfV1) {
+		name, v1, _ := strings.Cut(argument, "=")
+		here := set.Lookup(strings.TrimPrefix(name, "--")).DefValue
+		if d, err := time.ParseDuration(here); err == nil {
+			if same, err := time.ParseDuration(v1); err == nil && d == same {
+				continue
+			}
+		}
+		if here != v1 {
+			differ = append(differ, name)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(differ)
+	if diff := cmp.Diff(listed, differ); diff != "" {
+		t.Errorf("other defaults than v1's, -as listed +as they are:\n%s", diff)
 	}
 }

@@ -22,10 +22,14 @@ type compat struct {
 		Path string `yaml:"path"`
 		Now  string `yaml:"now"`
 	} `yaml:"deprecated"`
-	Defaults []struct {
-		Why   string   `yaml:"why"`
-		Paths []string `yaml:"paths"`
-	} `yaml:"defaults"`
+	Defaults  []reasons `yaml:"defaults"`
+	Arguments []reasons `yaml:"arguments"`
+}
+
+// reasons is why something is not as it was in v1.
+type reasons struct {
+	Why   string   `yaml:"why"`
+	Paths []string `yaml:"paths"`
 }
 
 func readCompat(chart string) (*compat, error) {
@@ -137,6 +141,10 @@ They belong to parts that are not here. A file of values for Liqo v1 is taken wi
 	}
 	out.WriteString("\n## Defaults that are not those of Liqo v1\n\n| values | why |\n|---|---|\n")
 	for _, one := range c.Defaults {
+		row(one.Paths, one.Why)
+	}
+	out.WriteString("\n| arguments of virtual kubelets (`virtualKubelet.extra.args`) | why |\n|---|---|\n")
+	for _, one := range c.Arguments {
 		row(one.Paths, one.Why)
 	}
 	return out.Bytes()
