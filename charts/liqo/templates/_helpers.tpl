@@ -3,19 +3,32 @@
 {{- default "liqo" .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Labels of every object of the chart. */}}
+{{/* Labels of the objects of the chart that belong to no component. */}}
 {{- define "liqo.labels" -}}
+{{ include "liqo.commonLabels" . }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Labels of the objects of a component; takes a list of the root and the component. */}}
+{{- define "liqo.componentLabels" -}}
+{{ include "liqo.commonLabels" (index . 0) }}
+{{ include "liqo.selector" . }}
+{{- end -}}
+
+{{- define "liqo.commonLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/part-of: liqo
-{{ include "liqo.selector" . }}
 {{- end -}}
 
-{{/* Labels that select the objects of the chart. */}}
+{{/* Labels that select the objects of a component, which has the name of Liqo v1's; takes a list of the root and the component. */}}
 {{- define "liqo.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+{{- $root := index . 0 -}}{{- $component := index . 1 -}}
+app.kubernetes.io/name: {{ default $component $root.Values.nameOverride }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ $component }}
 {{- end -}}
 
 {{/* An image with its tag; takes a list of the root and the image's values. Images of Liqo v1 stand for ours. */}}

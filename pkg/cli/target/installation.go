@@ -21,6 +21,8 @@ import (
 const (
 	// ControllerManager is the name of the controller manager's Deployment and ConfigMap, and its container's name with it.
 	ControllerManager = "liqo-controller-manager"
+	// NameLabel is what Liqo v1's programs find components by.
+	NameLabel = "app.kubernetes.io/name"
 	// ComponentLabel tells the chart's parts apart.
 	ComponentLabel = "app.kubernetes.io/component"
 	// ControllerManagerComponent is the value of ComponentLabel on the controller manager.

@@ -377,5 +377,8 @@ func (p *Plan) put(ctx context.Context, task progress.Task) (*helm.Release, erro
 	if p.present == nil {
 		return o.Helm.Install(ctx, p.request())
 	}
+	if err := p.unselect(ctx); err != nil {
+		return nil, err
+	}
 	return o.Helm.Upgrade(ctx, p.request())
 }
