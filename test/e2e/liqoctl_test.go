@@ -28,6 +28,17 @@ func TestLiqoctl(t *testing.T) {
 		eventually(t, patience, fmt.Sprintf("a healthy cluster %s with one peer, the healthy provider %s", consumer, provider), saysHealthy(t, rome("info", "-o", "json")))
 		the.liqoctl(t, soon, rome("info", "peer", provider)...).succeeds(t).says(t, provider)
 	})
+	t.Run("programs of Liqo v1 find the cluster and its peering healthy", func(t *testing.T) {
+		the.recordFailure(t)
+		eventually(t, patience, "all to be as programs of Liqo v1 expect it", func(ctx context.Context) (bool, string) {
+			for _, c := range []*side{the.rome, the.milan} {
+				if id, err := readAsV1(ctx, c); err != nil || id != c.name {
+					return false, fmt.Sprintf("%s is read as %q: %v", c.name, id, err)
+				}
+			}
+			return true, ""
+		})
+	})
 	t.Run("version names both sides", func(t *testing.T) {
 		the.liqoctl(t, soon, rome("version")...).succeeds(t).says(t, the.tag)
 	})

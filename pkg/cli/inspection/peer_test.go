@@ -102,8 +102,8 @@ func healthy() *peering {
 		},
 	}
 	p.slice.Status = authv1beta1.ResourceSliceStatus{Resources: cpu, Conditions: []corev1beta1.Condition{
-		{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted}, {Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted},
-		{Type: "Ready", Status: "True"}}}
+		{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted}, {Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted}},
+		Summary: []corev1beta1.Condition{{Type: "Ready", Status: "True"}}}
 	p.virtual.Spec.ResourceQuota.Hard = cpu
 	p.virtual.Status.Conditions = []corev1beta1.Condition{
 		{Type: "VirtualKubelet", Status: "Running", Reason: "VirtualNodeReady"}, {Type: "Node", Status: "Running", Reason: "VirtualNodeReady"},

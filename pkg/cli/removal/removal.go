@@ -77,7 +77,7 @@ func why(object client.Object) string {
 	case *offloadingv1beta1.NamespaceOffloading:
 		return standard(typed.Status.Conditions)
 	case *authv1beta1.ResourceSlice:
-		return own(typed.Status.Conditions)
+		return own(typed.Status.Summary)
 	case *offloadingv1beta1.VirtualNode:
 		return own(typed.Status.Conditions)
 	case *corev1.Namespace:

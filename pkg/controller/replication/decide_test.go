@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,7 +183,8 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	now := time.Unix(100, 0)
 	mine := local(func(s *authv1beta1.ResourceSlice) {
 		s.Generation = 3
-		s.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.IdentityCondition, Status: authv1beta1.Accepted}}
+		s.Status.Summary = []corev1beta1.Condition{{Type: authv1beta1.IdentityCondition, Status: "True"}}
+		s.Status.Conditions = []corev1beta1.Condition{{Type: "Ready", Status: "False", Message: "of an earlier version"}}
 	})
 	theirs := remote(func(s *authv1beta1.ResourceSlice) {
 		s.Status = authv1beta1.ResourceSliceStatus{
@@ -194,6 +196,7 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 				{Type: "Ready", Status: "True", Reason: "Forged"},
 				{Type: "Own", Status: authv1beta1.Accepted},
 			},
+			Summary:        []corev1beta1.Condition{{Type: authv1beta1.IdentityCondition, Status: "False", Reason: "Forged"}, {Type: "Own", Status: "True"}},
 			Resources:      corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("-1"), "not valid": resource.MustParse("1")},
 			StorageClasses: []authv1beta1.StorageType{{StorageClassName: "fast"}, {StorageClassName: "Not Valid"}},
 			NodeLabels:     map[string]string{"a": "b", "c": strings.Repeat("x", 64), "d d": "e"},
@@ -206,9 +209,11 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	want := authv1beta1.ResourceSliceStatus{
 		AuthParams: &authv1beta1.AuthParams{APIServer: "https://milan:6443", SignedCRT: []byte("crt")},
 		Conditions: []corev1beta1.Condition{
-			{Type: authv1beta1.IdentityCondition, Status: authv1beta1.Accepted},
 			{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted, Message: conditions.Bound(strings.Repeat("x", 5000)), ObservedGeneration: 3, LastTransitionTime: at},
 			{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted, Reason: "Fine", ObservedGeneration: 3, LastTransitionTime: at},
+		},
+		Summary: []corev1beta1.Condition{
+			{Type: authv1beta1.IdentityCondition, Status: "True"},
 			{Type: "Ready", Status: "True", Reason: authv1beta1.ReasonReady, Message: "the slice has its certificate and its resources", ObservedGeneration: 3, LastTransitionTime: at},
 		},
 		Resources:      corev1.ResourceList{"cpu": resource.MustParse("2")},
@@ -242,10 +247,13 @@ func TestACordonComesHomeAndGoes(t *testing.T) {
 			{Type: authv1beta1.CordonedCondition, Status: "True", Reason: "no word!", Message: "x"}}},
 		{"it takes pods again", "", nil},
 	} {
-		theirs.Status.Conditions = step.conditions
-		pullSlice(mine, theirs, time.Unix(1000, 0))
-		if got := mine.WhyCordoned(); got != step.want {
-			t.Errorf("%s: %q, want %q", step.sentence, got, step.want)
+		// A provider of an earlier version says so among the conditions.
+		for _, said := range []authv1beta1.ResourceSliceStatus{{Summary: step.conditions}, {Conditions: step.conditions}} {
+			theirs.Status = said
+			pullSlice(mine, theirs, time.Unix(1000, 0))
+			if got := mine.WhyCordoned(); got != step.want || len(mine.Status.Conditions) > 0 {
+				t.Errorf("%s: %q, want %q, and the conditions %v", step.sentence, got, step.want, mine.Status.Conditions)
+			}
 		}
 	}
 }
@@ -337,7 +345,7 @@ func FuzzPullSlice(f *testing.F) {
 			s.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Denied, Reason: reason, Message: message}}
 			s.Status.PodCIDRs, s.Status.NodeLabels = []string{prefix}, map[string]string{key: value}
 		}), time.Unix(1, 0))
-		for _, c := range mine.Status.Conditions {
+		for _, c := range slices.Concat(mine.Status.Conditions, mine.Status.Summary) {
 			if len(c.Message) > conditions.MaxMessage || len(c.Reason) > maxWord {
 				t.Fatalf("an unbounded condition: %+v", c)
 			}

@@ -110,8 +110,8 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 	offered := &remote.Status
 	status := authv1beta1.ResourceSliceStatus{
 		AuthParams: authParams(offered.AuthParams),
-		Conditions: local.Status.Conditions,
-		Resources:  quantities(offered.Resources),
+		Conditions: local.Status.Conditions, Summary: local.Status.Summary,
+		Resources: quantities(offered.Resources),
 		StorageClasses: named(offered.StorageClasses, func(c authv1beta1.StorageType) string {
 			return c.StorageClassName
 		}),
@@ -122,6 +122,10 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			return c.LoadBalancerClassName
 		}),
 		NodeLabels: labels(offered.NodeLabels), NodeSelector: labels(offered.NodeSelector), PodCIDRs: prefixes(offered.PodCIDRs),
+	}
+	// Earlier versions had these among the conditions.
+	for _, former := range []string{corev1beta1.ConditionReady, authv1beta1.IdentityCondition, authv1beta1.CordonedCondition} {
+		conditions.Remove(&status.Conditions, former)
 	}
 	for _, part := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition} {
 		answer := conditions.Find(offered.Conditions, part)
@@ -134,15 +138,23 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			ObservedGeneration: answered(local, remote, answer),
 		}, now)
 	}
-	if answer := conditions.Find(offered.Conditions, authv1beta1.CordonedCondition); answer == nil || answer.Status != string(metav1.ConditionTrue) {
-		conditions.Remove(&status.Conditions, authv1beta1.CordonedCondition)
+	if answer := summed(offered, authv1beta1.CordonedCondition); answer == nil || answer.Status != string(metav1.ConditionTrue) {
+		conditions.Remove(&status.Summary, authv1beta1.CordonedCondition)
 	} else {
-		conditions.Set(&status.Conditions, corev1beta1.Condition{
+		conditions.Set(&status.Summary, corev1beta1.Condition{
 			Type: answer.Type, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message, ObservedGeneration: local.Generation,
 		}, now)
 	}
 	local.Status = status
-	conditions.Set(&local.Status.Conditions, readySlice(local, remote), now)
+	conditions.Set(&local.Status.Summary, readySlice(local, remote), now)
+}
+
+// summed finds what a provider says of a slice beyond what Liqo v1 has conditions for; an earlier version has it among them.
+func summed(offered *authv1beta1.ResourceSliceStatus, of string) *corev1beta1.Condition {
+	if answer := conditions.Find(offered.Summary, of); answer != nil {
+		return answer
+	}
+	return conditions.Find(offered.Conditions, of)
 }
 
 // answered is the generation of the local slice that a provider's answer is about: the present one, or, while the provider has not looked
@@ -160,16 +172,13 @@ func answered(local, remote *authv1beta1.ResourceSlice, answer *corev1beta1.Cond
 // readySlice sums a slice up.
 func readySlice(local, remote *authv1beta1.ResourceSlice) corev1beta1.Condition {
 	ready := corev1beta1.Condition{Type: corev1beta1.ConditionReady, Status: "False", ObservedGeneration: local.Generation}
-	for _, part := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition, authv1beta1.IdentityCondition} {
+	for _, part := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition} {
 		condition := conditions.Find(local.Status.Conditions, part)
 		switch {
-		case condition == nil && part == authv1beta1.IdentityCondition:
-			ready.Reason, ready.Message = authv1beta1.ReasonIdentityPending, "the certificate is not in use yet"
-			return ready
 		case condition == nil:
 			ready.Reason, ready.Message = authv1beta1.ReasonWaitingForProvider, "the provider has not answered yet"
 			// The provider's own words help more, if there are any.
-			if answer := conditions.Find(remote.Status.Conditions, corev1beta1.ConditionReady); answer != nil && answer.Message != "" {
+			if answer := summed(&remote.Status, corev1beta1.ConditionReady); answer != nil && answer.Message != "" {
 				ready.Message = conditions.Bound("the provider says: " + answer.Message)
 			}
 			return ready
@@ -178,12 +187,20 @@ func readySlice(local, remote *authv1beta1.ResourceSlice) corev1beta1.Condition 
 			return ready
 		}
 	}
+	switch identity := conditions.Find(local.Status.Summary, authv1beta1.IdentityCondition); {
+	case identity == nil:
+		ready.Reason, ready.Message = authv1beta1.ReasonIdentityPending, "the certificate is not in use yet"
+		return ready
+	case identity.Status != string(metav1.ConditionTrue):
+		ready.Reason, ready.Message = identity.Reason, identity.Message
+		return ready
+	}
 	ready.Status, ready.Reason, ready.Message = "True", authv1beta1.ReasonReady, "the slice has its certificate and its resources"
 	return ready
 }
 
 func unsentSlice(local *authv1beta1.ResourceSlice, reason, message string, now time.Time) {
-	conditions.Set(&local.Status.Conditions, corev1beta1.Condition{
+	conditions.Set(&local.Status.Summary, corev1beta1.Condition{
 		Type: corev1beta1.ConditionReady, Status: "False", Reason: reason, Message: message, ObservedGeneration: local.Generation,
 	}, now)
 }

@@ -125,7 +125,7 @@ func TestBadSliceStatus(t *testing.T) {
 	})
 	fixture.Await(t, fixture.Patience, "the slice's Identity to be refused with reason EndpointChanged", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, key, local)
-		return err == nil && world.Status(local, authv1beta1.IdentityCondition).Reason == authv1beta1.ReasonEndpointChanged, fmt.Sprint(local.Status.Conditions, err)
+		return err == nil && world.Status(local, authv1beta1.IdentityCondition).Reason == authv1beta1.ReasonEndpointChanged, fmt.Sprint(local.Status.Summary, err)
 	})
 	env.Settled(t)
 	fixture.Must(t, "reading the Identity", env.Rome.Client.Get(t.Context(), identityKey, identity))

@@ -112,12 +112,17 @@ func (c *Tenant) Granted(t *testing.T, name string, resources corev1.ResourceLis
 		return Status(slice, authv1beta1.AuthenticationCondition).Status == authv1beta1.Accepted &&
 			Status(slice, authv1beta1.ResourcesCondition).Status == authv1beta1.Accepted, fmt.Sprint(slice.Status.Conditions)
 	})
+	for _, c := range slice.Status.Conditions {
+		if c.Status != authv1beta1.Accepted {
+			t.Errorf("programs of Liqo v1 take ResourceSlice %s for refused: %+v", name, c)
+		}
+	}
 	return slice
 }
 
-// Status is what a ResourceSlice says of a condition.
+// Status is what a ResourceSlice says of a condition, or of what sums it up.
 func Status(slice *authv1beta1.ResourceSlice, condition string) corev1beta1.Condition {
-	for _, c := range slice.Status.Conditions {
+	for _, c := range slices.Concat(slice.Status.Conditions, slice.Status.Summary) {
 		if c.Type == condition {
 			return c
 		}

@@ -9,11 +9,11 @@ import (
 
 // WhyCordoned says in words that the provider lets the slice get no new pods; empty if it does.
 func (s *ResourceSlice) WhyCordoned() string {
-	i := slices.IndexFunc(s.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == CordonedCondition && c.Status == "True" })
+	i := slices.IndexFunc(s.Status.Summary, func(c corev1beta1.Condition) bool { return c.Type == CordonedCondition && c.Status == "True" })
 	if i < 0 {
 		return ""
 	}
-	c := &s.Status.Conditions[i]
+	c := &s.Status.Summary[i]
 	return fmt.Sprintf("the provider takes no new pods of ResourceSlice %s: %s: %s", s.Name, c.Reason, c.Message)
 }
 

@@ -77,13 +77,22 @@ type ResourceSliceStatus struct {
 	// authParams for the slice's own identity.
 	// +optional
 	AuthParams *AuthParams `json:"authParams,omitempty"`
-	// conditions: Authentication and Resources (Accepted or Denied), Cordoned while it gets no new pods, and Ready.
+	// conditions: Authentication and Resources, Accepted or Denied. Programs of Liqo v1 take a slice for refused if there is any condition
+	// that is not Accepted, so there are no others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Cordoned'] ? c.status in ['True','False','Unknown'] : c.status in ['Accepted','Denied'])",message="Ready and Cordoned must be True, False or Unknown; Authentication and Resources must be Accepted or Denied"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
+	// summary has what Liqo v1 knows no condition for, each True or False: Ready, which sums the slice up, Identity, which tells a consumer whether
+	// the certificate is in use, and Cordoned, while the slice gets no new pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.status in ['True','False','Unknown'])",message="what sums a slice up must be True, False or Unknown"
+	Summary []corev1beta1.Condition `json:"summary,omitempty"`
 	// resources granted; a copy of the provider's Quota.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
@@ -120,7 +129,7 @@ type ResourceSliceStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Authentication",type=string,JSONPath=`.status.conditions[?(@.type=='Authentication')].status`
 // +kubebuilder:printcolumn:name="Resources",type=string,JSONPath=`.status.conditions[?(@.type=='Resources')].status`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.summary[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourceSlice struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -86,9 +86,9 @@ const (
 // as no such sign is known.
 const ConsumerSeenCondition = "ConsumerSeen"
 
-// Condition types of a ResourceSlice, and their statuses.
+// Condition types of a ResourceSlice, and their statuses; Identity and Cordoned, as Ready, stand in its summary.
 const (
-	// IdentityCondition tells the consumer whether the slice's certificate became an Identity.
+	// IdentityCondition tells the consumer whether the slice's certificate became an Identity: True or False.
 	IdentityCondition = "Identity"
 	// AuthenticationCondition tells whether the slice has a certificate.
 	AuthenticationCondition = "Authentication"

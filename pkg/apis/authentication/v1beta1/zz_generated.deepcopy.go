@@ -435,6 +435,13 @@ func (in *ResourceSliceStatus) DeepCopyInto(out *ResourceSliceStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Summary != nil {
+		in, out := &in.Summary, &out.Summary
+		*out = make([]corev1beta1.Condition, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
 		*out = make(v1.ResourceList, len(*in))

@@ -38,7 +38,9 @@ func objects() []client.Object {
 	slice.Status.Resources = cpu
 	slice.Status.Conditions = []corev1beta1.Condition{
 		{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted}, {Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Accepted},
-		{Type: authv1beta1.IdentityCondition, Status: authv1beta1.Accepted, Message: "in use"}, {Type: "Ready", Status: "False", Message: "the peer does not answer"},
+	}
+	slice.Status.Summary = []corev1beta1.Condition{
+		{Type: authv1beta1.IdentityCondition, Status: "True", Message: "in use"}, {Type: "Ready", Status: "False", Message: "the peer does not answer"},
 	}
 	provided := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "liqo-tenant-milan", Name: "pool", Labels: map[string]string{corev1beta1.ReplicatedLabel: "true"},
@@ -280,7 +282,7 @@ func TestACordonIsShown(t *testing.T) {
 	vn := offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	vn.Status.Conditions = []corev1beta1.Condition{{Type: offloadingv1beta1.CordonedCondition, Status: "True", Reason: offloadingv1beta1.ReasonCordoned, Message: why}}
 	slice := authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
-	slice.Status.Conditions = []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}
+	slice.Status.Summary = []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}
 	p := &parts{foreign: foreign, virtual: []offloadingv1beta1.VirtualNode{vn}, slices: []authv1beta1.ResourceSlice{slice},
 		liqo: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}}
 	report := p.report()

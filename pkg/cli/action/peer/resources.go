@@ -125,7 +125,7 @@ func (v *verdict) look(slice *authv1beta1.ResourceSlice) (done bool, missing str
 	if accepted {
 		return true, "", nil
 	}
-	if ready := find(slice.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
+	if ready := find(slice.Status.Summary, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
 		return false, ready.Reason + ": " + ready.Message, nil
 	}
 	return false, "no answer of the provider yet", nil
@@ -169,8 +169,8 @@ func (r *run) whyNoVirtualNode(ctx context.Context) string {
 	slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: r.pair.ConsumerNamespace(), Name: r.pair.ProviderID}}
 	if found, err := r.pair.Consumer.Get(ctx, slice); err == nil && found {
 		for _, kind := range []string{authv1beta1.IdentityCondition, corev1beta1.ConditionReady} {
-			condition := find(slice.Status.Conditions, kind)
-			if condition == nil || condition.Status == string(metav1.ConditionTrue) || condition.Status == authv1beta1.Accepted || condition.Message == "" {
+			condition := find(slice.Status.Summary, kind)
+			if condition == nil || condition.Status == string(metav1.ConditionTrue) || condition.Message == "" {
 				continue
 			}
 			return condition.Reason + ": " + condition.Message

@@ -11,7 +11,11 @@ import (
 
 // summarize sets the conditions from the outcomes, and tells the user once about each that changed.
 func (r *Reconciler) summarize(s *scope, err error) {
-	now, list := r.options.Clock.Now(), &s.slice.Status.Conditions
+	now, list, summary := r.options.Clock.Now(), &s.slice.Status.Conditions, &s.slice.Status.Summary
+	// Earlier versions had these among the conditions.
+	for _, former := range []string{corev1beta1.ConditionReady, authv1beta1.CordonedCondition} {
+		conditions.Remove(list, former)
+	}
 	for _, part := range []struct {
 		conditionType string
 		outcome
@@ -34,16 +38,16 @@ func (r *Reconciler) summarize(s *scope, err error) {
 		}
 	}
 	if o := s.cordoned; o != nil && o.status == "" {
-		conditions.Remove(list, authv1beta1.CordonedCondition)
+		conditions.Remove(summary, authv1beta1.CordonedCondition)
 	} else if o != nil {
-		conditions.Set(list, corev1beta1.Condition{
+		conditions.Set(summary, corev1beta1.Condition{
 			Type: authv1beta1.CordonedCondition, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: s.slice.Generation,
 		}, now)
 	}
 	if err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return // it is retried at once: nothing that a user should see
 	}
-	conditions.Set(list, ready(s.slice, err), now)
+	conditions.Set(summary, ready(s.slice, err), now)
 }
 
 // ready sums up: both parts are accepted, or which is not.

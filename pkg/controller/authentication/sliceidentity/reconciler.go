@@ -227,17 +227,17 @@ func (r *Reconciler) write(ctx context.Context, slice *authv1beta1.ResourceSlice
 	return nil
 }
 
-// report keeps the slice's Identity condition, with optimistic locking: the replication writes other conditions of the list.
+// report keeps the slice's Identity condition, with optimistic locking: the replication writes others of the list.
 func (r *Reconciler) report(ctx context.Context, slice *authv1beta1.ResourceSlice, err error) error {
 	condition := corev1beta1.Condition{
-		Type: authv1beta1.IdentityCondition, Status: authv1beta1.Accepted, Reason: authv1beta1.ReasonReady, Message: "the certificate is in use",
+		Type: authv1beta1.IdentityCondition, Status: string(metav1.ConditionTrue), Reason: authv1beta1.ReasonReady, Message: "the certificate is in use",
 		ObservedGeneration: slice.Generation,
 	}
 	if err != nil {
-		condition.Status, condition.Reason, condition.Message = authv1beta1.Denied, reconcile.ReasonOf(err), reconcile.MessageOf(err)
+		condition.Status, condition.Reason, condition.Message = string(metav1.ConditionFalse), reconcile.ReasonOf(err), reconcile.MessageOf(err)
 	}
 	updated := slice.DeepCopy()
-	if !conditions.Set(&updated.Status.Conditions, condition, r.options.Clock.Now()) {
+	if !conditions.Set(&updated.Status.Summary, condition, r.options.Clock.Now()) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(slice, client.MergeFromWithOptimisticLock{})

@@ -124,7 +124,7 @@ func TestADeniedSliceShows(t *testing.T) {
 		"they ask, and we deny":        {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Denied, theirs)}, ""},
 		"all that is asked is granted": {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Accepted, nil)}, "Established ResourceSliceGranted: the provider denies no ResourceSlice"},
 		"one of two takes no new pods": {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Accepted, nil), {ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: authv1beta1.ResourceSliceStatus{
-			Conditions: []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}}}},
+			Summary: []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}}}},
 			"SomeNotReady ResourceSliceCordoned: the provider takes no new pods of ResourceSlice b: TenantCordoned: nothing new"},
 		"one of two is denied": {[]authv1beta1.ResourceSlice{slice("a", authv1beta1.Accepted, nil), slice("b", authv1beta1.Denied, nil)},
 			"Error ResourceSliceDenied: the provider denies ResourceSlice b: DefaultClassDisabled: not here"},

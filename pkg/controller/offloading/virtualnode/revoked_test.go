@@ -113,7 +113,7 @@ func TestTheNodeOfACordonedSliceTakesNoNewPods(t *testing.T) {
 	}
 	usual := []string{"virtual-node.liqo.io/not-allowed:NoExecute", "example.org/mine:NoSchedule"}
 	cordon := func(conditions ...corev1beta1.Condition) func(*authv1beta1.ResourceSlice) {
-		return func(slice *authv1beta1.ResourceSlice) { slice.Status.Conditions = conditions }
+		return func(slice *authv1beta1.ResourceSlice) { slice.Status.Summary = conditions }
 	}
 	turned(w, slice, cordon(corev1beta1.Condition{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}))
 	w.pass()
@@ -184,7 +184,7 @@ func TestOnlyDenialsOfSlicesMatter(t *testing.T) {
 		"it stays accepted":    {slice(authv1beta1.Accepted, ""), slice(authv1beta1.Accepted, "renewed"), false},
 		"it is cordoned": {slice(authv1beta1.Accepted, ""), func() *authv1beta1.ResourceSlice {
 			s := slice(authv1beta1.Accepted, "")
-			s.Status.Conditions = append(s.Status.Conditions, corev1beta1.Condition{Type: authv1beta1.CordonedCondition, Status: "True"})
+			s.Status.Summary = append(s.Status.Summary, corev1beta1.Condition{Type: authv1beta1.CordonedCondition, Status: "True"})
 			return s
 		}(), true},
 		"it is denied as before": {slice(authv1beta1.Denied, "no"), slice(authv1beta1.Denied, "no"), false},
