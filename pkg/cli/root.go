@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,7 @@ func New(s *session.Session) *cobra.Command {
 const (
 	singleSteps = "peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects"
 	byKubectl   = "change the object with kubectl"
+	byFlags     = "'liqoctl install' detects what it can, and takes the rest by flags such as --pod-cidr, --service-cidr and --api-server-url"
 )
 
 // ofV1 are the verbs that only Liqo v1 has, with what does their work here.
@@ -107,6 +109,9 @@ var ofV1 = map[string]string{
 	"create": singleSteps, "delete": singleSteps, "generate": singleSteps, "get": singleSteps,
 	"activate": byKubectl, "cordon": byKubectl, "drain": byKubectl, "uncordon": byKubectl,
 }
+
+// providersOfV1 are the clusters for which Liqo v1 has an install of its own, and which have none here.
+var providersOfV1 = []string{"aks", "eks", "gke", "openshift"}
 
 // unknownCommand is the error for a command line that names a command that there is not, whatever flags follow: nobody knows them either.
 func unknownCommand(root *cobra.Command, args []string) error {
@@ -123,6 +128,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	next := command.CommandPath() + " --help"
 	if instead := ofV1[rest[0]]; instead != "" && !command.HasParent() {
 		next = "Liqo v1 has it, and here it is not there yet: " + instead
+	} else if command.Name() == "install" && slices.Contains(providersOfV1, rest[0]) {
+		next = "Liqo v1 has it, and here it is not there yet: " + byFlags
 	} else if likely := failure.Nearest(rest[0], known); len(likely) > 0 {
 		next = "did you mean " + command.CommandPath() + " " + likely[0] + "?"
 	}

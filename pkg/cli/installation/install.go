@@ -83,6 +83,7 @@ func (f *installFlags) register(s *session.Session, command *cobra.Command) {
 	set.StringVar(&o.ChartPath, "local-chart-path", "", "Folder or archive of a chart to install instead of the built-in one")
 	set.StringVar(&o.ClusterID, "cluster-id", "", "ID of this cluster, which peers know it by (default: the present or an earlier one, or one that is made up)")
 	set.StringToStringVar(&o.ClusterLabels, "cluster-labels", nil, "Labels of this cluster, which consumers see on their virtual nodes (key=value,...)")
+	session.MayBeEmpty(set, "cluster-labels")
 	set.StringSliceVar(&o.ReservedSubnets, "reserved-subnets", nil, "Networks that are never to be used")
 	set.StringSliceVar(&f.podCIDRs, "pod-cidr", nil, "Pod CIDR of the cluster; repeat it for several (default: detected)")
 	set.StringVar(&f.serviceCIDR, "service-cidr", "", "Service CIDR of the cluster (default: detected)")
@@ -99,6 +100,8 @@ func (f *installFlags) register(s *session.Session, command *cobra.Command) {
 	set.BoolVar(&o.EnableMetrics, "enable-metrics", false, "Serve metrics")
 	set.StringVarP(&f.format, "output", "o", "", "Write what was installed to standard output: json or yaml")
 	s.Complete(command, "output", complete.Words(output.Formats...))
+	session.OfV1(set, "disable-telemetry", false, "nothing is reported to anybody")
+	session.OfV1(set, "disable-kernel-version-check", false, "no kernel is refused for its version; agents say what they miss on a node")
 }
 
 func (f *installFlags) run(s *session.Session, command *cobra.Command, provider install.Provider) error {

@@ -45,7 +45,7 @@ func Commands(s *session.Session) []*cobra.Command {
 	}}
 	f := &volumeFlags{}
 	command := &cobra.Command{
-		Use: "volume PVC", Short: "Move a volume to another node", Long: volumeLong, Example: volumeExample, Args: cobra.ExactArgs(1),
+		Use: "volume PVC", Aliases: []string{"pvc"}, Short: "Move a volume to another node", Long: volumeLong, Example: volumeExample, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return f.run(s, command, args[0]) },
 	}
 	set := command.Flags()
@@ -56,6 +56,8 @@ func Commands(s *session.Session) []*cobra.Command {
 	set.StringVar(&f.cpuLimit, "containers-cpu-limits", "", "CPU that the helper pods may use")
 	set.StringVar(&f.memoryRequest, "containers-ram-requests", "", "Memory that the helper pods ask for")
 	set.StringVar(&f.memoryLimit, "containers-ram-limits", "", "Memory that the helper pods may use")
+	session.OfV1(set, "restic-image", "", "volumes are moved without restic, by the pods of --image")
+	session.OfV1(set, "restic-server-image", "", "volumes are moved without restic, by the pods of --image")
 	s.TimeoutFlag(set, &f.timeout, move.DefaultTimeout)
 	s.OutputFlag(command, &f.format, "Write what was moved to standard output")
 	parent.AddCommand(command)

@@ -67,7 +67,7 @@ func newUnauthenticate(s *session.Session) *cobra.Command {
 	var timeout time.Duration
 	var wait bool
 	command := &cobra.Command{
-		Use: "unauthenticate", Short: "Take back the introduction to a provider",
+		Use: "unauthenticate", Aliases: []string{"unauth"}, Short: "Take back the introduction to a provider",
 		Long: `Take back the introduction to a provider. It is refused as long as this cluster has resource slices
 there; '{{ .Executable }} unpeer' removes those too.`,
 		Example: `  {{ .Executable }} unauthenticate --remote-kubeconfig ~/.kube/milan.yaml`,

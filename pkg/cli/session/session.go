@@ -126,6 +126,7 @@ func (s *Session) Start(command *cobra.Command) error {
 		return failure.Misuse("choose one of auto, always, never", "--color %s is unknown", s.color)
 	}
 	s.talkLines(command)
+	s.tellOfV1(command)
 	s.Started = true
 	return nil
 }
