@@ -87,7 +87,8 @@ func build(name string) (*world, error) {
 	return w, nil
 }
 
-// wire connects the namespaces of a cluster.
+// wire connects the namespaces of a cluster. Nodes track connections in all worlds, the bare one included, as kube-proxy has all nodes do: so the
+// ratio to the bare way says what Liqo adds.
 func (c *cluster) wire(middle *space) error {
 	port := func(n int) string { return fmt.Sprintf("port%s%d", c.name, n) }
 	var script strings.Builder
@@ -117,6 +118,7 @@ func (c *cluster) wire(middle *space) error {
 			nft -f - <<'END'
 table ip cluster {
 	chain prerouting { type nat hook prerouting priority dstnat; ip daddr %[1]s udp dport %[6]d dnat to %[3]s:%[7]d; }
+	chain forward { type filter hook forward priority filter; ct state invalid drop; ct state established,related accept; }
 	chain postrouting { type nat hook postrouting priority srcnat; oifname "eth0" ip saddr %[8]s ip daddr != { 10.0.0.0/8, %[5]s } masquerade; }
 }
 END
