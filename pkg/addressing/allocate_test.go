@@ -100,7 +100,7 @@ func TestAllocationsNeverOverlap(t *testing.T) {
 		six := rapid.Bool().Draw(t, "IPv6")
 		pools := []netip.Prefix{anyPrefix(t, six, 8, 10, "pool"), anyPrefix(t, six, 8, 16, "other pool")}
 		used := Used{Pods: []netip.Prefix{anyPrefix(t, six, 9, 20, "pods")}, Services: []netip.Prefix{anyPrefix(t, six, 9, 20, "Services")},
-			Nodes: []netip.Addr{anyPrefix(t, six, 32, 32, "node").Addr()}, Peers: map[string][]netip.Prefix{}}
+			Nodes: []netip.Addr{anyPrefix(t, six, 32, 32, "node").Addr()}, Networks: []netip.Prefix{anyPrefix(t, six, 9, 26, "network of a node")}, Peers: map[string][]netip.Prefix{}}
 		for p := range rapid.IntRange(1, 3).Draw(t, "peers") {
 			peer := fmt.Sprint("peer", p)
 			for range rapid.IntRange(1, MaxAnnounced).Draw(t, "ranges") {
@@ -112,7 +112,7 @@ func TestAllocationsNeverOverlap(t *testing.T) {
 				if again, _ := Allocate(peer, want, pools, used); again != seen {
 					t.Fatalf("%s of %s becomes %s, and %s", want, peer, seen, again)
 				}
-				taken := slices.Concat(used.Pods, used.Services, []netip.Prefix{netip.PrefixFrom(used.Nodes[0], used.Nodes[0].BitLen())})
+				taken := slices.Concat(used.Pods, used.Services, used.Networks, []netip.Prefix{netip.PrefixFrom(used.Nodes[0], used.Nodes[0].BitLen())})
 				for _, given := range used.Peers {
 					taken = append(taken, given...)
 				}

@@ -45,9 +45,6 @@ func newHost(place Place, state State) *host {
 	for _, route := range state.Routes {
 		h.tables[route.Table] = append(h.tables[route.Table], route)
 	}
-	for _, routes := range h.tables {
-		slices.SortStableFunc(routes, func(a, b Route) int { return cmp.Compare(b.Destination.Bits(), a.Destination.Bits()) })
-	}
 	for _, rule := range slices.Concat(kernelRules, state.Rules) {
 		gone := func(other Rule) bool {
 			return other.Absent && other.Priority == rule.Priority && other.Table == rule.Table
@@ -57,6 +54,13 @@ func newHost(place Place, state State) *host {
 		}
 	}
 	slices.SortStableFunc(h.rules, func(a, b Rule) int { return cmp.Compare(a.Priority, b.Priority) })
+	if slices.Equal(h.rules, kernelRules) {
+		// As long as there are no other rules, the kernel has both its tables in one tree, where the longest prefix of both wins.
+		h.tables[LocalTable] = append(h.tables[LocalTable], h.tables[MainTable]...)
+	}
+	for _, routes := range h.tables {
+		slices.SortStableFunc(routes, func(a, b Route) int { return cmp.Compare(b.Destination.Bits(), a.Destination.Bits()) })
+	}
 	h.hook(state.Firewall)
 	return h
 }
@@ -94,11 +98,8 @@ func (h *host) lookup(q question) (route Route, local, ok bool) {
 		if !q.meets(rule) {
 			continue
 		}
-		if rule.Table == LocalTable {
-			if h.local[q.to] {
-				return Route{}, true, true
-			}
-			continue
+		if rule.Table == LocalTable && h.local[q.to] {
+			return Route{}, true, true
 		}
 		for _, route := range h.tables[rule.Table] {
 			if route.Destination.Contains(q.to) {

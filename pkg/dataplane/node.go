@@ -51,7 +51,6 @@ func Node(input NodeInput) (State, []Problem) {
 			Name: NodeDevice, Kind: VXLAN, MTU: input.MTU - OverlayOverhead4, Addresses: singles(input.Self.External),
 			MAC: macOf(input.Self.VTEP), Local: input.Self.VTEP, VNI: VNI, Port: input.Port,
 		}},
-		Rules:    []Rule{{Priority: peersPriority, Table: PeersTable}},
 		Firewall: []Table{nodeTable(input), withoutIPv6(NodeDevice)},
 		Devices:  []Setting{{NodeDevice, forwarding, 1}},
 	}
@@ -61,12 +60,12 @@ func Node(input NodeInput) (State, []Problem) {
 		if fabric.External.Is4() && !asked[fabric.External] {
 			asked[fabric.External] = true
 			state.Routes = append(state.Routes, Route{
-				Table: PeersTable, Destination: single(fabric.External), Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External,
+				Table: LocalTable, Destination: single(fabric.External), Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External,
 			})
 		}
 		for _, remote := range fabric.Remote {
 			state.Routes = append(state.Routes, Route{
-				Table: PeersTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External, MTU: fabric.MTU,
+				Table: LocalTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External, MTU: fabric.MTU,
 			})
 		}
 	}

@@ -26,19 +26,18 @@ const (
 
 // Routing tables and the priorities of the rules that lead to them.
 const (
-	// PeersTable has, on a node, the ways to the peers.
-	PeersTable = 5163
+	// FormerTable had, on a node, the ways to the peers, behind a rule: what is left there of an older version goes.
+	FormerTable = 5163
 	// InsideTable has, in a gateway, the ways to this cluster's pods.
 	InsideTable = 101
 	// OutsideTable has, in a gateway, the way to the peer.
 	OutsideTable = 102
-	// LocalTable is the kernel's own, of addresses that are the host's.
+	// LocalTable is the kernel's own, of addresses that are the host's, and asked before all rules of others. On a node it has the ways to the
+	// peers, too: a host without rules finds its ways faster.
 	LocalTable = 255
 	// MainTable is the kernel's own, of all other ways.
 	MainTable = 254
 
-	// peersPriority is before the rules of Cilium (100, 111) and AWS (512 and more).
-	peersPriority                                                   = 98
 	linkPriority, insidePriority, outsidePriority, gatewayLocalRule = 100, 101, 102, 103
 	// answersPriority is that of what a gateway says itself to who asks it.
 	answersPriority = 104

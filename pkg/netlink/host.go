@@ -57,8 +57,8 @@ func (k *Kernel) HostAddresses() ([]HostAddress, error) {
 	return all, nil
 }
 
-// Obstacles are what of the host keeps, or may keep, packets from going on to pods, in order: devices that do not forward, and firewalls of others
-// that drop what none of their rules accepts. What the old iptables has in the kernel is not seen.
+// Obstacles are what of the host keeps, or may keep, packets from going on to pods, in order: devices that do not forward, firewalls of others
+// that drop what none of their rules accepts, and routes of others to a part of a peer's range. What the old iptables has in the kernel is not seen.
 func Obstacles(k *Kernel) ([]string, error) {
 	still, err := devicesThatForwardNothing(k)
 	if err != nil {
@@ -68,7 +68,11 @@ func Obstacles(k *Kernel) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := slices.Concat(still, drops)
+	taken, err := waysOfOthers(k)
+	if err != nil {
+		return nil, err
+	}
+	found := slices.Concat(still, drops, taken)
 	slices.Sort(found)
 	return slices.Compact(found), nil
 }
@@ -106,6 +110,32 @@ func chainsThatDrop(k *Kernel) (found []string, err error) {
 		forwards := c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward && c.Table.Family != nftables.TableFamilyIPv6
 		if forwards && c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop && !ourTable(c.Table.Family, c.Table.Name) {
 			found = append(found, fmt.Sprintf("chain %s of the firewall's table %s drops what no rule accepts", c.Name, c.Table.Name))
+		}
+	}
+	return found, nil
+}
+
+// waysOfOthers are routes of the main table that take a part of a peer's range. On a host without rules the longest prefix of it and the local
+// table wins.
+func waysOfOthers(k *Kernel) (found []string, err error) {
+	ours, _, err := k.readRoutes()
+	if err != nil {
+		return nil, err
+	}
+	others, err := k.route.RouteList(nil, unix.AF_INET)
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	for _, other := range others {
+		to := prefixOf(other.Dst)
+		for _, r := range ours {
+			if r.Table != dataplane.LocalTable || !r.Destination.Overlaps(to) || r.Destination.Bits() >= to.Bits() {
+				continue
+			}
+			ways, err := k.route.RouteGet(to.Addr().AsSlice())
+			if err != nil || len(ways) == 0 || ways[0].LinkIndex != r.raw.LinkIndex {
+				found = append(found, fmt.Sprintf("the route to %s in the main table takes packets that are for %s of a peer", to, r.Destination))
+			}
 		}
 	}
 	return found, nil

@@ -40,10 +40,9 @@ func kept(t *testing.T, p *place) (reports <-chan Report) {
 // deedsOf are what others may do to what is ours, on a node or in a gateway.
 func deedsOf(place string) map[string]string {
 	d := map[string]string{"node": dataplane.NodeDevice, "gateway": dataplane.GatewayDevice}[place]
-	return map[string]string{
-		"rules are flushed":         "ip rule flush",
-		"routes are flushed":        "for table in 5163 101 102; do ip route flush table $table || true; done",
-		"one route is changed":      "ip link set lo up; ip route replace 10.61.0.0/16 dev lo table 5163 proto 79",
+	deeds := map[string]string{
+		"routes are flushed":        "ip route flush table local proto 79; for table in 101 102; do ip route flush table $table || true; done",
+		"one route is changed":      "ip link set lo up; ip route replace 10.61.0.0/16 dev lo table 255 proto 79",
 		"a route is added":          "ip link set lo up; ip route add 10.99.0.0/16 dev lo table 101 proto 79",
 		"a rule is added":           "ip rule add pref 99 to 10.99.0.0/16 lookup 101 protocol 79",
 		"neighbours are flushed":    "ip neigh flush dev " + d + " nud permanent",
@@ -66,6 +65,14 @@ func deedsOf(place string) map[string]string {
 		"forwarding is off":         "echo 0 > /proc/sys/net/ipv4/conf/" + d + "/forwarding",
 		"all at once":               "nft flush ruleset; ip rule flush; ip link del " + d + "; ip route flush table 102 || true",
 	}
+	switch place {
+	case "node":
+		deeds["a route is replaced"] = "ip route replace blackhole 10.61.0.0/16 table local"
+		deeds["a route comes before ours"] = "ip link set lo up; ip route prepend 10.61.0.0/16 dev lo table local"
+	case "gateway":
+		deeds["rules are flushed"] = "ip rule flush"
+	}
+	return deeds
 }
 
 // Who takes over a State that is in place is told so, once.
@@ -182,6 +189,8 @@ func TestLeftoversGoAndWhatIsForeignStays(t *testing.T) {
 				"ip route add 192.0.2.0/24 dev lo table 5163",
 				"ip route add 192.0.2.0/24 dev lo table 101 proto 80",
 				"ip route add 192.0.2.0/24 dev lo table 4000 proto 79",
+				"ip route add 192.0.2.0/24 dev lo table 255 proto 80",
+				"ip route add local 192.0.2.64/26 dev lo table 255 proto 79",
 				"nft add table inet liqo; nft add chain inet liqo input; nft add table ip liqo-cni; nft add table ip kube-proxy",
 			}
 			list := `ip -o -4 addr; ip -o link show dev vx77; ip -o link show dev liqo-bridge; ip neigh show dev vx77; bridge fdb show dev vx77; ip rule | grep -v proto.79 | grep -v ^0:;
@@ -193,7 +202,10 @@ func TestLeftoversGoAndWhatIsForeignStays(t *testing.T) {
 				"ip route add 10.99.0.0/16 dev lo table 5163 proto 79",
 				"ip route add 10.61.0.0/16 dev lo metric 7 table 5163 proto 79",
 				"ip route add 10.99.0.0/16 dev lo table 102 proto 79",
+				"ip route add 10.61.0.0/16 dev lo metric 7 table 255 proto 79",
+				"ip route add 10.99.0.0/16 dev lo table 255 proto 79",
 				"ip rule add pref 97 fwmark 0x1 lookup 5163 protocol 79",
+				"ip rule add pref 98 lookup 5163 protocol 79",
 				"ip rule add pref 98 fwmark 0x1 lookup 5163 protocol 79",
 				"nft add table ip liqo; nft add chain ip liqo old; nft add chain ip liqo older; nft add rule ip liqo older ip saddr vmap { 10.0.0.0/8 : goto old }",
 				"nft 'add chain ip liqo input { type filter hook prerouting priority 5; policy drop; }'",

@@ -132,7 +132,9 @@ func (k *Kernel) Read(wanted dataplane.State) (dataplane.State, error) {
 	read(func() error {
 		routes, err := again(k.routes(wanted).read)
 		for _, r := range routes {
-			state.Routes = append(state.Routes, r.Route)
+			if !r.misplaced { // As good as none: packets take another one.
+				state.Routes = append(state.Routes, r.Route)
+			}
 		}
 		return err
 	})

@@ -25,6 +25,12 @@ func TestObstaclesOfAHost(t *testing.T) {
 		{"the firewall drops what is forwarded", "nft 'chain ip filter FORWARD { policy drop; }'", []string{"chain FORWARD of the firewall's table filter drops what no rule accepts"}},
 		{"what comes to the host is another matter", `nft 'delete table ip filter'
 			nft 'add table ip filter; add chain ip filter INPUT { type filter hook input priority 0; policy drop; }'`, nil},
+		{"a route leads to a peer, and one beside it elsewhere", `ip route add 10.61.0.0/16 dev eth8 table local proto 79; ip route add 10.62.0.0/24 dev eth7`, nil},
+		{"one to a part of the peer's range leads elsewhere", "ip route add 10.61.7.0/24 dev eth7", []string{
+			"the route to 10.61.7.0/24 in the main table takes packets that are for 10.61.0.0/16 of a peer"}},
+		{"so does one that says there is no way", "ip route replace unreachable 10.61.7.0/24", []string{
+			"the route to 10.61.7.0/24 in the main table takes packets that are for 10.61.0.0/16 of a peer"}},
+		{"with rules of others the peer's comes first", "ip rule add pref 9 fwmark 0x200 lookup 2004", nil},
 	} {
 		foreign(t, file, step.command)
 		got, err := Obstacles(k)

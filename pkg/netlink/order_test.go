@@ -34,7 +34,7 @@ func (p *place) forwards(t *testing.T) {
 // refuses adds a route that the kernel refuses: nobody sends from such an address.
 func refuses(state dataplane.State) dataplane.State {
 	state.Routes = append(slices.Clone(state.Routes), dataplane.Route{
-		Table: dataplane.PeersTable, Destination: netip.MustParsePrefix("10.99.0.0/16"), Device: state.Links[0].Name, Source: parsed("192.0.2.99"),
+		Table: dataplane.LocalTable, Destination: netip.MustParsePrefix("10.99.0.0/16"), Device: state.Links[0].Name, Source: parsed("192.0.2.99"),
 	})
 	return state
 }

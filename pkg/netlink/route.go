@@ -1,8 +1,10 @@
 package netlink
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -11,8 +13,8 @@ import (
 	"liqo.io/liqo/pkg/dataplane"
 )
 
-// ourTables are the routing tables of the agents.
-var ourTables = []int{dataplane.PeersTable, dataplane.InsideTable, dataplane.OutsideTable}
+// ourTables are the routing tables of the agents. One is the kernel's own, too.
+var ourTables = []int{dataplane.LocalTable, dataplane.FormerTable, dataplane.InsideTable, dataplane.OutsideTable}
 
 // scopes are the kernel's numbers of scopes.
 var scopes = map[dataplane.Scope]netlink.Scope{
@@ -33,7 +35,9 @@ func scopeOf(number netlink.Scope) dataplane.Scope {
 type route struct {
 	dataplane.Route
 	Odd string
-	raw *netlink.Route
+	// misplaced tells of one in the local table that another route comes before, or that comes before an address of the host.
+	misplaced bool
+	raw       *netlink.Route
 }
 
 func routesOf(wanted []dataplane.Route) []route {
@@ -45,20 +49,28 @@ func routesOf(wanted []dataplane.Route) []route {
 }
 
 func (k *Kernel) routes(wanted dataplane.State) resource[route] {
+	var local locals
 	return resource[route]{
 		name: func(r route) string { return fmt.Sprintf("route to %s in table %d%s", r.Destination, r.Table, r.Odd) },
-		same: func(a, b route) bool { return a.Route == b.Route },
+		same: func(a, b route) bool { return a.Route == b.Route && a.misplaced == b.misplaced },
 		read: func() ([]route, error) {
-			all, err := k.readRoutes()
+			var all []route
+			var err error
+			if all, local, err = k.readRoutes(); err != nil {
+				return nil, err
+			}
 			for i := range all {
 				all[i].asWanted(wanted.Routes)
 			}
-			return unkept(wanted, all), err
+			return unkept(wanted, all), nil
 		},
-		put: func(r route, _ *route) error {
+		put: func(r route, there *route) error {
 			raw, err := k.routeOf(r.Route)
 			if err != nil {
 				return err
+			}
+			if r.Table == dataplane.LocalTable {
+				return putLocal(k.route, raw, there, local.hosts[r.Destination])
 			}
 			return k.route.RouteReplace(raw)
 		},
@@ -84,27 +96,36 @@ func unkept[T interface{ Part() string }](wanted dataplane.State, all []T) []T {
 	return slices.DeleteFunc(all, func(thing T) bool { return wanted.Keeps(thing.Part()) })
 }
 
-func (k *Kernel) readRoutes() ([]route, error) {
+func (k *Kernel) readRoutes() ([]route, locals, error) {
 	links, err := k.route.LinkList()
 	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
+		return nil, locals{}, fmt.Errorf("list devices: %w", err)
 	}
 	names := map[int]string{}
 	for _, link := range links {
 		names[link.Attrs().Index] = link.Attrs().Name
 	}
-	raw, err := k.route.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Protocol: dataplane.Protocol},
-		netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	raw, err := k.route.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, locals{}, fmt.Errorf("list routes: %w", err)
 	}
 	var all []route
+	local := localsOf(raw)
 	for _, r := range raw {
-		if slices.Contains(ourTables, r.Table) || (dataplane.Route{Table: r.Table}).Part() != dataplane.OwnPart {
-			all = append(all, readRoute(r, names[r.LinkIndex]))
+		before := local.pass(r)
+		if isOurs(r) {
+			read := readRoute(r, names[r.LinkIndex])
+			local.place(&read, before)
+			all = append(all, read)
 		}
 	}
-	return all, nil
+	return all, local, nil
+}
+
+// isOurs tells whether a route is ours: where the kernel has its own, too, only those that lead somewhere.
+func isOurs(r netlink.Route) bool {
+	return r.Protocol == dataplane.Protocol && (r.Table != dataplane.LocalTable || r.Type == unix.RTN_UNICAST) &&
+		(slices.Contains(ourTables, r.Table) || (dataplane.Route{Table: r.Table}).Part() != dataplane.OwnPart)
 }
 
 func readRoute(raw netlink.Route, device string) route {
@@ -157,4 +178,84 @@ func (k *Kernel) routeOf(r dataplane.Route) (*netlink.Route, error) {
 		raw.Src = r.Source.AsSlice()
 	}
 	return raw, nil
+}
+
+// locals is the local table, which is the kernel's and, on a node, ours. Of several routes to one destination the kernel takes the first.
+type locals struct {
+	// hosts are the destinations that are the host's own, its addresses above all.
+	hosts map[netip.Prefix]bool
+	// seen are what came before the next route to a destination, in the kernel's order.
+	seen map[netip.Prefix]ahead
+}
+
+// ahead says what routes come before another one.
+type ahead struct{ hosts, ours, others bool }
+
+func localsOf(all []netlink.Route) locals {
+	l := locals{map[netip.Prefix]bool{}, map[netip.Prefix]ahead{}}
+	for _, r := range all {
+		if r.Table == dataplane.LocalTable && isHosts(r) {
+			l.hosts[prefixOf(r.Dst)] = true
+		}
+	}
+	return l
+}
+
+// isHosts tells whether a route is of an address of the host, or of one that it broadcasts to, or of some for all hosts.
+func isHosts(r netlink.Route) bool {
+	return slices.Contains([]int{unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_ANYCAST, unix.RTN_MULTICAST}, r.Type)
+}
+
+// pass goes on to the next route of the table, and returns what came before it. Those with a metric or a type of service have an order of their own.
+func (l locals) pass(r netlink.Route) ahead {
+	if r.Table != dataplane.LocalTable || r.Priority != 0 || r.Tos != 0 {
+		return ahead{}
+	}
+	to := prefixOf(r.Dst)
+	before, after := l.seen[to], l.seen[to]
+	switch {
+	case isHosts(r):
+		after.hosts = true
+	case isOurs(r):
+		after.ours = true
+	default:
+		after.others = true
+	}
+	l.seen[to] = after
+	return before
+}
+
+// place says whether one of ours is where it has to be: behind the host's own, or else before all others. A second one is odd: a pass ended before
+// it took the first one away.
+func (l locals) place(r *route, before ahead) {
+	switch {
+	case before.ours:
+		r.Odd += " again"
+	case r.Table == dataplane.LocalTable && l.hosts[r.Destination]:
+		r.misplaced = !before.hosts
+	default:
+		r.misplaced = before.others
+	}
+}
+
+// putLocal puts a route into the local table. It replaces none there: the kernel would replace the first one to the destination, whosever that is.
+// The new one comes before the others, or behind them where one is the host's own, and then the old one of ours goes. So no packet is lost meanwhile.
+func putLocal(kernel *netlink.Handle, raw *netlink.Route, there *route, hosts bool) error {
+	put := kernel.RouteAddEcmp // That is without a word about the others, which makes it the first.
+	if hosts {
+		put = kernel.RouteAppend
+	}
+	err := put(raw)
+	moves := errors.Is(err, unix.EEXIST)
+	if there == nil || err != nil && !moves {
+		return err
+	}
+	if err := gone(kernel.RouteDel(there.raw)); err != nil || !moves {
+		return err
+	}
+	// What is there in all but its place is put there once it is gone.
+	if err := put(raw); !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return nil
 }

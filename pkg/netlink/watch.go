@@ -73,7 +73,7 @@ func (k *Kernel) listen(socket *nl.NetlinkSocket, concerns func(kind uint16, dat
 func (k *Kernel) concernsRoutes(kind uint16, data []byte) bool {
 	switch kind {
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		return len(data) >= unix.SizeofRtMsg && nl.DeserializeRtMsg(data).Protocol == dataplane.Protocol
+		return len(data) >= unix.SizeofRtMsg && concernsRoute(nl.DeserializeRtMsg(data))
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return true
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH, unix.RTM_NEWADDR, unix.RTM_DELADDR:
@@ -88,6 +88,12 @@ func (k *Kernel) concernsRoutes(kind uint16, data []byte) bool {
 	default:
 		return true
 	}
+}
+
+// concernsRoute tells whether a route is ours, or somebody else's in the table that we share with the kernel: such a one may have replaced ours,
+// which is told by the new one alone.
+func concernsRoute(m *nl.RtMsg) bool {
+	return m.Protocol == dataplane.Protocol || m.Table == dataplane.LocalTable && m.Protocol != kernelProtocol
 }
 
 // knows tells whether a device is ours, by its index in the kernel's bytes. Before the first pass any may be.

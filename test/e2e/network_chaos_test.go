@@ -391,10 +391,10 @@ func (c *chaos) deletesAgents(t *testing.T) string {
 func (c *chaos) changesNode(t *testing.T) string {
 	s := c.side()
 	node := c.pick(s.ownNodes()...)
-	script := c.pick("ip rule del pref 98", "ip route flush table 5163", "nft delete table ip liqo", "nft flush table ip liqo", "nft flush ruleset",
+	script := c.pick("ip route flush table local proto 79", "nft delete table ip liqo", "nft flush table ip liqo", "nft flush ruleset",
 		"ip link del cni-liqo", "ip link set cni-liqo down", "ip neigh flush dev cni-liqo nud permanent", "ip address flush dev cni-liqo",
-		"ip rule del pref 98; ip route flush table 5163; nft delete table ip liqo; ip link del cni-liqo",
-		"for r in $(ip route show table 5163 | cut -d' ' -f1 | head -n1); do ip route del $r table 5163; done")
+		"ip route flush table local proto 79; nft delete table ip liqo; ip link del cni-liqo",
+		"for r in $(ip route show table local proto 79 | cut -d' ' -f1 | head -n1); do ip route replace unreachable $r table local; done")
 	the.within(t, s, node, "sh", "-ec", script).succeeds(t)
 	return fmt.Sprintf("'%s' on %s", script, node)
 }

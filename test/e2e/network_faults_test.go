@@ -88,7 +88,7 @@ func faults() []fault {
 		{"a node has no agent", withoutAgent, "no agent runs on node", "so its pods do not reach rome"},
 		{"an agent stands still, and the firewall is flushed", stoppedAgent("nft", "delete", "table", "ip", "liqo"), "the agent on node", "does not answer"},
 		{"an agent stands still, and the device is gone", stoppedAgent("ip", "link", "del", "cni-liqo"), "the agent on node", "does not answer"},
-		{"an agent stands still, and a route is replaced", stoppedAgent("sh", "-c", "ip route replace blackhole $(ip route show table 5163 | cut -d' ' -f1 | head -n1) table 5163"), "the agent on node", "does not answer"},
+		{"an agent stands still, and a route is replaced", stoppedAgent("sh", "-c", "ip route replace blackhole $(ip route show table local proto 79 | cut -d' ' -f1 | head -n1) table local"), "the agent on node", "does not answer"},
 		{"the overlay is closed at a node", closedOverlay, "node", "OverlaySilent: This node is not answered through the overlay by the gateway to milan"},
 	}
 }

@@ -343,7 +343,7 @@ func leavesNoNetwork(t *testing.T) {
 			"internalfabrics.networking.liqo.io ", "publickeies.networking.liqo.io ", "/gw-",
 		}, ofPeerings...)...))
 		for _, node := range c.ownNodes() {
-			eventually(t, patience, "nothing of the peering to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "5163"))
+			eventually(t, patience, "nothing of the peering to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "proto 79"))
 		}
 	}
 }

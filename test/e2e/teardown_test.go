@@ -169,7 +169,7 @@ func uninstall(t *testing.T) {
 	for _, c := range all {
 		eventually(t, patience, c.name+" to be as it was before Liqo", the.asBefore(c))
 		for _, node := range c.ownNodes() {
-			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "table ip liqo", "table ip6 liqo", "5163"))
+			eventually(t, patience, "nothing of Liqo to be left on node "+node, c.kernelWithout(t, node, "cni-liqo", "table ip liqo", "table ip6 liqo", "proto 79"))
 		}
 	}
 	// Once more changes nothing, and is no failure.

@@ -45,11 +45,11 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("of the same: %s", text)
 	}
 	other := nodeState(t, func(i *dataplane.NodeInput) { i.Fabrics[0].MTU = 1300 })
-	other.Rules = nil
+	other.Rules = []dataplane.Rule{{Priority: 98, Table: dataplane.FormerTable}}
 	other.Firewall[0].Chains[1].Rules = other.Firewall[0].Chains[1].Rules[1:]
-	want := `+ ip route replace 10.61.0.0/16 via 10.244.1.200 dev cni-liqo onlink src 10.70.0.2 mtu 1300 table 5163 protocol 79
-- ip route replace 10.61.0.0/16 via 10.244.1.200 dev cni-liqo onlink src 10.70.0.2 mtu 1440 table 5163 protocol 79
-- ip rule add pref 98 lookup 5163 protocol 79
+	want := `+ ip route replace 10.61.0.0/16 via 10.244.1.200 dev cni-liqo onlink src 10.70.0.2 mtu 1300 table 255 protocol 79
++ ip rule add pref 98 lookup 5163 protocol 79
+- ip route replace 10.61.0.0/16 via 10.244.1.200 dev cni-liqo onlink src 10.70.0.2 mtu 1440 table 255 protocol 79
 - table ip liqo: chain input: udp dport 6091 ip saddr @pods ip saddr != @gateways counter name spoofed drop
 `
 	if text := Differences(wanted, other); text != want {
@@ -129,7 +129,7 @@ func TestQuestions(t *testing.T) {
 	if text := answered(t, port, "state"); text != wanted.String()+"<nil>" {
 		t.Errorf("the state: %s", text)
 	}
-	if text := answered(t, port, "diff"); !strings.Contains(text, "- ip rule add pref 98") || !strings.HasSuffix(text, ErrDiffers.Error()) {
+	if text := answered(t, port, "diff"); !strings.Contains(text, "- ip route replace 10.61.0.0/16") || !strings.HasSuffix(text, ErrDiffers.Error()) {
 		t.Errorf("the differences: %s", text)
 	}
 	kernel.state = wanted

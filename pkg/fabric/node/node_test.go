@@ -159,12 +159,12 @@ func TestANode(t *testing.T) {
 	if got := fmt.Sprint(node.Status.Addresses); got != "[10.244.2.1 172.31.1.2]" || string(*node.Status.NodeIP.Remote) != "172.31.1.2" {
 		t.Errorf("the status is %+v", node.Status)
 	}
-	const routes = "ip route show table 5163"
+	const routes = "ip route show table local proto 79"
 	if got := within(t, namespace, routes+" 2>&1 || true"); strings.Contains(got, "10.61.") {
 		t.Errorf("routes to a fabric without MTU: %s", got)
 	}
 	api.Put(t, fabric, newFabric(1380))
-	route := "10.61.0.0/16 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink mtu 1380 10.70.255.254 via 10.244.1.200 dev cni-liqo proto 79 src 10.70.255.251 onlink"
+	route := "10.61.0.0/16 via 10.244.1.200 dev cni-liqo src 10.70.255.251 onlink mtu 1380 10.70.255.254 via 10.244.1.200 dev cni-liqo src 10.70.255.251 onlink"
 	routed := func() string {
 		if got := strings.Join(strings.Fields(within(t, namespace, routes+" 2>/dev/null || true")), " "); got != route {
 			return fmt.Sprintf("the routes are %q, want %q", got, route)
@@ -183,7 +183,7 @@ func TestANode(t *testing.T) {
 		if len(node.Status.Conditions) == 1 && node.Status.Conditions[0].Reason == networkingv1beta1.ReasonOverwritten {
 			return ""
 		}
-		within(t, namespace, "ip route flush table 5163 2>&1 || true")
+		within(t, namespace, "ip route flush table local proto 79 2>&1 || true")
 		return fmt.Sprintf("the InternalNode says %+v", node.Status)
 	})
 	eventually(t, routed)
@@ -202,7 +202,7 @@ func TestANode(t *testing.T) {
 	writes := api.Applied(self + "/status")
 	api.Delete(fabric)
 	eventually(t, func() string {
-		if got := within(t, namespace, "ip link; nft list tables; ip rule"); strings.Contains(got, "liqo") || strings.Contains(got, "5163") {
+		if got := within(t, namespace, "ip link; nft list tables; ip rule; ip route show table all"); strings.Contains(got, "liqo") || strings.Contains(got, "proto 79") {
 			return "left behind: " + got
 		}
 		return ""
@@ -266,7 +266,7 @@ func TestANodeThatCannotTell(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // Only then it is noticed that who asks has gone.
 		<-r.Context().Done()
 	}))
-	routes := func() string { return within(t, namespace, "ip route show table 5163 2>/dev/null || true") }
+	routes := func() string { return within(t, namespace, "ip route show table local proto 79") }
 	eventually(t, func() string {
 		if len(asked) == 0 {
 			return "nothing is told"
@@ -275,7 +275,7 @@ func TestANodeThatCannotTell(t *testing.T) {
 	})
 	for range 24 {
 		begun := time.Now()
-		within(t, namespace, "ip route flush table 5163")
+		within(t, namespace, "ip route flush table local proto 79")
 		eventually(t, func() string {
 			if routes() == "" {
 				return "the routes are not there"

@@ -8,7 +8,7 @@ import (
 const (
 	obstaclesCommand = "obstacles"
 	forwarding       = "have the node pass packets on: sysctl -w net.ipv4.ip_forward=1, and firewall rules that accept what comes from pods, goes to pods, " +
-		"and passes device cni-liqo"
+		"and passes device cni-liqo. A route to a part of a peer's range has to go, or the range to stand in ipam.reservedSubnets before clusters are peered"
 )
 
 // blocked says what keeps nodes of a cluster from passing packets on, if their agents see anything of it. It is asked only where packets do not
