@@ -13,7 +13,8 @@ const (
 	setPeers       = "peers"
 	setExternal    = "external"
 	setMasqueraded = "masqueraded"
-	chainFromPeers = "from_peers"
+	// Of what comes by our device, the one has what goes on, the other what is for the node itself.
+	chainFromPeers, chainToNode = "from_peers", "to_node"
 
 	// counterSpoofed counts packets that do not come from where they say, counterForeign those that go where nobody may send them.
 	counterSpoofed, counterForeign = "spoofed", "foreign"
@@ -160,7 +161,7 @@ func nodeTable(input NodeInput) Table {
 	// A pod that speaks the overlay's language could pretend to be a gateway, and through it a peer.
 	injected := when(port(input.Port), in(Source, setPods), notIn(Source, setGateways)).drop(counterSpoofed)
 	// So could a peer, where an IP resource is a node: the overlay is not carried in itself.
-	nested := when(iif(NodeDevice), port(input.Port)).drop(counterForeign)
+	nested := when(port(input.Port)).drop(counterForeign)
 	return Table{
 		Family: "ip", Name: FirewallTable, Counters: []string{counterForeign, counterSpoofed},
 		Sets: []Set{
@@ -179,20 +180,23 @@ func nodeTable(input NodeInput) Table {
 			}},
 			{Name: "input", Hook: Input, Priority: PriorityFilter, Rules: []ChainRule{
 				injected,
-				nested,
-				when(iif(NodeDevice), state(StateEstablished, StateRelated)).accept(),
-				when(iif(NodeDevice), notIn(Source, setPeers)).drop(counterSpoofed),
-				when(iif(NodeDevice), icmp(echoRequest)).accept(),
-				when(iif(NodeDevice), in(OriginalDestination, setExternal)).accept(),
-				when(iif(NodeDevice)).drop(counterForeign),
+				when(iif(NodeDevice)).goTo(chainToNode),
 			}},
 			{Name: "forward", Hook: Forward, Priority: PriorityFilter, Rules: []ChainRule{
 				injected,
-				nested,
 				when(oif(NodeDevice), Match{Field: Opening}).clamp(0),
 				when(iif(NodeDevice)).goTo(chainFromPeers),
 			}},
+			{Name: chainToNode, Rules: []ChainRule{
+				nested,
+				when(state(StateEstablished, StateRelated)).accept(),
+				when(notIn(Source, setPeers)).drop(counterSpoofed),
+				when(icmp(echoRequest)).accept(),
+				when(in(OriginalDestination, setExternal)).accept(),
+				when().drop(counterForeign),
+			}},
 			{Name: chainFromPeers, Rules: []ChainRule{
+				nested,
 				when(state(StateEstablished, StateRelated)).accept(),
 				// A gateway that was taken over speaks for no one but peers.
 				when(notIn(Source, setPeers)).drop(counterSpoofed),

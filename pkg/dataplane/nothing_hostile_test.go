@@ -58,7 +58,7 @@ const (
 	quotes      = "icmp quoted daddr != @peer"
 	fromTunnel  = `iifname "liqo-tunnel" counter name foreign drop`
 	overlay     = "udp dport 6091"
-	fromOverlay = `iifname "cni-liqo" counter name foreign drop`
+	fromOverlay = "counter name foreign drop"
 	otherPods   = "counter name foreign drop"
 	strangers   = "ip saddr != @peers"
 	services    = "ct original ip daddr != @pods"

@@ -32,8 +32,7 @@ const (
 	InsideTable = 101
 	// OutsideTable has, in a gateway, the way to the peer.
 	OutsideTable = 102
-	// LocalTable is the kernel's own, of addresses that are the host's, and asked before all rules of others. On a node it has the ways to the
-	// peers, too: a host without rules finds its ways faster.
+	// LocalTable is the kernel's own, of the host's addresses, asked before all rules of others. On a node it has the ways to peers, too.
 	LocalTable = 255
 	// MainTable is the kernel's own, of all other ways.
 	MainTable = 254
