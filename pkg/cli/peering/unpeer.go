@@ -27,7 +27,8 @@ With --force only this cluster is needed: everything of the peer with the given 
 ID is removed here, whether it was the provider or the consumer, although it is dead or
 took the rights of this cluster back. The claims whose data is there stay, and are named.
 A peer that answers and lets this cluster work is not given up: what it has of this
-cluster is removed in order, and volumes there that hold data are a reason to refuse.`
+cluster is removed in order, and volumes there that hold data are a reason to refuse.
+So are those of a consumer here, unless --delete-volumes is given.`
 
 const unpeerExample = `  # End the peering with the provider
   {{ .Executable }} unpeer --remote-kubeconfig ~/.kube/milan.yaml
@@ -123,7 +124,7 @@ func forceUnpeer(s *session.Session, command *cobra.Command, peerID string, time
 }
 
 func deleteVolumesFlag(set *pflag.FlagSet, volumes *bool) {
-	set.BoolVar(volumes, "delete-volumes", false, "Delete the claims whose volumes are at the provider, with their data")
+	set.BoolVar(volumes, "delete-volumes", false, "Also lose the data of volumes at the provider: their claims are deleted")
 }
 
 func newForce(s *session.Session) *cobra.Command {

@@ -244,7 +244,7 @@ func (w *world) isRemoved(t *testing.T, namespace string) {
 	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("foreign"), Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "naples", corev1beta1.ManagedLabel: "true"}}}
 	fixture.Must(t, "creating a namespace", env.Milan.Client.Create(t.Context(), foreign))
 	asked := ""
-	report, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: env.Milan.Target(t), PeerID: "rome", Timeout: 2 * forceTimeout,
+	report, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: env.Milan.Target(t), PeerID: "rome", DeleteVolumes: true, Timeout: 2 * forceTimeout,
 		Confirm: func(_ context.Context, question string) error { asked = question; return nil }})
 	fixture.Must(t, "leaving rome at milan", err)
 	if len(report.Residue) > 0 {

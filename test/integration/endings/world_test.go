@@ -231,7 +231,7 @@ func (w *world) awaitLost(t *testing.T) {
 // forget has milan forget rome, so that they can peer again.
 func forget(t *testing.T) {
 	t.Helper()
-	_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: env.Milan.Target(t), PeerID: "rome", Timeout: 2 * forceTimeout})
+	_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: env.Milan.Target(t), PeerID: "rome", DeleteVolumes: true, Timeout: 2 * forceTimeout})
 	fixture.Must(t, "leaving rome at milan", unlessForgotten(err, "milan", "rome"))
 }
 

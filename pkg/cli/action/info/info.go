@@ -159,8 +159,12 @@ func leftovers(ctx context.Context, cluster *target.Cluster, foreign []corev1bet
 		if hosted, err = offloaded.Hosts(ctx, cluster, id); err != nil {
 			break
 		}
-		left = append(left, Peer{id, corev1beta1.UnknownRole, Disabled, Disabled, Disabled, &Cause{"Cluster " + id, fmt.Sprintf(
-			"it is no peer any more, and nobody asks for what it has here: %s; remove it with 'liqoctl unpeer --force %s'", hosted, id)}})
+		remove := "remove it with 'liqoctl unpeer --force " + id + "'"
+		if len(hosted.Claims) > 0 {
+			remove = "it takes that up when it peers again; to lose it, run 'liqoctl unpeer --force " + id + " --delete-volumes'"
+		}
+		left = append(left, Peer{id, corev1beta1.UnknownRole, Disabled, Disabled, Disabled, &Cause{"Cluster " + id,
+			fmt.Sprintf("it is no peer any more, and nobody asks for what it has here: %s; %s", hosted, remove)}})
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, nil

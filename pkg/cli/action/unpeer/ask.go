@@ -10,6 +10,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/residue"
 	"liqo.io/liqo/pkg/cli/target"
@@ -131,14 +132,21 @@ func (s *side) askForce(ctx context.Context, o ForceOptions, home string) error 
 	if err := network.RequirePartRights(ctx, s.cluster, s.peerID); err != nil {
 		return err
 	}
-	if err := s.requireTraces(ctx); err != nil || o.Confirm == nil {
-		return err
-	}
-	holdings, err := offloaded.At(ctx, s.cluster, s.peerID, "")
-	if err != nil {
+	if err := s.requireTraces(ctx); err != nil {
 		return err
 	}
 	hosted, err := offloaded.Hosts(ctx, s.cluster, s.peerID)
+	if err != nil {
+		return err
+	}
+	if len(hosted.Claims) > 0 && !o.DeleteVolumes {
+		return failure.Unmet("copy what you need from there, or add --delete-volumes to lose it",
+			"unpeering from %s would delete the data of %s in its namespaces here", s.peerID, offloaded.Counted("volume", hosted.Claims))
+	}
+	if o.Confirm == nil {
+		return nil
+	}
+	holdings, err := offloaded.At(ctx, s.cluster, s.peerID, "")
 	if err != nil {
 		return err
 	}

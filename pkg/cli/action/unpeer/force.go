@@ -35,7 +35,8 @@ type ForceOptions struct {
 	Cluster *target.Cluster
 	// PeerID is the cluster ID of the peer that is not.
 	PeerID string
-	// DeleteVolumes also gives up volumes at a peer that is not dead, with their data. Without it they are a reason to refuse.
+	// DeleteVolumes also gives up volumes at a peer that is not dead, and the peer's own here, with their data. Without it they are a reason
+	// to refuse.
 	DeleteVolumes bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
 	Timeout time.Duration

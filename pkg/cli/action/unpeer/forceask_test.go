@@ -52,7 +52,7 @@ func TestForceSaysWhatGoesAndAsks(t *testing.T) {
 		"its volumes, which it decided to lose": {"rome", "milan", withData, true, "Ending the peering of rome with milan from this side alone removes 2 pods (shop/web-0, shop/web-1) " +
 			"from its virtual nodes, gives up 1 namespace (shop-rome) there with everything in it, gives up the data of 1 volume (shop/data) " +
 			"(if milan works, it is deleted) and removes 1 virtual node (milan)."},
-		"what the provider runs": {"milan", "rome", hosting(), false, "Ending the peering of milan with rome from this side alone " +
+		"what the provider runs, and data that it decided to lose": {"milan", "rome", hosting(), true, "Ending the peering of milan with rome from this side alone " +
 			"deletes its 1 namespace (shop-rome) here with 1 pod (shop-rome/web) and the data of 1 volume (shop-rome/data)."},
 		"nothing": {"rome", "milan", consumer(), false, "Ending the peering of rome with milan from this side alone " +
 			"removes all that the two know of each other here; neither runs anything of the other."},
@@ -67,6 +67,23 @@ func TestForceSaysWhatGoesAndAsks(t *testing.T) {
 			}
 			if writes := cluster.Writes(); !errors.Is(err, refused) || len(writes) > 0 {
 				t.Errorf("got %v, written %v", err, writes)
+			}
+		})
+	}
+}
+
+// A consumer's data at this provider does not go without a word: nothing is asked, and nothing touched.
+func TestForceKeepsDataOfTheConsumer(t *testing.T) {
+	for sentence, confirm := range map[string]func(context.Context, string) error{
+		"nobody is asked":   nil,
+		"somebody says yes": func(context.Context, string) error { t.Error("it asks"); return nil },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: hosting()})
+			_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: milan.Cluster, PeerID: "rome", Timeout: 10 * time.Second, Confirm: confirm})
+			want := "unpeering from rome would delete the data of 1 volume (shop-rome/data) in its namespaces here: copy what you need from there, or add --delete-volumes to lose it"
+			if failure.CodeOf(err) != failure.Precondition || err.Error() != want || len(milan.Writes()) > 0 {
+				t.Errorf("got %v, written %v", err, milan.Writes())
 			}
 		})
 	}
@@ -90,7 +107,7 @@ func TestForceWithoutARightTouchesNothing(t *testing.T) {
 // is named, and not touched.
 func TestForceRemovesTwinsThatNobodyElseDoes(t *testing.T) {
 	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: hosting()})
-	_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: milan.Cluster, PeerID: "rome", Timeout: 10 * time.Second})
+	_, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: milan.Cluster, PeerID: "rome", DeleteVolumes: true, Timeout: 10 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "namespaces copied") || strings.Contains(err.Error(), "shop-rome") {
 		t.Errorf("got %v, want an error that names what only looks like a twin", err)
 	}

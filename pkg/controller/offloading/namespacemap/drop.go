@@ -3,7 +3,6 @@ package namespacemap
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,13 +18,16 @@ import (
 // lag is how long to wait for the cache to show what the API server says.
 const lag = time.Second
 
-// finish removes all twins of a deleted map, and then lets the map go.
+// finish removes the twins of a deleted map, but for those that hold data about which nobody decided, and then lets the map go.
 func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer) {
 		return nil
 	}
-	left := slices.Sorted(maps.Keys(s.twins))
-	err := r.remove(ctx, s, left)
+	left, kept, err := s.part(ctx, r.Client, r.Live)
+	if err != nil {
+		return err
+	}
+	err = r.remove(ctx, s, left)
 	if reported := r.report(ctx, s); reported != nil {
 		return reported
 	}
@@ -41,8 +43,11 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if len(now.twins) > 0 {
+	if len(now.twins) > len(kept) {
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for the cache to show all twins of NamespaceMap %s", keyOf(s.nm)), lag)
+	}
+	for _, twin := range kept {
+		s.tellLeft(r.Events, twin)
 	}
 	controllerutil.RemoveFinalizer(s.nm, offloadingv1beta1.NamespaceMapFinalizer)
 	return r.patch(ctx, s)

@@ -57,16 +57,15 @@ func (r *reconciler) keep(ctx context.Context, s *scope, unwanted []string) (lea
 			leave = append(leave, local)
 			continue
 		}
-		var claims corev1.PersistentVolumeClaimList
-		if err := r.Live.List(ctx, &claims, client.InNamespace(twin.Name)); err != nil {
-			return nil, fmt.Errorf("listing the claims in Namespace %s: %w", twin.Name, err)
+		data, err := held(ctx, r.Live, twin)
+		if err != nil {
+			return nil, err
 		}
-		held := reflection.Kept(claims.Items)
-		if len(held) == 0 {
+		if len(data) == 0 {
 			leave = append(leave, local)
 			continue
 		}
-		message := fmt.Sprintf("namespace %s of the provider holds data of an earlier namespace %s: %s", twin.Name, local, named(held))
+		message := fmt.Sprintf("namespace %s of the provider holds data of an earlier namespace %s: %s", twin.Name, local, named(data))
 		way := "offload that namespace again to take it up, or delete the one here to lose the data"
 		if s.isOther(twin, local) {
 			way = "to lose it, run: liqoctl peer --delete-volumes"
@@ -76,6 +75,15 @@ func (r *reconciler) keep(ctx context.Context, s *scope, unwanted []string) (lea
 		kept = reconcile.Wait(offloadingv1beta1.ReasonTwinHoldsData, message, reconcile.RefusedRetry)
 	}
 	return leave, kept
+}
+
+// held are the claims in a twin that are somebody's data.
+func held(ctx context.Context, live client.Reader, twin *corev1.Namespace) ([]corev1.PersistentVolumeClaim, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := live.List(ctx, &claims, client.InNamespace(twin.Name)); err != nil {
+		return nil, fmt.Errorf("listing the claims in Namespace %s: %w", twin.Name, err)
+	}
+	return reflection.Kept(claims.Items), nil
 }
 
 // named names the first few claims.
@@ -122,9 +130,17 @@ func (r *reconciler) stop(ctx context.Context, s *scope) error {
 		if !twin.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := r.DeleteAllOf(ctx, &offloadingv1beta1.ShadowPod{}, client.InNamespace(twin.Name)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("stopping the pods of namespace %s in Namespace %s: %w", local, twin.Name, err)
+		if err := halt(ctx, r.Client, local, twin); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// halt ends all that runs in a twin.
+func halt(ctx context.Context, c client.Client, local string, twin *corev1.Namespace) error {
+	if err := c.DeleteAllOf(ctx, &offloadingv1beta1.ShadowPod{}, client.InNamespace(twin.Name)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("stopping the pods of namespace %s in Namespace %s: %w", local, twin.Name, err)
 	}
 	return nil
 }

@@ -262,7 +262,7 @@ func (r *reconciler) ensureTwin(ctx context.Context, s *scope, local, twin strin
 func conflict(ns *corev1.Namespace, nm *offloadingv1beta1.NamespaceMap) error {
 	if ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == keyOf(nm) {
 		return reconcile.Refuse(offloadingv1beta1.ReasonNamespaceConflict,
-			fmt.Errorf("namespace %s: it is left over from an earlier offloading; delete it at the provider", ns.Name))
+			fmt.Errorf("namespace %s: it is left over from an earlier offloading; to lose it, run: liqoctl peer --delete-volumes, or delete it there", ns.Name))
 	}
 	return reconcile.NotOurs(offloadingv1beta1.ReasonNamespaceConflict, "Namespace", client.ObjectKeyFromObject(ns))
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -47,6 +48,8 @@ type Options struct {
 	Live client.Reader
 	// Clock tells how old a twin is; the real one if nil.
 	Clock clock.PassiveClock
+	// Events tells of twins that stay without a map; the manager's recorder if nil.
+	Events events.EventRecorder
 	// Workers is how many maps are reconciled at a time; 2 if 0.
 	Workers int
 }
@@ -63,6 +66,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Events == nil {
+		o.Events = mgr.GetEventRecorder("liqo-namespacemap")
 	}
 	if o.Workers == 0 {
 		o.Workers = 2
@@ -117,6 +123,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := r.patch(ctx, s); err != nil {
 			return reconcile.Result(err)
 		}
+	}
+	if err := s.takeUp(ctx, r.Client, r.Live); err != nil {
+		return reconcile.Result(err)
 	}
 	dropped := r.drop(ctx, s)
 	if s.past {
