@@ -199,7 +199,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
 		n.k.network.apply(&settings)
 		network := n.k.network.state(n.vn)
-		settings.NetworkDown = network.Watched && network.Down
+		settings.NetworkDown, settings.NetworkWatched = network.Watched && network.Down, network.Watched
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())

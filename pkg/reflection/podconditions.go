@@ -166,9 +166,20 @@ func (t *translation) judge(c *corev1.PodCondition) {
 		not(offloadingv1beta1.ReasonRemoteUnavailable, "the provider cluster does not answer")
 	case t.in.NetworkDown:
 		not(offloadingv1beta1.ReasonNetworkUnavailable, "the tunnel to the provider does not work, so the pod is not reached from this cluster")
+	case t.in.NetworkWatched && CutOff(t.remote):
+		not(offloadingv1beta1.ReasonNetworkUnavailable, NodeCutOff)
 	case len(OpenGates(t.local)) > 0:
 		not(offloadingv1beta1.ReasonReadinessGatesNotReady, bounded("waiting for readiness gates: "+strings.Join(OpenGates(t.local), ", ")))
 	}
+}
+
+// NodeCutOff is the message of pods on a node of the provider to which no packet of this cluster comes.
+const NodeCutOff = "the provider's network does not lead from its gateway to the node that the pod runs on, so the pod is not reached from this cluster"
+
+// CutOff tells whether the provider says that no packet of this cluster comes to the node of a remote pod.
+func CutOff(remote *corev1.Pod) bool {
+	c := condition(remote.Status.Conditions, offloadingv1beta1.ReachableCondition)
+	return c != nil && c.Status == corev1.ConditionFalse
 }
 
 // OpenGates lists the readiness gates of a local pod that are not met. Controllers of this cluster set them, on that pod.

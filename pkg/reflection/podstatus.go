@@ -31,6 +31,8 @@ type StatusInput struct {
 	HideAddresses bool
 	// NetworkDown says that it is proved that no packet from this cluster comes to the pod.
 	NetworkDown bool
+	// NetworkWatched says that the way to the provider's pods counts: those that it tells are not reached are not ready.
+	NetworkWatched bool
 	// ResizePending is the condition that says why the provider does not take the size which the local pod asks for; nil if it
 	// does, or was not asked. Then what the remote pod says of a resize is shown.
 	ResizePending *corev1.PodCondition

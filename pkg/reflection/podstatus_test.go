@@ -134,6 +134,40 @@ func TestReadinessFollowsTheTunnel(t *testing.T) {
 	}
 }
 
+// A pod on a node of the provider to which no packet of this cluster comes is not ready, where the network is watched over.
+func TestReadinessFollowsTheProvidersNetwork(t *testing.T) {
+	reach := func(status corev1.ConditionStatus) *corev1.Pod {
+		remote := remotePod(running("10.1.0.7", 0))
+		remote.Status.Conditions = append(remote.Status.Conditions, corev1.PodCondition{Type: offloadingv1beta1.ReachableCondition, Status: status, Message: "theirs"})
+		return remote
+	}
+	for name, tc := range map[string]struct {
+		remote  *corev1.Pod
+		watched bool
+		want    string
+	}{
+		"nothing is said":                    {remotePod(running("10.1.0.7", 0)), true, "True "},
+		"it is not reached":                  {reach(corev1.ConditionFalse), true, "False NetworkUnavailable"},
+		"it is not reached, and need not be": {reach(corev1.ConditionFalse), false, "True "},
+		"it is reached again":                {reach(corev1.ConditionTrue), true, "True "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plainInput
+			in.NetworkWatched = tc.watched
+			local := localPod(corev1.PodStatus{Phase: corev1.PodPending})
+			status, refused := LocalStatus(local, tc.remote, in)
+			c := condition(status.Conditions, corev1.PodReady)
+			if got := string(c.Status) + " " + c.Reason; got != tc.want || len(refused) > 0 || c.Message == "theirs" {
+				t.Errorf("it is %q (%s), %v", got, c.Message, refused)
+			}
+			if condition(status.Conditions, offloadingv1beta1.ReachableCondition) != nil {
+				t.Error("the provider's condition crosses")
+			}
+			checkIdempotent(t, local, tc.remote, status, in)
+		})
+	}
+}
+
 func TestLocalStatusRules(t *testing.T) {
 	type result struct {
 		Phase    corev1.PodPhase

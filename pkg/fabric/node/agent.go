@@ -205,5 +205,6 @@ func (a *Agent) write(ctx context.Context, t told) error {
 	return a.Cluster.Apply(ctx, owner, agent.Object{
 		Resource: networkingv1beta1.GroupVersion.WithResource("internalnodes"), Kind: "InternalNode", Name: a.Name, Part: "status",
 	}, map[string]any{"uid": t.uid}, map[string]any{"status": map[string]any{
-		"addresses": t.status.host.addresses, "networks": t.status.host.networks, "conditions": []any{t.status.ready}}})
+		"addresses": t.status.host.addresses, "networks": t.status.host.networks, "silent": append([]string{}, t.status.silent...),
+		"conditions": []any{t.status.ready}}})
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
@@ -44,7 +46,7 @@ func gatewaysOf(fabrics []networkingv1beta1.InternalFabric, usable []dataplane.I
 		pod, _ := fabrics[i].Spec.GatewayIP.Addr()
 		used := slices.IndexFunc(usable, func(u dataplane.InternalFabric) bool { return u.Gateway == pod && u.External.Is4() })
 		if used >= 0 {
-			all = append(all, gateway{fabrics[i].Name, pod, usable[used].External})
+			all = append(all, gateway{cmp.Or(fabrics[i].Labels[corev1beta1.RemoteClusterIDLabel], fabrics[i].Name), pod, usable[used].External})
 		}
 	}
 	return all

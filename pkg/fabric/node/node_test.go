@@ -236,8 +236,13 @@ func TestANodeThatIsNotAnswered(t *testing.T) {
 	if n := asked.Load(); n < silentAfter {
 		t.Errorf("it was told after %d questions", n)
 	}
+	if got := strings.Join(node.Status.Silent, " "); got != "milan" {
+		t.Errorf("silent are %q", got)
+	}
 	silent.Store(false)
-	comesTo(t, api, networkingv1beta1.ReasonProgrammed)
+	if node := comesTo(t, api, networkingv1beta1.ReasonProgrammed); len(node.Status.Silent) > 0 {
+		t.Errorf("silent are %v", node.Status.Silent)
+	}
 
 	// Another pod is asked anew, and what the one before missed is none of its own.
 	silent.Store(true)

@@ -27,6 +27,8 @@ const (
 	maxAddresses = 64
 	// maxSilent is how many gateways are named that do not answer.
 	maxSilent = 5
+	// maxSilentPeers is how many peers an InternalNode lists whose gateways do not answer.
+	maxSilentPeers = 64
 	// quarrel is for how long it is told that somebody else changed what is ours.
 	quarrel = 10 * time.Minute
 	// shown is how many of these changes are told, longest how many characters of each.
@@ -124,11 +126,13 @@ type observation struct {
 type status struct {
 	host  place
 	ready metav1.Condition
+	// silent are the peers whose gateways do not answer.
+	silent []string
 }
 
 func (s status) same(other status) bool {
 	s.ready.LastTransitionTime, other.ready.LastTransitionTime = metav1.Time{}, metav1.Time{}
-	return s.host.same(other.host) && s.ready == other.ready
+	return s.host.same(other.host) && s.ready == other.ready && slices.Equal(s.silent, other.silent)
 }
 
 // statusOf is what is to be written; nil if it is there.
@@ -138,10 +142,15 @@ func statusOf(o observation, self *networkingv1beta1.InternalNode, now time.Time
 	ready.Type, ready.ObservedGeneration, ready.LastTransitionTime = corev1beta1.ConditionReady, self.Generation, metav1.NewTime(now)
 	// What is not known yet is no news: the last word stands.
 	waits := ready.Reason == ""
-	if waits || !conditions.SetStandard(&after, ready) && o.known.same(place{self.Status.Addresses, self.Status.Networks}) {
+	var silent []string
+	if ready.Reason == networkingv1beta1.ReasonOverlaySilent {
+		silent = peersOf(o.silent)
+	}
+	same := o.known.same(place{self.Status.Addresses, self.Status.Networks}) && slices.Equal(silent, self.Status.Silent)
+	if waits || !conditions.SetStandard(&after, ready) && same {
 		return nil
 	}
-	return &status{host: o.known, ready: *meta.FindStatusCondition(after, corev1beta1.ConditionReady)}
+	return &status{host: o.known, ready: *meta.FindStatusCondition(after, corev1beta1.ConditionReady), silent: silent}
 }
 
 // readiness says how a node is; without a reason if that is not known yet.
@@ -181,6 +190,16 @@ func readiness(o observation, now time.Time) metav1.Condition {
 	default:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed, Message: "The kernel has all that the node needs."}
 	}
+}
+
+// peersOf are the peers of gateways, in order, as many as there is room for.
+func peersOf(gateways []gateway) (all []string) {
+	for _, g := range gateways {
+		all = append(all, g.peer)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), maxSilentPeers)]
 }
 
 // silence says which gateways do not answer, and what to look for.

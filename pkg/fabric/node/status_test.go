@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,8 +123,11 @@ func TestStatusOf(t *testing.T) {
 		if !strings.HasPrefix(text, tc.want) || tc.want == "" || got.ready.ObservedGeneration != 3 || got.ready.Type != "Ready" {
 			t.Errorf("%s: %+v, want %s", name, got, tc.want)
 		}
+		if silent := strings.HasPrefix(text, "False OverlaySilent"); silent != slices.Equal(got.silent, []string{"milan"}) || !silent && len(got.silent) > 0 {
+			t.Errorf("%s: silent are %v", name, got.silent)
+		}
 		// What was told is not told again, and keeps its time.
-		self.Status = networkingv1beta1.InternalNodeStatus{Addresses: known.addresses, Networks: known.networks, Conditions: []metav1.Condition{got.ready}}
+		self.Status = networkingv1beta1.InternalNodeStatus{Addresses: known.addresses, Networks: known.networks, Silent: got.silent, Conditions: []metav1.Condition{got.ready}}
 		if again := statusOf(tc.seen, self, noon.Add(time.Second)); again != nil {
 			t.Errorf("%s is told again: %+v", name, again)
 		}

@@ -40,7 +40,8 @@ func (d decision) theirs() (shadow *offloadingv1beta1.ShadowPod, remote *corev1.
 // status is what the pod is to show, and what of the provider's word was not believed; nil means that what it shows stays.
 func (d decision) status() (*corev1.PodStatus, []reflection.Refused) {
 	in := reflection.StatusInput{NodeIP: d.options.NodeIP, PodPrefixes: d.settings.PodPrefixes, OwnPrefixes: d.settings.OwnPrefixes,
-		Reserved: addressing.Reserved, Addresses: d.settings.Addresses, HideAddresses: d.options.HideAddresses, NetworkDown: d.settings.NetworkDown, Now: d.now}
+		Reserved: addressing.Reserved, Addresses: d.settings.Addresses, HideAddresses: d.options.HideAddresses,
+		NetworkDown: d.settings.NetworkDown, NetworkWatched: d.settings.NetworkWatched, Now: d.now}
 	switch {
 	case d.offload == notOffloaded:
 		return ptrTo(d.home()), nil

@@ -102,6 +102,8 @@ type Settings struct {
 	AddressPlan string
 	// NetworkDown says that it is proved that no packet comes to the provider's pods: then none is shown as ready.
 	NetworkDown bool
+	// NetworkWatched says that pods of which the provider says that they are not reached are not ready.
+	NetworkWatched bool
 }
 
 // Mapping is what is known about the offloaded namespaces. The zero value knows nothing.

@@ -193,7 +193,8 @@ func (r *Reconciler) SetSettings(s Settings) {
 func (s Settings) equal(other Settings) bool {
 	return apiequality.Semantic.DeepEqual(s.Patch, other.Patch) && apiequality.Semantic.DeepEqual(s.NotReflected, other.NotReflected) &&
 		slices.Equal(s.PodPrefixes, other.PodPrefixes) && slices.Equal(s.OwnPrefixes, other.OwnPrefixes) &&
-		s.NetworkDown == other.NetworkDown && s.AddressPlan == other.AddressPlan && (s.AddressPlan != "" || s.Addresses == nil && other.Addresses == nil)
+		s.NetworkDown == other.NetworkDown && s.NetworkWatched == other.NetworkWatched &&
+		s.AddressPlan == other.AddressPlan && (s.AddressPlan != "" || s.Addresses == nil && other.Addresses == nil)
 }
 
 // SetWorkers changes how many pods of each queue are handled at a time. With zero the pods stay as they are, and what is

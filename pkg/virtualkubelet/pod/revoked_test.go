@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,33 @@ func TestPodsBehindATunnelThatIsDownAreNotReady(t *testing.T) {
 	}
 	told := strings.Join(w.events.all(), "\n")
 	if strings.Count(told, offloadingv1beta1.ReasonNetworkUnavailable+":") != 1 || strings.Count(told, `cluster "milan" is reached again`) != 1 {
+		t.Errorf("what was told:\n%s", told)
+	}
+}
+
+// The overlay at a node of the provider is silent: the pod there is not ready, one elsewhere is, and it is told once, of that pod.
+func TestAPodOnANodeThatIsNotReachedIsNotReady(t *testing.T) {
+	w := up(t)
+	w.add(newPod("q", "uid-2"))
+	w.eventually("both are ready", func() bool { return isReady(w.pod("p")) && isReady(w.pod("q")) })
+	say := func(status corev1.ConditionStatus) {
+		w.updateRemote(func(p *corev1.Pod) {
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == offloadingv1beta1.ReachableCondition })
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: offloadingv1beta1.ReachableCondition, Status: status})
+		})
+	}
+	say(corev1.ConditionFalse)
+	w.eventually("one is not ready", func() bool { return !isReady(w.pod("p")) })
+	if got := why(w.pod("p")); got != offloadingv1beta1.ReasonNetworkUnavailable || !isReady(w.pod("q")) {
+		t.Errorf("because of %s; the other is ready: %t", got, isReady(w.pod("q")))
+	}
+	say(corev1.ConditionTrue)
+	w.eventually("it is ready again", func() bool { return isReady(w.pod("p")) })
+	say(corev1.ConditionFalse)
+	w.eventually("it is not ready again", func() bool { return !isReady(w.pod("p")) })
+	w.calm()
+	told := strings.Join(w.events.all(), "\n")
+	if strings.Count(told, offloadingv1beta1.ReasonNetworkUnavailable+":") != 1 || strings.Contains(told, "is reached again") {
 		t.Errorf("what was told:\n%s", told)
 	}
 }

@@ -42,8 +42,11 @@ func (r *Reconciler) tellOfOne(local *corev1.Pod, reason, condition, message str
 
 // tellOutage tells the users of a namespace, of one of its pods, that nothing is known of them or comes to them any more, and that it is again. Pods that
 // show it already were told of before, by an earlier process too. An outage whose pods all failed ends with the first other one that is
-// ready.
+// ready. A node of the provider that is not reached is told by itself: pods on others are.
 func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
+	if _, message := verdict(wanted); message == reflection.NodeCutOff && readiness(&local.Status).Message != message {
+		r.tellOfOne(local, offloadingv1beta1.ReasonNetworkUnavailable, string(corev1.PodReady), message)
+	}
 	was, is := outage(&local.Status), outage(wanted)
 	if r.options.Recorder == nil || was == is && (is != "" || readiness(wanted).Status != corev1.ConditionTrue) {
 		return
@@ -72,10 +75,14 @@ func (r *Reconciler) tellOutage(local *corev1.Pod, wanted *corev1.PodStatus) {
 
 // outage is why nothing is known of a pod or comes to it, by what it shows; empty if neither is so.
 func outage(status *corev1.PodStatus) string {
-	reason, _ := verdict(status)
+	reason, message := verdict(status)
 	switch reason {
-	case offloadingv1beta1.ReasonRemoteUnavailable, offloadingv1beta1.ReasonRightsRevoked, offloadingv1beta1.ReasonNetworkUnavailable:
+	case offloadingv1beta1.ReasonRemoteUnavailable, offloadingv1beta1.ReasonRightsRevoked:
 		return reason
+	case offloadingv1beta1.ReasonNetworkUnavailable:
+		if message != reflection.NodeCutOff {
+			return reason
+		}
 	}
 	return ""
 }

@@ -294,7 +294,7 @@ func (w *world) start() {
 
 // tunnel says whether packets come to the provider's pods.
 func (w *world) tunnel(works bool) {
-	w.r.SetSettings(Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NetworkDown: !works})
+	w.r.SetSettings(Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NetworkDown: !works, NetworkWatched: true})
 }
 
 func (w *world) offload() {

@@ -120,6 +120,12 @@ type InternalNodeStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	PodRanges []CIDR `json:"podRanges,omitempty"`
+	// silent are the IDs of the peers whose gateways do not answer the node through the overlay: no packet of theirs comes to its pods.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	Silent []string `json:"silent,omitempty"`
 	// conditions: Ready.
 	// +optional
 	// +listType=map

@@ -1084,6 +1084,11 @@ func (in *InternalNodeStatus) DeepCopyInto(out *InternalNodeStatus) {
 		*out = make([]CIDR, len(*in))
 		copy(*out, *in)
 	}
+	if in.Silent != nil {
+		in, out := &in.Silent, &out.Silent
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

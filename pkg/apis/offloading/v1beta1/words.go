@@ -242,6 +242,8 @@ const (
 	KeysRefusedCondition = "offloading.liqo.io/KeysRefused"
 	// ReadinessGatesCondition on a pod of a consumer tells whether the readiness gates are met that the pod has in its own cluster.
 	ReadinessGatesCondition = "offloading.liqo.io/ReadinessGates"
+	// ReachableCondition ("False") on a pod of a consumer tells that no packet of the consumer comes to the node that the pod runs on.
+	ReachableCondition = "offloading.liqo.io/Reachable"
 	// ReducedCondition ("True") on a ShadowPod tells which of its tolerations the provider does not give to the pod, and how long it has to end.
 	ReducedCondition = "offloading.liqo.io/Reduced"
 	// APIServerReachableCondition ("False") tells why a pod that has a token for its own cluster's API server cannot use it.
@@ -410,7 +412,8 @@ const (
 	ReasonStaleEvent = "StaleEvent"
 	// ReasonRemoteUnavailable: the provider does not answer.
 	ReasonRemoteUnavailable = "RemoteUnavailable"
-	// ReasonNetworkUnavailable: the provider answers, and no packet from this cluster comes to the pods there: the tunnel is down.
+	// ReasonNetworkUnavailable: the provider answers, and no packet from this cluster comes to the pods there: the tunnel is down,
+	// or the provider's network does not lead to their node.
 	ReasonNetworkUnavailable = "NetworkUnavailable"
 	// ReasonRightsRevoked: the provider answers, and took our rights back.
 	ReasonRightsRevoked = "RightsRevoked"

@@ -65,7 +65,11 @@ func (r *reconciler) follow(ctx context.Context, s *scope) error {
 	if len(s.verdicts) == 0 && len(s.refused) > 0 {
 		s.changeVerdict(nil)
 	}
-	return errors.Join(err, followGates(ctx, r.Client, s, r.Clock.Now()), r.resize(ctx, s))
+	err = errors.Join(err, followGates(ctx, r.Client, s, r.Clock.Now()))
+	if r.Networking {
+		err = errors.Join(err, followReach(ctx, r.Client, s, r.Clock.Now()))
+	}
+	return errors.Join(err, r.resize(ctx, s))
 }
 
 // effortOf is what is remembered of earlier tries to bring this Pod to what is asked for now.

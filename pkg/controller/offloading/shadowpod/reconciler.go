@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/provenance"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -31,6 +32,7 @@ import (
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods/finalizers,verbs=update
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=internalnodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
@@ -46,7 +48,8 @@ type Options struct {
 	MaxGracePeriod time.Duration
 	// Enforce gives Pods only to ShadowPods that fit into what their user was granted.
 	Enforce bool
-	// Networking has the address of a consumer's API server translated by the consumer's Configuration.
+	// Networking has the address of a consumer's API server translated by the consumer's Configuration, and the consumer told of pods that its
+	// packets do not come to.
 	Networking bool
 	// Tokens knows the Secrets that pods need from the start; nil waits for none.
 	Tokens Tokens
@@ -101,6 +104,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(telling())).
 		WatchesRawSource(source.Channel(r.claims.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
+	if o.Networking {
+		register = register.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(onNode(mgr.GetClient())), builder.WithPredicates(falling()))
+	}
 	if o.Tokens != nil {
 		register = register.WatchesRawSource(source.Channel(o.Tokens.Woken(), &handler.EnqueueRequestForObject{}))
 	}

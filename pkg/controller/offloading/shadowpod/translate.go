@@ -10,8 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
@@ -81,12 +86,38 @@ func followGates(ctx context.Context, c client.Client, s *scope, now time.Time) 
 		wanted.Status, wanted.Reason = corev1.ConditionFalse, offloadingv1beta1.ReasonReadinessGatesNotReady
 		wanted.Message = conditions.Bound("the consumer's readiness gates are not met: " + open)
 	}
-	ofGates := func(c corev1.PodCondition) bool { return c.Type == wanted.Type }
-	if !slices.ContainsFunc(s.pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == wanted.Type }) {
+	gated := slices.ContainsFunc(s.pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == wanted.Type })
+	if !gated {
 		return nil // it was made before there was one
 	}
-	changed := s.pod.DeepCopy()
-	switch at := slices.IndexFunc(changed.Status.Conditions, ofGates); {
+	return writeCondition(ctx, c, s.pod, wanted)
+}
+
+// followReach tells the consumer of a pod whether its packets come to the node that the pod runs on, once they did not: the pod's kubelet and
+// clients here know nothing of that.
+func followReach(ctx context.Context, c client.Client, s *scope, now time.Time) error {
+	wanted := corev1.PodCondition{Type: offloadingv1beta1.ReachableCondition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
+	if s.pod.Spec.NodeName != "" {
+		node := &networkingv1beta1.InternalNode{}
+		if err := c.Get(ctx, client.ObjectKey{Name: s.pod.Spec.NodeName}, node); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading InternalNode %s: %w", s.pod.Spec.NodeName, err)
+		}
+		if slices.Contains(node.Status.Silent, s.shadow.Labels[offloadingv1beta1.OriginLabel]) {
+			wanted.Status, wanted.Reason = corev1.ConditionFalse, networkingv1beta1.ReasonOverlaySilent
+			wanted.Message = conditions.Bound("packets of the consumer do not come to node " + node.Name)
+		}
+	}
+	told := slices.ContainsFunc(s.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == wanted.Type })
+	if wanted.Status == corev1.ConditionTrue && !told {
+		return nil
+	}
+	return writeCondition(ctx, c, s.pod, wanted)
+}
+
+// writeCondition puts a condition of ours on a Pod, unless it is there.
+func writeCondition(ctx context.Context, c client.Client, pod *corev1.Pod, wanted corev1.PodCondition) error {
+	changed := pod.DeepCopy()
+	switch at := slices.IndexFunc(changed.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == wanted.Type }); {
 	case at < 0:
 		changed.Status.Conditions = append(changed.Status.Conditions, wanted)
 	case changed.Status.Conditions[at].Status == wanted.Status && changed.Status.Conditions[at].Message == wanted.Message:
@@ -97,8 +128,37 @@ func followGates(ctx context.Context, c client.Client, s *scope, now time.Time) 
 		}
 		changed.Status.Conditions[at] = wanted
 	}
-	if err := c.Status().Patch(ctx, changed, client.StrategicMergeFrom(s.pod)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the readiness gate of Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
+	if err := c.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing condition %s of Pod %s/%s: %w", wanted.Type, pod.Namespace, pod.Name, err)
 	}
 	return nil
+}
+
+// onNode finds the pods of consumers on the node of an InternalNode.
+func onNode(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) (requests []ctrl.Request) {
+		pods := &corev1.PodList{}
+		if err := reader.List(ctx, pods, client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing Pods failed")
+			return nil
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Spec.NodeName == o.GetName() {
+				requests = append(requests, ofPod(ctx, &pods.Items[i])...)
+			}
+		}
+		return requests
+	}
+}
+
+// falling selects InternalNodes of which others do not hear than before. In the beginning all pods are looked at anyway.
+func falling() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, known := e.ObjectOld.(*networkingv1beta1.InternalNode)
+			now, ok := e.ObjectNew.(*networkingv1beta1.InternalNode)
+			return known && ok && !slices.Equal(old.Status.Silent, now.Status.Silent)
+		},
+	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -106,6 +107,72 @@ func TestSpreadingOverUnknownLabelsIsAPreference(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Whether the consumer's packets come to a pod's node is told on the Pod once they do not, and taken back; nothing is written while nothing is wrong.
+func TestAPodThatIsNotReachedSaysSo(t *testing.T) {
+	shadow := job()
+	shadow.Labels[offloadingv1beta1.OriginLabel] = "rome"
+	node := &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	w := newWorld(t, shadow, node)
+	said := func() string {
+		t.Helper()
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range w.pod().Status.Conditions {
+			if c.Type == offloadingv1beta1.ReachableCondition {
+				return string(c.Status) + " " + c.Reason
+			}
+		}
+		return ""
+	}
+	silent := func(to ...string) {
+		t.Helper()
+		node.Status.Silent = to
+		if err := w.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.reconciler.Networking = true
+	said()
+	w.set(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning })
+	for _, step := range []struct {
+		silent []string
+		want   string
+	}{{nil, ""}, {[]string{"naples"}, ""}, {[]string{"naples", "rome"}, "False OverlaySilent"}, {nil, "True "}, {[]string{"rome"}, "False OverlaySilent"}} {
+		silent(step.silent...)
+		before := w.Writes
+		if got := said(); got != step.want {
+			t.Errorf("with gateways to %v silent it says %q, want %q", step.silent, got, step.want)
+		}
+		if step.want == "" && w.Writes != before {
+			t.Errorf("%d writes while nothing is wrong", w.Writes-before)
+		}
+		again := w.Writes
+		if said(); w.Writes != again {
+			t.Errorf("%d more writes", w.Writes-again)
+		}
+	}
+	silent()
+	w.reconciler.Networking = false
+	if got := said(); got != "False OverlaySilent" {
+		t.Errorf("without the network it says %q", got)
+	}
+
+	requests := onNode(w.Client)(t.Context(), node)
+	if len(requests) != 1 || requests[0].Name != w.pod().Name {
+		t.Errorf("the node wakes %v", requests)
+	}
+	changed := node.DeepCopy()
+	changed.Status.Silent = []string{"rome"}
+	same := node.DeepCopy()
+	same.Status.PodRanges = []networkingv1beta1.CIDR{"10.0.0.0/24"}
+	for now, want := range map[*networkingv1beta1.InternalNode]bool{changed: true, same: false} {
+		if got := falling().Update(event.UpdateEvent{ObjectOld: node, ObjectNew: now}); got != want {
+			t.Errorf("a change to %+v wakes somebody: %t", now.Status, got)
+		}
 	}
 }
 
