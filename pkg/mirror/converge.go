@@ -66,6 +66,11 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	if t.skip != nil && t.skip.Keep {
 		return reconcile.Terminate(t.skip.Reason, errors.New(t.skip.Message))
 	}
+	if t.wanted != nil {
+		if err := whyNotNamed(t); err != nil {
+			return err
+		}
+	}
 	view := p.ready()
 	switch {
 	case view == nil && t.wanted == nil && !p.isOpen():

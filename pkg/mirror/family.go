@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -175,4 +178,103 @@ func (t *task) confirmParent(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", parents.kind.Name, t.namespace, name)
 	}
+}
+
+// met remembers of objects that were tried whether their name at the provider is somebody else's.
+type met struct {
+	mu    sync.Mutex
+	taken map[string]bool
+}
+
+// note takes note of an object that was tried, and tells whether that is news.
+func (m *met) note(name string, taken bool) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, known := m.taken[name]
+	if m.taken == nil {
+		m.taken = map[string]bool{}
+	}
+	m.taken[name] = taken
+	return !known || before != taken
+}
+
+func (m *met) of(name string) (taken, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken, known = m.taken[name]
+	return taken, known
+}
+
+func (m *met) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.taken, name)
+}
+
+// meet takes note of what came of a try, and has those looked at again that lead to the object by name. What failed for the moment says
+// nothing.
+func meet(p *pair, name string, err error) {
+	if p.objects.get(name) == nil || err != nil && reconcile.Classify(err) == reconcile.Transient {
+		return
+	}
+	if p.met.note(name, reconcile.ReasonOf(err) == offloadingv1beta1.ReasonNameConflict) {
+		wakeNaming(p, name)
+	}
+}
+
+// namesOf is what an object leads to by name.
+func namesOf(p *pair, object reflection.Object) (names []reflection.Reference) {
+	if parent := p.parentName(object); parent != "" {
+		names = append(names, reflection.Reference{Kind: p.kind().Parent, Name: parent})
+	}
+	if p.kind().Names != nil {
+		names = append(names, p.kind().Names(object)...)
+	}
+	return names
+}
+
+// wakeNaming looks again at what leads to an object of a pair by name, or to any of them if the name is empty.
+func wakeNaming(p *pair, name string) {
+	of := func(r reflection.Reference) bool { return r.Kind == p.kind().Name && (name == "" || r.Name == name) }
+	for _, runner := range p.runner.engine.runners {
+		if runner.kind.Names == nil && runner.kind.ParentName == nil {
+			continue
+		}
+		naming := runner.pair(p.namespace)
+		if naming == nil {
+			continue
+		}
+		for _, object := range naming.objects.all() {
+			if slices.ContainsFunc(namesOf(naming, object), of) {
+				naming.enqueue(object.GetName())
+			}
+		}
+	}
+}
+
+// whyNotNamed fails while something that an object leads to by name is somebody else's at the provider: what the object does would be done to
+// that. Until that is known it fails with errUnready. What is not there, or has not to cross, leads nowhere.
+func whyNotNamed(t *task) error {
+	for _, name := range namesOf(t.pair, t.local) {
+		runner := t.runner.engine.runners[name.Kind]
+		if runner == nil || runner.off() {
+			continue
+		}
+		named := runner.pair(t.namespace)
+		if named == nil || !named.objects.ready() {
+			return errUnready
+		}
+		local := named.objects.get(name.Name)
+		if local == nil {
+			continue
+		}
+		switch taken, known := named.met.of(name.Name); {
+		case taken:
+			return reconcile.NotOursAt(t.options().Remote, offloadingv1beta1.ReasonNameConflict, runner.twin.GVK.Kind,
+				client.ObjectKey{Namespace: t.twin, Name: runner.kind.Remote(t.options().Home, name.Name)})
+		case !known:
+			return errUnready
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -323,4 +324,65 @@ func TestReferencedObjects(t *testing.T) {
 func configMapOnly() reflection.Kind {
 	kind, _ := reflection.Lookup("configmap")
 	return kind
+}
+
+// What leads to an object by name does not cross while that name is somebody else's at the provider, whichever is looked at first: neither made
+// nor changed. It does once the name is free.
+func TestWhatLeadsToSomebodyElsesStaysAtHome(t *testing.T) {
+	kind := func(name string) reflection.Kind { k, _ := reflection.Lookup(name); return k }
+	backend := &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "shop"}}
+	front := func(spec networkingv1.IngressSpec) *networkingv1.Ingress {
+		ingress := ingressObject("front")
+		ingress.Spec = spec
+		return ingress
+	}
+	rule := networkingv1.IngressRule{IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+		Paths: []networkingv1.HTTPIngressPath{{Backend: *backend}}}}}
+	for name, tc := range map[string]struct {
+		leads  reflection.Object
+		theirs reflection.Object
+	}{
+		"an Ingress by its default backend": {leads: front(networkingv1.IngressSpec{DefaultBackend: backend}), theirs: service("shop")},
+		"an Ingress by a rule":              {leads: front(networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{rule}}), theirs: service("shop")},
+		"an Ingress by its certificate":     {leads: front(networkingv1.IngressSpec{TLS: []networkingv1.IngressTLS{{SecretName: "cert"}}}), theirs: secret("cert", "theirs")},
+		"an EndpointSlice":                  {leads: endpointSlice("shop-1", "shop", "n1"), theirs: service("shop")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				there := func() bool {
+					for _, call := range w.remote.took(false) {
+						if verb, path, _ := strings.Cut(call, " "); (verb == "create" || verb == "patch") && strings.HasSuffix(path, "/"+tc.leads.GetName()) {
+							return true
+						}
+					}
+					return false
+				}
+				theirs := at(tc.theirs)
+				w.remote.put(theirs)
+				w.local.put(service("shop"))
+				w.local.put(secret("cert", "ours"))
+				w.local.put(tc.leads)
+				w.publish()
+				w.start(func(o *Options) {
+					o.Kinds = []reflection.Kind{kind("secret"), kind("service"), kind("endpointslice"), kind("ingress")}
+				})
+				w.pass(5 * time.Minute)
+				if there() {
+					t.Error("it crossed")
+				}
+				told := w.events.took()
+				if !slices.Contains(told, tc.leads.GetName()+" Warning NameConflict") {
+					t.Errorf("told: %v", told)
+				}
+				w.remote.drop(theirs)
+				w.pass(5 * time.Minute)
+				if !there() {
+					t.Errorf("it did not cross once the name was free: %v", w.engine.Problems())
+				}
+				w.publish()
+				w.pass(time.Minute)
+				w.equal("problems", []string(nil), reasons(w.engine))
+			})
+		})
+	}
 }

@@ -77,7 +77,7 @@ func (t *task) listUses(ctx context.Context, users *runner) (map[reflection.Refe
 		}
 		for _, object := range objects {
 			if copied, ok := object.(reflection.Object); ok {
-				for _, reference := range users.kind.Uses(copied) {
+				for _, reference := range users.kind.Names(copied) {
 					uses[reference] = true
 				}
 			}

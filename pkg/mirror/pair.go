@@ -39,6 +39,8 @@ type pair struct {
 	states        map[string]*state
 	// uses is what the local objects use, by their name.
 	uses map[string][]reflection.Reference
+	// met are the objects of which it is known whether their name at the provider is somebody else's.
+	met met
 }
 
 func openPair(r *runner, namespace, twin string) *pair {
@@ -105,6 +107,7 @@ func (p *pair) localSynced() {
 	p.enqueueLocal()
 	p.runner.usesKnown(p.namespace)
 	p.tellChildren(func(child *pair) { child.parentsSynced(p) })
+	wakeNaming(p, "")
 }
 
 // wait returns when everything that the pair started has ended; it must have been cancelled.
@@ -404,5 +407,6 @@ func (p *pair) process(ctx context.Context, name string) error {
 	if errors.Is(err, errUnready) {
 		return nil
 	}
+	meet(p, name, err)
 	return err
 }

@@ -69,6 +69,7 @@ func (p *pair) state(name string) *state {
 // forget drops the memory of an object that is gone on both sides.
 func (p *pair) forget(name string) {
 	p.options().Removals.Settle(p.kind().Name, p.namespace, name)
+	p.met.forget(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.states, name)

@@ -60,7 +60,7 @@ func (t *task) usedHere(ctx context.Context, namespaceAnnotations map[string]str
 	known = true
 	wanted := reflection.Reference{Kind: t.kind().Name, Name: t.name}
 	for _, runner := range t.runner.engine.runners {
-		if runner.kind.Uses == nil || runner.kind.UsesKind != t.kind().Name {
+		if runner.kind.Names == nil || runner.kind.UsesKind != t.kind().Name {
 			continue
 		}
 		if runner.off() {
@@ -77,7 +77,7 @@ func (t *task) usedHere(ctx context.Context, namespaceAnnotations map[string]str
 			continue
 		}
 		for _, object := range users.objects.all() {
-			if slices.Contains(runner.kind.Uses(object), wanted) && users.crosses(object, namespaceAnnotations) {
+			if slices.Contains(runner.kind.Names(object), wanted) && users.crosses(object, namespaceAnnotations) {
 				return true, true
 			}
 		}
@@ -93,12 +93,12 @@ func (p *pair) crosses(object reflection.Object, namespaceAnnotations map[string
 
 // usesChanged looks again at what an object uses, and at what it used before it changed.
 func (p *pair) usesChanged(object reflection.Object, gone bool) {
-	if p.kind().Uses == nil {
+	if p.kind().Names == nil {
 		return
 	}
 	var now []reflection.Reference
 	if !gone {
-		now = p.kind().Uses(object)
+		now = p.kind().Names(object)
 	}
 	p.mu.Lock()
 	before := p.uses[object.GetName()]
@@ -120,7 +120,7 @@ func (p *pair) usesChanged(object reflection.Object, gone bool) {
 
 // usesKnown looks again at all objects that the runner's kind may use, in one namespace or, if it is empty, in all.
 func (r *runner) usesKnown(namespace string) {
-	if r.kind.Uses == nil {
+	if r.kind.Names == nil {
 		return
 	}
 	if used := r.engine.runners[r.kind.UsesKind]; used != nil {

@@ -26,7 +26,7 @@ func ingressKind() Kind {
 		GVK:            networkingv1.SchemeGroupVersion.WithKind("Ingress"),
 		DefaultPolicy:  offloadingv1beta1.DenyList,
 		DefaultWorkers: 3,
-		Uses:           ingressSecrets,
+		Names:          ingressNames,
 		UsesKind:       "secret",
 		Parent:         "service", // What it leads to is one of its namespace.
 		NewObject:      func() Object { return &networkingv1.Ingress{} },
@@ -40,10 +40,24 @@ func ingressKind() Kind {
 	}
 }
 
-// ingressSecrets are those with an Ingress's certificates.
-func ingressSecrets(object Object) []Reference {
+// ingressNames are the Services that an Ingress leads to, and the Secrets with its certificates.
+func ingressNames(object Object) []Reference {
 	var found references
-	for _, tls := range object.(*networkingv1.Ingress).Spec.TLS {
+	service := func(backend *networkingv1.IngressBackend) {
+		if backend != nil && backend.Service != nil {
+			found.add("service", backend.Service.Name, nil)
+		}
+	}
+	spec := &object.(*networkingv1.Ingress).Spec
+	service(spec.DefaultBackend)
+	for i := range spec.Rules {
+		if http := spec.Rules[i].HTTP; http != nil {
+			for j := range http.Paths {
+				service(&http.Paths[j].Backend)
+			}
+		}
+	}
+	for _, tls := range spec.TLS {
 		found.secret(tls.SecretName, nil)
 	}
 	return found.reflected()

@@ -40,9 +40,10 @@ type Kind struct {
 	DefaultPolicy offloadingv1beta1.ReflectionType
 	// ByReference says that pods use objects of the kind by name, so that the policy Referenced makes sense.
 	ByReference bool
-	// Uses lists the objects in the same namespace that one of the kind uses by name wherever it crosses to, besides what pods
-	// use: they are of kind UsesKind. Nil means none.
-	Uses     func(Object) []Reference
+	// Names lists the objects in the same namespace that one of the kind leads to by name, its parent aside. While one of them is somebody
+	// else's at the provider, the object does not cross. Those of kind UsesKind it uses wherever it crosses to, besides what pods use. Nil
+	// means none.
+	Names    func(Object) []Reference
 	UsesKind string
 	// DefaultWorkers is how many objects are handled at a time where the user configured nothing.
 	DefaultWorkers int32
