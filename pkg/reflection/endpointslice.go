@@ -94,7 +94,8 @@ func endpointSliceMeta(in Input, local *discoveryv1.EndpointSlice, direct map[st
 	return meta
 }
 
-// remoteEndpoints are the endpoints that the provider does not know by itself, in order; lost is how many of the others have
+// remoteEndpoints are the endpoints that the provider does not know by itself, in order, and those of its own pods that the Service may not
+// select there, which are said to be on the provider; lost is how many of the others have
 // no address that can be reached from there. direct are the addresses, by cluster, that the first ones have at other providers.
 func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []discoveryv1.Endpoint, direct map[string][]string, lost int) {
 	type placed struct {
@@ -102,9 +103,15 @@ func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []di
 		cluster, own string
 	}
 	var all []placed
+	unselected := selectsStaying(in)
 	for i := range local.Endpoints {
 		endpoint := &local.Endpoints[i]
 		if endpoint.NodeName != nil && in.Provider.Nodes[*endpoint.NodeName] {
+			if unselected && endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
+				there := remoteEndpoint(in, endpoint, endpoint.Addresses)
+				there.NodeName, there.Zone, there.Hints = &in.Remote, nil, nil
+				all = append(all, placed{endpoint: there})
+			}
 			continue
 		}
 		addresses := reachable(in, endpoint.Addresses)
@@ -133,6 +140,21 @@ func remoteEndpoints(in Input, local *discoveryv1.EndpointSlice) (endpoints []di
 		}
 	}
 	return endpoints, direct, lost
+}
+
+// selectsStaying tells whether a Service selects by a label that its pods at the provider may not have: then these are named to the provider,
+// which knows them.
+func selectsStaying(in Input) bool {
+	service, ok := in.Parent.(*corev1.Service)
+	if !ok {
+		return false
+	}
+	for key := range service.Spec.Selector {
+		if !isOurLabel(key) && (gives(key) || slices.Contains(in.NotReflected.Labels, key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // elsewhere is the other provider that has the pod of an endpoint, and its address there, if the Service wants that to be told.

@@ -313,3 +313,35 @@ func FuzzEndpointSlice(f *testing.F) {
 		checkEndpointSlice(t, input(local, func(in *Input) { in.Provider, in.Parent = milan, &corev1.Service{} }))
 	})
 }
+
+// A pod at the provider that the Service may not select there, because a label stays at home, is named to the provider, which knows its address.
+func TestPodsThatTheirServiceDoesNotSelectThereAreNamed(t *testing.T) {
+	pod := endpoint("milan-big", "8.8.4.4")
+	pod.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "web-0", Namespace: "demo", UID: "1"}
+	named := discoveryv1.Endpoint{Addresses: pod.Addresses, Conditions: pod.Conditions, NodeName: ptr.To("milan"),
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-0", Namespace: "demo-rome"}}
+	for name, tc := range map[string]struct {
+		selector map[string]string
+		not      []string
+		want     []discoveryv1.Endpoint
+	}{
+		"a label by which pods get something": {map[string]string{"app": "web", "dapr.io/app-id": "web"}, nil, []discoveryv1.Endpoint{named}},
+		"a label that the user keeps":         {map[string]string{"team": "a"}, []string{"team"}, []discoveryv1.Endpoint{named}},
+		"labels that cross":                   {map[string]string{"app": "web", "cnpg.io/cluster": "db"}, []string{"team"}, nil},
+		"a label of ours":                     {map[string]string{"app": "web", offloadingv1beta1.LocalPodLabel: "true"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(slice("a", pod, endpoint("milan", "10.0.0.9")), func(in *Input) {
+				in.Provider, in.Parent, in.RemoteNamespace = milan, &corev1.Service{Spec: corev1.ServiceSpec{Selector: tc.selector}}, "demo-rome"
+				in.NotReflected.Labels, in.Home, in.Remote = tc.not, "rome", "milan"
+			})
+			var got []discoveryv1.Endpoint
+			if result := translateEndpointSlice(in); result.Apply != nil {
+				got = result.Apply.(*offloadingv1beta1.ShadowEndpointSlice).Spec.Template.Endpoints
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

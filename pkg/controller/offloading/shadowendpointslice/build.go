@@ -34,6 +34,8 @@ type Knowledge struct {
 	Down bool
 	// Direct are this cluster's own networks to clusters that are not the consumer, by their IDs.
 	Direct map[string]Way
+	// Hosted are pods of the consumer that this cluster runs, by name, which the consumer names because its Service does not select them here.
+	Hosted map[string]*corev1.Pod
 }
 
 // Build returns the EndpointSlice of a ShadowEndpointSlice, and the addresses that were left out of it.
@@ -57,6 +59,12 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 	direct := hints(shadow)
 	for i := range template.Endpoints {
 		endpoint := &template.Endpoints[i]
+		if name := hostedHere(shadow, endpoint); name != "" {
+			if own := know.Hosted[name]; own != nil {
+				slice.Endpoints = append(slice.Endpoints, buildHosted(shadow, endpoint, own)...)
+			}
+			continue
+		}
 		var said hint
 		if i < len(direct) {
 			said = direct[i]

@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;connections,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes;services,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;pods;services,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
 // lag is how long to wait for the cache to show what was just written, if no event does it.
@@ -258,6 +258,9 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 	}
 	know, err := r.knowledge(ctx, shadow)
 	if err != nil {
+		return "", "", err
+	}
+	if know.Hosted, err = r.hosted(ctx, shadow); err != nil {
 		return "", "", err
 	}
 	wanted, omitted := Build(shadow, know)
