@@ -75,6 +75,7 @@ var homeAnnotations = []string{
 	offloadingv1beta1.ManagedByNamespaceMapAnnotation, offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.DroppedFieldsAnnotation,
 	offloadingv1beta1.RefusedPartAnnotation, offloadingv1beta1.GivenClassAnnotation,
 	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation,
+	offloadingv1beta1.OriginNamespaceAnnotation, offloadingv1beta1.OriginLabelsAnnotation,
 	offloadingv1beta1.OpenGatesAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation,
 	offloadingv1beta1.TokenPodNameAnnotation, offloadingv1beta1.TokenPodUIDAnnotation, offloadingv1beta1.TokenExpirationAnnotation,
 	corev1beta1.OriginUIDAnnotation,

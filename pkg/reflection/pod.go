@@ -66,7 +66,7 @@ func ShadowPod(local *corev1.Pod, in PodInput) (*offloadingv1beta1.ShadowPod, *R
 	}
 	shadow := &offloadingv1beta1.ShadowPod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
-		ObjectMeta: podMeta(local, in),
+		ObjectMeta: podMeta(local, in, &spec),
 		Spec:       offloadingv1beta1.ShadowPodSpec{Pod: spec},
 	}
 	if len(refusals) > 0 {
@@ -113,7 +113,7 @@ func crossingLabels(local *corev1.Pod, in PodInput) map[string]string {
 }
 
 // podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
-func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
+func podMeta(local *corev1.Pod, in PodInput, spec *corev1.PodSpec) metav1.ObjectMeta {
 	not := in.notReflected()
 	meta := metav1.ObjectMeta{
 		Name: local.Name, Namespace: in.Namespace,
@@ -123,6 +123,7 @@ func podMeta(local *corev1.Pod, in PodInput) metav1.ObjectMeta {
 	if len(local.Spec.ReadinessGates) > 0 {
 		meta.Annotations[offloadingv1beta1.OpenGatesAnnotation] = bounded(strings.Join(OpenGates(local), ","))
 	}
+	tellByAnnotations(meta.Annotations, local, not, spec)
 	recordKeys(&meta)
 	return meta
 }

@@ -3,6 +3,7 @@ package reflection
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,7 +116,7 @@ func renameRootCA(spec *corev1.PodSpec, name string) {
 }
 
 // tellOfItself has a pod told of itself what its own cluster knows: a program that makes itself the owner of something, or looks up its node,
-// asks that one. Files of the downward API are made of the remote pod, which has the UID as an annotation.
+// asks that one. Files of the downward API are made of the remote pod, which has what they say as annotations.
 func tellOfItself(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 	eachContainer(spec, func(c *corev1.Container) {
 		for i := range c.Env {
@@ -126,10 +127,42 @@ func tellOfItself(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 			}
 		}
 	})
+	eachFile(spec, func(ref *corev1.ObjectFieldSelector) {
+		if key, told := toldByAnnotation[ref.FieldPath]; told {
+			ref.FieldPath = annotationsField + key + "']"
+		}
+	})
+}
+
+// toldByAnnotation are the annotations of a remote pod of which files of the downward API are made.
+var toldByAnnotation = map[string]string{
+	uidField: corev1beta1.OriginUIDAnnotation, namespaceField: offloadingv1beta1.OriginNamespaceAnnotation,
+	allLabelsField: offloadingv1beta1.OriginLabelsAnnotation,
+}
+
+// tellByAnnotations puts on a remote pod what its files are made of, beside the UID, which is there anyway. Labels
+// that a user keeps at home are not told either.
+func tellByAnnotations(annotations map[string]string, local *corev1.Pod, not NotReflected, spec *corev1.PodSpec) {
+	eachFile(spec, func(ref *corev1.ObjectFieldSelector) {
+		switch ref.FieldPath {
+		case annotationsField + offloadingv1beta1.OriginNamespaceAnnotation + "']":
+			annotations[offloadingv1beta1.OriginNamespaceAnnotation] = local.Namespace
+		case annotationsField + offloadingv1beta1.OriginLabelsAnnotation + "']":
+			var lines []string
+			for _, key := range slices.Sorted(maps.Keys(without(local.Labels, not.Labels))) {
+				lines = append(lines, fmt.Sprintf("%s=%q", key, local.Labels[key])) // as a kubelet writes them
+			}
+			annotations[offloadingv1beta1.OriginLabelsAnnotation] = strings.Join(lines, "\n")
+		}
+	})
+}
+
+// eachFile calls do with the field of each file of the downward API.
+func eachFile(spec *corev1.PodSpec, do func(*corev1.ObjectFieldSelector)) {
 	files := func(items []corev1.DownwardAPIVolumeFile) {
 		for i := range items {
-			if ref := items[i].FieldRef; ref != nil && ref.FieldPath == uidField {
-				ref.FieldPath = annotationsField + corev1beta1.OriginUIDAnnotation + "']"
+			if items[i].FieldRef != nil {
+				do(items[i].FieldRef)
 			}
 		}
 	}
@@ -148,6 +181,7 @@ func tellOfItself(spec *corev1.PodSpec, local *corev1.Pod, in PodInput) {
 // Fields of a pod, and the beginnings of those that name a key.
 const (
 	uidField         = "metadata.uid"
+	allLabelsField   = "metadata.labels"
 	labelsField      = "metadata.labels['"
 	annotationsField = "metadata.annotations['"
 )

@@ -17,7 +17,7 @@ func TestAPodIsToldOfItselfByItsOwnCluster(t *testing.T) {
 	}
 	for mode, own := range map[string]bool{"": true, "disabled": true, "remote": false} {
 		for _, api := range []HomeAPI{{}, {Enabled: true, Host: "api.rome.example", Port: "6443"}} {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mirror", UID: "local-uid", Labels: map[string]string{"tier": "front"},
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mirror", UID: "local-uid", Labels: map[string]string{"tier": "front", "app": `we"b`},
 				Annotations: map[string]string{"shop.example/price": "5$(X)"}}, Spec: corev1.PodSpec{ServiceAccountName: "seller", Containers: []corev1.Container{{Name: "c"}}}}
 			if mode != "" {
 				pod.Annotations["liqo.io/api-server-support"] = mode
@@ -25,7 +25,10 @@ func TestAPodIsToldOfItselfByItsOwnCluster(t *testing.T) {
 			for path := range want {
 				pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: path, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}})
 			}
-			uid := []corev1.DownwardAPIVolumeFile{{Path: "uid", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
+			file := func(name string) corev1.DownwardAPIVolumeFile {
+				return corev1.DownwardAPIVolumeFile{Path: name, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata." + name}}
+			}
+			uid := []corev1.DownwardAPIVolumeFile{file("uid"), file("namespace"), file("labels"), file("name")}
 			pod.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: uid}}},
 				{Name: "p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: uid}}}}}}}
 			before := pod.DeepCopy()
@@ -46,9 +49,12 @@ func TestAPodIsToldOfItselfByItsOwnCluster(t *testing.T) {
 					got[v.Name] = v.Value
 				}
 			}
-			expected, path := want, "metadata.annotations['liqo.io/origin-uid']"
+			annotation := func(key string) string { return "metadata.annotations['" + key + "']" }
+			expected, paths := want, []string{annotation("liqo.io/origin-uid"), annotation("offloading.liqo.io/origin-namespace"),
+				annotation("offloading.liqo.io/origin-labels"), "metadata.name"}
+			told := [2]string{"shop", "app=\"we\\\"b\"\ntier=\"front\""}
 			if !own {
-				expected, path = map[string]string{}, "metadata.uid"
+				expected, paths, told = map[string]string{}, []string{"metadata.uid", "metadata.namespace", "metadata.labels", "metadata.name"}, [2]string{}
 				for name := range want {
 					expected[name] = "<left>"
 				}
@@ -57,8 +63,15 @@ func TestAPodIsToldOfItselfByItsOwnCluster(t *testing.T) {
 				t.Errorf("mode %q: %s", mode, diff)
 			}
 			volumes := shadow.Spec.Pod.Volumes
-			if a, b := volumes[0].DownwardAPI.Items[0].FieldRef.FieldPath, volumes[1].Projected.Sources[0].DownwardAPI.Items[0].FieldRef.FieldPath; a != path || b != path {
-				t.Errorf("mode %q: files are made of %q and %q, want %q", mode, a, b, path)
+			for _, items := range [][]corev1.DownwardAPIVolumeFile{volumes[0].DownwardAPI.Items, volumes[1].Projected.Sources[0].DownwardAPI.Items} {
+				for i, want := range paths {
+					if items[i].FieldRef.FieldPath != want {
+						t.Errorf("mode %q: file %s is made of %q, want %q", mode, items[i].Path, items[i].FieldRef.FieldPath, want)
+					}
+				}
+			}
+			if got := [2]string{shadow.Annotations["offloading.liqo.io/origin-namespace"], shadow.Annotations["offloading.liqo.io/origin-labels"]}; got != told {
+				t.Errorf("mode %q: files say %q, want %q", mode, got, told)
 			}
 			if shadow.Annotations["liqo.io/origin-uid"] != "local-uid" {
 				t.Error("the UID is no annotation")

@@ -108,6 +108,11 @@ const (
 	// OpenGatesAnnotation on a ShadowPod lists those readiness gates of its consumer's pod that are not met, separated by commas; empty if
 	// all are. Its pod then has the readiness gate ReadinessGatesCondition.
 	OpenGatesAnnotation = "offloading.liqo.io/open-readiness-gates"
+	// OriginNamespaceAnnotation and OriginLabelsAnnotation on ShadowPods and remote pods are the namespace and the labels that the pod has in
+	// its own cluster, where files of the downward API say that.
+	OriginNamespaceAnnotation = "offloading.liqo.io/origin-namespace"
+	// OriginLabelsAnnotation: see OriginNamespaceAnnotation; one label per line, as in such a file.
+	OriginLabelsAnnotation = "offloading.liqo.io/origin-labels"
 	// EndsInAnnotation (whole seconds, at least "1") on a ShadowPod has the provider end its pod in that time, which may be shorter or longer
 	// than the pod's own, and make no other one. It comes before the deletion of the ShadowPod, which cannot say that.
 	EndsInAnnotation = "offloading.liqo.io/ends-in"
