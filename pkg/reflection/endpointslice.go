@@ -150,7 +150,7 @@ func selectsStaying(in Input) bool {
 		return false
 	}
 	for key := range service.Spec.Selector {
-		if !isOurLabel(key) && (gives(key) || slices.Contains(in.NotReflected.Labels, key)) {
+		if !isOurLabel(key) && (gives(key) || slices.Contains(BoundLabels, key) || slices.Contains(in.NotReflected.Labels, key)) {
 			return true
 		}
 	}

@@ -109,7 +109,7 @@ func (in *PodInput) notReflected() NotReflected {
 
 // crossingLabels are the pod's own labels that the remote pod has, too.
 func crossingLabels(local *corev1.Pod, in PodInput) map[string]string {
-	return without(local.Labels, in.notReflected().Labels, ownershipLabels)
+	return without(local.Labels, in.notReflected().Labels, ownershipLabels, BoundLabels)
 }
 
 // podMeta is the metadata of the ShadowPod, which the provider puts on the pod, too.
@@ -119,6 +119,7 @@ func podMeta(local *corev1.Pod, in PodInput, spec *corev1.PodSpec) metav1.Object
 		Name: local.Name, Namespace: in.Namespace,
 		Labels: RemoteLabels(local, in.Home, in.Remote, not), Annotations: RemoteAnnotations(local, not),
 	}
+	meta.Labels = without(meta.Labels, BoundLabels)
 	meta.Labels[offloadingv1beta1.NodeNameLabel] = in.Node
 	if len(local.Spec.ReadinessGates) > 0 {
 		meta.Annotations[offloadingv1beta1.OpenGatesAnnotation] = bounded(strings.Join(OpenGates(local), ","))

@@ -3,6 +3,8 @@ package reflection
 import (
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // anyKey among prefixes stands for all keys, but for labels that give something.
@@ -41,6 +43,9 @@ var givingLabels = []string{
 
 // givingDomains are the same of which what is below gives nothing.
 var givingDomains = []string{"kubernetes.io/", "k8s.io/"}
+
+// BoundLabels are labels that an API server puts on a pod as it is bound, of the node that it is bound to: each cluster says its own.
+var BoundLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // gives tells whether a pod gets something by a label.
 func gives(key string) bool {

@@ -84,3 +84,23 @@ func TestTheListOfLabelsIsDocumented(t *testing.T) {
 		t.Errorf("docs/reflection.md tells other prefixes than the code has (-code +page):\n%s", diff)
 	}
 }
+
+// The zone of the virtual node, which an API server puts on a pod as it binds it, stays at home, and the pod is told of it.
+func TestTheZoneOfAVirtualNodeStaysAtHome(t *testing.T) {
+	labels := map[string]string{corev1.LabelTopologyZone: "rome-1", corev1.LabelTopologyRegion: "rome", "app": "web"}
+	zone := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + corev1.LabelTopologyZone + "']"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", Labels: labels},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "ZONE", ValueFrom: zone}}}}}}
+	shadow, refusal := ShadowPod(pod, PodInput{Home: "rome", Remote: "milan", Node: "milan", Namespace: "shop-rome"})
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	for _, key := range BoundLabels {
+		if value, there := shadow.Labels[key]; there {
+			t.Errorf("label %s crosses: %q", key, value)
+		}
+	}
+	if env := shadow.Spec.Pod.Containers[0].Env; shadow.Labels["app"] != "web" || env[len(env)-1].Value != "rome-1" {
+		t.Errorf("labels %v, environment %v", shadow.Labels, env)
+	}
+}

@@ -196,3 +196,53 @@ func TestAPodIsReducedAndRuns(t *testing.T) {
 		})
 	}
 }
+
+// From Kubernetes 1.33 on an API server puts the zone and the region of its node on a pod as it binds it, over what the pod has. What the
+// consumer's own said is no reason to write: nothing is put back, and nobody is told of a contest.
+func TestZonesThatAreWrittenAtBindingStay(t *testing.T) {
+	for name, sent := range map[string]map[string]string{
+		"nothing is sent":          {},
+		"an earlier version sends": {corev1.LabelTopologyZone: "rome-1", corev1.LabelTopologyRegion: "rome"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shadow := job()
+			for key, value := range sent {
+				shadow.Labels[key] = value
+			}
+			told := events.NewFakeRecorder(10)
+			w := newWorld(t, shadow)
+			w.reconciler.Events, w.reconciler.Keys = told, reflection.Keys{Labels: []string{"*"}}
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			w.set(func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
+				p.Labels[corev1.LabelTopologyZone], p.Labels[corev1.LabelTopologyRegion] = "milan-2", "milan"
+			})
+			before := w.Writes
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if zone := w.pod().Labels[corev1.LabelTopologyZone]; zone != "milan-2" || w.Writes-before > 1 {
+				t.Errorf("zone %q after %d writes", zone, w.Writes-before)
+			}
+			live := w.shadow()
+			live.Labels["more"] = "true"
+			if err := w.Update(t.Context(), live); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if labels := w.pod().Labels; labels[corev1.LabelTopologyZone] != "milan-2" || labels["more"] != "true" {
+				t.Errorf("once something else changed: %v", labels)
+			}
+			if len(told.Events) > 0 {
+				t.Errorf("told: %s", <-told.Events)
+			}
+			if said := meta.FindStatusCondition(w.shadow().Status.Conditions, offloadingv1beta1.ChangeRefusedCondition); said != nil {
+				t.Errorf("said: %s", said.Message)
+			}
+		})
+	}
+}

@@ -256,6 +256,10 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 		labels = map[string]string{}
 	}
 	delete(labels, offloadingv1beta1.CreatorUserLabel)
+	// Consumers of earlier versions send those of their own nodes.
+	for _, key := range reflection.BoundLabels {
+		delete(labels, key)
+	}
 	labels[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowPod
 	labels[corev1beta1.ManagedLabel] = "true"
 	return labels
