@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
+	"liqo.io/liqo/pkg/networking/template"
 )
 
 // gateways says which gateways to peers do not run as the installation wants them; empty if all do.
@@ -32,10 +33,10 @@ func (r *rollout) gateways(ctx context.Context) (string, error) {
 	}
 	templates, images := &installation.Config.Networking.GatewayTemplates, map[client.Object]string{}
 	for i := range servers.Items {
-		images[&servers.Items[i]] = r.image(servers.Items[i].Spec.ServerTemplateRef, networkingv1beta1.ServerTemplate, templates.Server)
+		images[&servers.Items[i]] = r.serverImage(&servers.Items[i], templates.Server)
 	}
 	for i := range clients.Items {
-		images[&clients.Items[i]] = r.image(clients.Items[i].Spec.ClientTemplateRef, networkingv1beta1.ClientTemplate, templates.Client)
+		images[&clients.Items[i]] = r.clientImage(&clients.Items[i], templates.Client)
 	}
 	var reasons []string
 	for gateway, image := range images {
@@ -54,31 +55,47 @@ func (r *rollout) gateways(ctx context.Context) (string, error) {
 	return strings.Join(reasons, "; "), nil
 }
 
-// image is that of the gateways of a template, if it is the installation's own; empty if not.
-func (r *rollout) image(ref corev1.ObjectReference, own string, content runtime.RawExtension) string {
-	if cmp.Or(ref.Name, own) != own || cmp.Or(ref.Namespace, r.cluster.LiqoNamespace) != r.cluster.LiqoNamespace {
+// serverImage and clientImage are the images that gateways get from the installation's own templates; empty for those of other templates. A
+// template that cannot be rendered is refused where it is written.
+func (r *rollout) serverImage(gateway *networkingv1beta1.GatewayServer, own runtime.RawExtension) string {
+	if !r.owns(gateway.Spec.ServerTemplateRef, networkingv1beta1.ServerTemplate) {
 		return ""
 	}
-	var template struct {
-		Spec struct {
-			Deployment struct {
-				Spec struct {
-					Template struct {
-						Spec struct {
-							Containers []struct {
-								Image string `json:"image"`
-							} `json:"containers"`
-						} `json:"spec"`
-					} `json:"template"`
-				} `json:"spec"`
-			} `json:"deployment"`
-		} `json:"spec"`
-	}
-	// What is no template is refused where it is written.
-	if err := json.Unmarshal(content.Raw, &template); err != nil || len(template.Spec.Deployment.Spec.Template.Spec.Containers) == 0 {
+	from := &networkingv1beta1.WgGatewayServerTemplate{Spec: networkingv1beta1.WgGatewayServerTemplateSpec{Template: own}}
+	rendered, err := template.Server(from, gateway, dataOf(gateway))
+	if err != nil {
 		return ""
 	}
-	return template.Spec.Deployment.Spec.Template.Spec.Containers[0].Image
+	return firstImage(&rendered.Spec.Deployment.Spec.Template.Spec)
+}
+
+func (r *rollout) clientImage(gateway *networkingv1beta1.GatewayClient, own runtime.RawExtension) string {
+	if !r.owns(gateway.Spec.ClientTemplateRef, networkingv1beta1.ClientTemplate) {
+		return ""
+	}
+	from := &networkingv1beta1.WgGatewayClientTemplate{Spec: networkingv1beta1.WgGatewayClientTemplateSpec{Template: own}}
+	rendered, err := template.Client(from, gateway, dataOf(gateway))
+	if err != nil {
+		return ""
+	}
+	return firstImage(&rendered.Spec.Deployment.Spec.Template.Spec)
+}
+
+// owns tells whether a template is the installation's own.
+func (r *rollout) owns(ref corev1.ObjectReference, own string) bool {
+	return cmp.Or(ref.Name, own) == own && cmp.Or(ref.Namespace, r.cluster.LiqoNamespace) == r.cluster.LiqoNamespace
+}
+
+func dataOf(gateway client.Object) template.Data {
+	return template.Data{Name: gateway.GetName(), Namespace: gateway.GetNamespace(), GatewayUID: string(gateway.GetUID()),
+		ClusterID: gateway.GetLabels()[corev1beta1.RemoteClusterIDLabel]}
+}
+
+func firstImage(spec *corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	return spec.Containers[0].Image
 }
 
 // whyNoGateway says why a gateway does not run, with the image if one is given.

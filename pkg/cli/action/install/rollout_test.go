@@ -17,11 +17,46 @@ import (
 	"liqo.io/liqo/pkg/cli/action/install"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
+	"liqo.io/liqo/pkg/cli/target"
 )
+
+const tenant = "liqo-tenant-milan"
+
+// rolledOut is a Deployment of one pod in the tenant namespace, and that pod, which waits for a reason unless that is empty.
+func rolledOut(name string, labels map[string]string, image, waits string) (*appsv1.Deployment, *corev1.Pod) {
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: name + "-1", Labels: labels}, Spec: spec}
+	if waits != "" {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: waits, Message: "back-off"}}}}
+	}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: name},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}, pod
+}
+
+// waits waits for an installation, and compares what comes of it.
+func waits(t *testing.T, cluster *target.Cluster, code failure.Code, want []string) {
+	t.Helper()
+	timeout := 20 * time.Second
+	if code == failure.Timeout {
+		timeout = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	err := install.Wait(ctx, cluster, nil)
+	if (err == nil) != (code == 0) || err != nil && failure.CodeOf(err) != code {
+		t.Fatalf("got %v", err)
+	}
+	for _, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q does not say %q", err, text)
+		}
+	}
+}
 
 // An installation has not succeeded while a virtual kubelet cannot have its image, or still runs the one before.
 func TestVirtualKubeletsAreWaitedFor(t *testing.T) {
-	const tenant = "liqo-tenant-milan"
 	labels := map[string]string{offloadingv1beta1.VirtualNodeLabel: "milan"}
 	for sentence, test := range map[string]struct {
 		image, reason string
@@ -37,44 +72,21 @@ func TestVirtualKubeletsAreWaitedFor(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "virtual-kubelet", Image: test.image}}}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan-1", Labels: labels}, Spec: spec}
-			if test.reason != "" {
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "virtual-kubelet",
-					State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: test.reason, Message: "back-off"}}}}
-			}
+			deployment, pod := rolledOut("milan", labels, test.image, test.reason)
+			deployment.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: test.available}
 			cluster := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: []client.Object{
 				&offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: offloadingv1beta1.DefaultVkOptionsTemplate},
 					Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: "vk:new"}},
 				&offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan"}},
-				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan"},
-					Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
-						Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}},
-					Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: test.available}},
-				pod,
+				deployment, pod,
 			}}).Cluster
-			timeout := 20 * time.Second
-			if test.code == failure.Timeout {
-				timeout = 10 * time.Second
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			err := install.Wait(ctx, cluster, nil)
-			if (err == nil) != (test.code == 0) || err != nil && failure.CodeOf(err) != test.code {
-				t.Fatalf("got %v", err)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			waits(t, cluster, test.code, test.want)
 		})
 	}
 }
 
 // Nor has it while a gateway to a peer cannot have its image: the earlier one has the tunnel meanwhile.
 func TestGatewaysAreWaitedFor(t *testing.T) {
-	const tenant = "liqo-tenant-milan"
 	labels := map[string]string{networkingv1beta1.GatewayNameLabel: "milan"}
 	for sentence, test := range map[string]struct {
 		image, reason, template string
@@ -92,19 +104,12 @@ func TestGatewaysAreWaitedFor(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: test.image}}}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "gw-milan-1", Labels: labels}, Spec: spec}
-			if test.reason != "" {
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "gateway",
-					State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: test.reason, Message: "back-off"}}}}
-			}
+			deployment, pod := rolledOut("gw-milan", labels, test.image, test.reason)
+			// Those of before are available while the next one is not.
+			deployment.Status = appsv1.DeploymentStatus{Replicas: test.replicas, UpdatedReplicas: 1, AvailableReplicas: 1}
 			gateway := &networkingv1beta1.GatewayServer{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "milan"}}
 			gateway.Spec.ServerTemplateRef.Name = test.template
-			objects := []client.Object{gateway, pod, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "gw-milan"},
-				Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
-					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}},
-				// Those of before are available while the next one is not.
-				Status: appsv1.DeploymentStatus{Replicas: test.replicas, UpdatedReplicas: 1, AvailableReplicas: 1}}}
+			objects := []client.Object{gateway, pod, deployment}
 			installed := fixture.Installed("rome", "", true)
 			for _, object := range installed {
 				if config, ok := object.(*corev1.ConfigMap); ok && config.Data["config.yaml"] != "" {
@@ -112,21 +117,7 @@ func TestGatewaysAreWaitedFor(t *testing.T) {
 				}
 			}
 			cluster := fixture.New(t, fixture.Options{Name: "rome", Objects: append(objects, installed...)}).Cluster
-			timeout := 20 * time.Second
-			if test.code == failure.Timeout {
-				timeout = 10 * time.Second
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			err := install.Wait(ctx, cluster, nil)
-			if (err == nil) != (test.code == 0) || err != nil && failure.CodeOf(err) != test.code {
-				t.Fatalf("got %v", err)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			waits(t, cluster, test.code, test.want)
 		})
 	}
 }
