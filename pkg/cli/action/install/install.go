@@ -241,14 +241,10 @@ func (p *Plan) identify(ctx context.Context, inValues string) error {
 		if wanted == "" || wanted == p.ClusterID {
 			break
 		}
-		nobody, err := p.knownToNobody(ctx, installed)
-		if err != nil {
+		if err := p.requireNobody(ctx, installed, wanted); err != nil {
 			return err
 		}
-		if p.ClusterID, p.unknown = wanted, p.ClusterID; !nobody {
-			return failure.Unmet("leave --cluster-id out, or uninstall first with 'liqoctl uninstall'",
-				"the cluster ID is %s and cannot be changed to %s, because peers know the cluster by it", p.unknown, wanted)
-		}
+		p.ClusterID, p.unknown = wanted, p.ClusterID
 	default:
 		if p.ClusterID, err = p.choose(ctx, wanted); err != nil {
 			return err

@@ -11,6 +11,9 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/identity"
 )
@@ -35,12 +38,16 @@ func MadeUpID(seed string) string {
 	return fmt.Sprintf("%s-%s-%06x", adjectives[int(sum[0])%len(adjectives)], animals[int(sum[1])%len(animals)], sum[2:5])
 }
 
-// knownToNobody tells whether what is installed is a first installation that does not run, of a cluster that has no peers: then its ID can
-// still be changed.
-func (p *Plan) knownToNobody(ctx context.Context, installed *target.Installation) (bool, error) {
+// requireNobody refuses to change the ID of an installation, unless that is a first one that does not run, of a cluster that has no peers, and
+// nothing that a user made meanwhile would go with it.
+func (p *Plan) requireNobody(ctx context.Context, installed *target.Installation, wanted string) error {
+	unmet := func(way, why string) error {
+		return failure.Unmet(way, "the cluster ID is %s and cannot be changed to %s, because %s", installed.ClusterID, wanted, why)
+	}
+	known := unmet("leave --cluster-id out, or uninstall first with 'liqoctl uninstall'", "peers know the cluster by it")
 	runs := installed.Deployment != nil && installed.Deployment.Status.AvailableReplicas > 0
 	if p.present == nil || p.present.Revision != 1 || p.present.Status == "deployed" && runs {
-		return false, nil
+		return known
 	}
 	cluster := p.options.Cluster
 	for _, traces := range []struct {
@@ -50,11 +57,37 @@ func (p *Plan) knownToNobody(ctx context.Context, installed *target.Installation
 		{&corev1beta1.ForeignClusterList{}, nil}, {&authv1beta1.ResourceSliceList{}, nil}, {&authv1beta1.TenantList{}, nil}, {&authv1beta1.IdentityList{}, nil},
 		{&corev1.NamespaceList{}, []client.ListOption{client.HasLabels{corev1beta1.RemoteClusterIDLabel}}},
 	} {
-		if err := cluster.List(ctx, traces.list, traces.options...); err != nil || meta.LenList(traces.list) > 0 {
-			return false, err
+		if err := cluster.List(ctx, traces.list, traces.options...); err != nil {
+			return err
+		}
+		if meta.LenList(traces.list) > 0 {
+			return known
 		}
 	}
-	return true, nil
+	made, err := usersObject(ctx, cluster)
+	if err == nil && made != nil {
+		return unmet("leave --cluster-id out, or delete it first", target.Name(made)+" would go with the installation that is removed for that")
+	}
+	return err
+}
+
+// usersObject is something that a user made of our kinds, which no peer has to know of; nil if there is nothing.
+func usersObject(ctx context.Context, cluster *target.Cluster) (client.Object, error) {
+	offloadings, ips := &offloadingv1beta1.NamespaceOffloadingList{}, &ipamv1alpha1.IPList{}
+	for _, list := range []client.ObjectList{offloadings, ips} {
+		if err := cluster.List(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	if len(offloadings.Items) > 0 {
+		return &offloadings.Items[0], nil
+	}
+	for i := range ips.Items {
+		if ips.Items[i].Labels[corev1beta1.ManagedLabel] != "true" {
+			return &ips.Items[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // earlierID is the ID by which what is left of an earlier installation knows the cluster, and the object that says so; empty if

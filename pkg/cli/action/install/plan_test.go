@@ -17,6 +17,8 @@ import (
 	"liqo.io/liqo/charts"
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/install"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
@@ -378,6 +380,10 @@ func TestAFirstInstallationThatFailedCanBeNamedAnew(t *testing.T) {
 		}
 	}
 	peer := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-tenant-milan", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}}}
+	offloading := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	ip := func(labels map[string]string) client.Object {
+		return &ipamv1alpha1.IP{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: labels}}
+	}
 	for sentence, test := range map[string]struct {
 		revision int
 		status   string
@@ -390,6 +396,11 @@ func TestAFirstInstallationThatFailedCanBeNamedAnew(t *testing.T) {
 		"it runs":                         {1, "deployed", nil, nil},
 		"an upgrade failed":               {2, "failed", nil, nil},
 		"it failed, and peers know of it": {1, "failed", func(o *fixture.Options) { o.Objects = append(o.Objects, peer) }, nil},
+		"it failed, and a user offloads":  {1, "failed", func(o *fixture.Options) { o.Objects = append(o.Objects, offloading) }, nil},
+		"it failed, and a user has an IP": {1, "failed", func(o *fixture.Options) { o.Objects = append(o.Objects, ip(nil)) }, nil},
+		"it failed, and has an IP itself": {1, "failed", func(o *fixture.Options) {
+			o.Objects = append(o.Objects, ip(map[string]string{corev1beta1.ManagedLabel: "true"}))
+		}, []string{"uninstall", "install"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := &releases{present: &helm.Release{Revision: test.revision, Status: test.status, Values: map[string]any{
@@ -404,6 +415,9 @@ func TestAFirstInstallationThatFailedCanBeNamedAnew(t *testing.T) {
 			plan, err := install.Prepare(t.Context(), o)
 			if test.calls == nil {
 				if failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), "the cluster ID is keen-otter-123456 and cannot be changed to rome") {
+					t.Errorf("got %v", err)
+				}
+				if made := strings.Contains(sentence, "a user"); made != strings.Contains(err.Error(), "web would go with the installation that is removed for that: leave --cluster-id out") {
 					t.Errorf("got %v", err)
 				}
 				return
