@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -338,61 +336,6 @@ func (p *pair) client() (client.WithWatch, error) {
 // call bounds a call.
 func (p *pair) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, p.options().RequestTimeout)
-}
-
-// survey looks whether the twin holds anything of the kind that came from here, and opens the view if so. Without it, what
-// was deleted at home while nobody watched would stay in the twin.
-func (p *pair) survey(ctx context.Context) error {
-	p.mu.Lock()
-	open, blocked := p.view != nil, p.blocked
-	p.blocked = false
-	broken := p.broken()
-	p.mu.Unlock()
-	if blocked {
-		p.enqueueLocal()
-	}
-	if open {
-		return broken
-	}
-	c, err := p.client()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := p.call(ctx)
-	defer cancel()
-	if ledger := p.kind().Ledger; ledger != "" {
-		err := c.Get(ctx, client.ObjectKey{Namespace: p.twin, Name: ledger}, &corev1.ConfigMap{})
-		switch {
-		case apierrors.IsNotFound(err):
-			p.foundNothing()
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading ConfigMap %s/%s of cluster %q: %w", p.twin, ledger, p.options().Remote, err)
-		}
-		p.found()
-		return nil
-	}
-	list := p.runner.twin.NewList()
-	err = c.List(ctx, list, &client.ListOptions{Namespace: p.twin, LabelSelector: p.selector(), Limit: 1})
-	if err != nil {
-		return fmt.Errorf("listing what was reflected into namespace %q of cluster %q: %w", p.twin, p.options().Remote, err)
-	}
-	if meta.LenList(list) > 0 {
-		p.found()
-	} else {
-		p.foundNothing()
-	}
-	return nil
-}
-
-// found opens the view of a twin that holds something. What stands there is compared with what is here, so the local watch
-// comes first.
-func (p *pair) found() {
-	if p.asleep() {
-		p.wake()
-		return
-	}
-	p.open()
 }
 
 // process brings one object in step; an empty name surveys the twin.

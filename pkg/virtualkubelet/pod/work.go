@@ -2,9 +2,7 @@ package pod
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -282,19 +280,6 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 	return err
 }
 
-// whyRefused puts the provider's refusal of a pod into words, with the way out.
-func (r *Reconciler) whyRefused(local *corev1.Pod, err error) refusal {
-	why := refusalOf(err, r.options.Remote)
-	if why.reason != offloadingv1beta1.ReasonPodRefused {
-		return why
-	}
-	why.message = reflection.NeverOffloadedMessage(local, why.message)
-	if message := reflection.StrayDaemonMessage(local, r.options.Remote, why.message); message != "" {
-		return refusal{reason: offloadingv1beta1.ReasonOffloadingBackOff, message: message}
-	}
-	return why
-}
-
 // adopt finds out what stands in the way of a creation: our own earlier attempt, a remnant, or somebody else's object.
 func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error {
 	shadow, err := getShadow(ctx, v.clients, v.namespace, local.Name)
@@ -335,45 +320,6 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 		}
 	}
 	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
-}
-
-// refuse remembers why the pod cannot run, shows it, and tells it once.
-func (r *Reconciler) refuse(local *corev1.Pod, why refusal) {
-	r.errors.WithLabelValues(local.Namespace, "pod", why.reason).Inc()
-	if !r.show(local, why) {
-		return
-	}
-	if r.options.Recorder != nil && !shows(local, why) {
-		event := offloadingv1beta1.ReasonFailedReflection
-		if why.rejects {
-			event = why.reason // as a kubelet tells it
-		}
-		r.options.Recorder.Event(local, corev1.EventTypeWarning, event, why.message)
-	}
-}
-
-// show remembers why the pod cannot run, and shows it; it tells whether that is news.
-func (r *Reconciler) show(local *corev1.Pod, why refusal) (news bool) {
-	r.mu.Lock()
-	news = r.memory.refuse(local.UID, why)
-	r.mu.Unlock()
-	if news {
-		r.status.Add(keyOf(local))
-	}
-	return news
-}
-
-// refusalOf tells the user what the provider said.
-func refusalOf(err error, cluster string) refusal {
-	message := err.Error()
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		message = status.Status().Message
-	}
-	reason := offloadingv1beta1.ReasonPodRefused
-	if strings.Contains(strings.ToLower(message), "quota") {
-		reason = offloadingv1beta1.ReasonQuotaExceeded
-	}
-	return refusal{reason: reason, message: fmt.Sprintf("cluster %q refused the pod: %s", cluster, message)}
 }
 
 // deleteLocal removes the local pod for good, as a kubelet does when its containers are gone.
