@@ -41,12 +41,7 @@ type task struct {
 func (p *pair) converge(ctx context.Context, name string) error {
 	t := &task{pair: p, name: name, remoteName: p.kind().Remote(p.options().Home, name)}
 	if p.kind().Local(p.options().Home, t.remoteName) != name {
-		// Another local object owns this remote name.
-		if local := p.objects.get(name); local != nil {
-			return reconcile.Terminate(offloadingv1beta1.ReasonNotReflectable,
-				fmt.Errorf("the name %q is reserved in the remote namespace; rename the object to have it reflected", name))
-		}
-		return nil
+		return p.reserved(name)
 	}
 	t.state = p.state(name)
 	t.local = p.objects.get(name)
@@ -62,14 +57,12 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	t.recall()
 	if t.wanted != nil {
 		p.open()
-	}
-	if t.skip != nil && t.skip.Keep {
-		return reconcile.Terminate(t.skip.Reason, errors.New(t.skip.Message))
-	}
-	if t.wanted != nil {
 		if err := whyNotNamed(t); err != nil {
 			return err
 		}
+	}
+	if t.skip != nil && t.skip.Keep {
+		return reconcile.Terminate(t.skip.Reason, errors.New(t.skip.Message))
 	}
 	view := p.ready()
 	switch {
@@ -82,6 +75,15 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	default:
 		return t.sighted(ctx, view.get(t.remoteName))
 	}
+}
+
+// reserved refuses a local object whose remote name another local object owns.
+func (p *pair) reserved(name string) error {
+	if p.objects.get(name) == nil {
+		return nil
+	}
+	return reconcile.Terminate(offloadingv1beta1.ReasonNotReflectable,
+		fmt.Errorf("the name %q is reserved in the remote namespace; rename the object to have it reflected", name))
 }
 
 func (p *pair) isOpen() bool {

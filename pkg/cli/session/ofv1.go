@@ -17,9 +17,7 @@ func OfV1(set *pflag.FlagSet, name string, value any, why string) {
 	} else {
 		set.String(name, "", "Of Liqo v1, without effect: "+why)
 	}
-	if err := set.SetAnnotation(name, withoutEffect, []string{why}); err != nil {
-		panic(err) // the flag was registered above
-	}
+	set.Lookup(name).Annotations = map[string][]string{withoutEffect: {why}}
 }
 
 // tellOfV1 tells whoever gives flags that have no effect.
