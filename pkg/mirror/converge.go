@@ -41,7 +41,7 @@ type task struct {
 func (p *pair) converge(ctx context.Context, name string) error {
 	t := &task{pair: p, name: name, remoteName: p.kind().Remote(p.options().Home, name)}
 	if p.kind().Local(p.options().Home, t.remoteName) != name {
-		return p.reserved(name)
+		return reserved(p, name)
 	}
 	t.state = p.state(name)
 	t.local = p.objects.get(name)
@@ -78,7 +78,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 }
 
 // reserved refuses a local object whose remote name another local object owns.
-func (p *pair) reserved(name string) error {
+func reserved(p *pair, name string) error {
 	if p.objects.get(name) == nil {
 		return nil
 	}

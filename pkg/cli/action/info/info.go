@@ -173,7 +173,9 @@ func leftovers(ctx context.Context, cluster *target.Cluster, foreign []corev1bet
 }
 
 // explain adds the first cause to the peers of which something does not work.
-func explain(ctx context.Context, cluster *target.Cluster, installation *target.Installation, lacking []diagnosis.Lack, foreign []corev1beta1.ForeignCluster, peers []Peer) error {
+func explain(ctx context.Context, cluster *target.Cluster, installation *target.Installation, lacking []diagnosis.Lack,
+	foreign []corev1beta1.ForeignCluster, peers []Peer,
+) error {
 	nodes, err := unreachable(ctx, cluster, installation)
 	if err != nil {
 		return err

@@ -174,9 +174,12 @@ type parts struct {
 	unseen      []string
 }
 
-func readPeer(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, unreachable []Condition, foreign *corev1beta1.ForeignCluster) (*PeerReport, error) {
+func readPeer(ctx context.Context, cluster *target.Cluster, lacking []diagnosis.Lack, unreachable []Condition,
+	foreign *corev1beta1.ForeignCluster,
+) (*PeerReport, error) {
 	id := string(foreign.Spec.ClusterID)
-	p := &parts{foreign: foreign, lacking: lacking, unreachable: unreachable, namespace: foreign.Status.TenantNamespace.Local, liqoNamespace: cluster.LiqoNamespace}
+	p := &parts{foreign: foreign, lacking: lacking, unreachable: unreachable, liqoNamespace: cluster.LiqoNamespace}
+	p.namespace = foreign.Status.TenantNamespace.Local
 	if p.namespace == "" {
 		p.namespace = corev1beta1.TenantNamespacePrefix + id
 	}

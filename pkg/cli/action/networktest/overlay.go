@@ -112,7 +112,8 @@ func (e *end) String() string {
 	}
 	slices.Sort(e.silent)
 	named := strings.Join(e.silent[:min(len(e.silent), atOnce)], ", ")
-	return fmt.Sprintf("the gateway to %s does not answer %d of %d nodes of cluster %s through the overlay (UDP %d): %s", e.peer, len(e.silent), len(e.asked), e.id, e.port, named)
+	return fmt.Sprintf("the gateway to %s does not answer %d of %d nodes of cluster %s through the overlay (UDP %d): %s", e.peer,
+		len(e.silent), len(e.asked), e.id, e.port, named)
 }
 
 // sum says which nodes of some clusters get no answer.
