@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -279,6 +280,36 @@ func TestWhatIsForeignWakesNobody(t *testing.T) {
 		}
 		if noise < 3 {
 			t.Errorf("there are only %d messages", noise)
+		}
+	}
+}
+
+// A table that somebody takes away while it is read is not there, and no error.
+func TestTablesThatVanishAreNoError(t *testing.T) {
+	p := places(t)["node"]
+	done := make(chan string)
+	go func() {
+		const away = `for i in $(seq 100); do
+			for family in ip ip6; do nft "add table $family liqo; add chain $family liqo input; add set $family liqo peers { type mark; }"; done; nft flush ruleset; done`
+		out, err := exec.CommandContext(t.Context(), "nsenter", "--net="+p.namespace, "sh", "-ec", away).CombinedOutput()
+		if err != nil {
+			done <- fmt.Sprintf("%v: %s", err, out)
+		}
+		close(done)
+	}()
+	for {
+		select {
+		case failed := <-done:
+			if failed != "" {
+				t.Error(failed)
+			}
+			return
+		default:
+		}
+		if _, err := p.kernel.Read(p.state); err != nil {
+			t.Error(err)
+			<-done
+			return
 		}
 	}
 }

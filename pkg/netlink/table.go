@@ -3,6 +3,7 @@ package netlink
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -89,11 +90,25 @@ func (k *Kernel) tables(wanted dataplane.State) resource[table] {
 	}
 }
 
+// vanishing is how often tables are read again of which somebody takes something away meanwhile.
+const vanishing = 3
+
 func (k *Kernel) readTables(wanted []dataplane.Table) ([]table, error) {
 	conn, err := k.firewall()
 	if err != nil {
 		return nil, err
 	}
+	all, err := readTables(conn, wanted)
+	for range vanishing {
+		if !errors.Is(err, unix.ENOENT) {
+			break
+		}
+		all, err = readTables(conn, wanted)
+	}
+	return all, err
+}
+
+func readTables(conn *nftables.Conn, wanted []dataplane.Table) ([]table, error) {
 	var all []table
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		family := families[name]
