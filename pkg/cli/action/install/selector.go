@@ -11,8 +11,11 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
+// releaseName is the annotation by which Helm marks what it made for a release.
+const releaseName = "meta.helm.sh/release-name"
+
 // unselect removes what selects its pods by another name than the chart's, as earlier versions and another nameOverride did: a selector cannot be
-// changed, so Helm makes it anew.
+// changed, so Helm makes it anew. What Helm did not make for this very release is left alone, whatever its labels say.
 func (p *Plan) unselect(ctx context.Context) error {
 	cluster := p.options.Cluster
 	deployments, daemonSets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
@@ -31,7 +34,8 @@ func (p *Plan) unselect(ctx context.Context) error {
 	override, _ := p.Values["nameOverride"].(string)
 	for object, selector := range selectors {
 		component := object.GetLabels()[target.ComponentLabel]
-		if component == "" || selector == nil || selector.MatchLabels[target.NameLabel] == cmp.Or(override, component) {
+		made := object.GetAnnotations()[releaseName] == target.Liqo && component != ""
+		if !made || selector == nil || selector.MatchLabels[target.NameLabel] == cmp.Or(override, component) {
 			continue
 		}
 		if err := cluster.Remove(ctx, object); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/cli/fixture"
@@ -25,6 +26,7 @@ func TestSelectorsThatChangeAreMadeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := fixture.Installed("rome", "", true)
 			for _, object := range objects {
+				object.SetAnnotations(map[string]string{releaseName: target.Liqo})
 				switch o := object.(type) {
 				case *appsv1.Deployment:
 					o.Spec.Selector.MatchLabels[target.NameLabel] = test.selects
@@ -37,6 +39,8 @@ func TestSelectorsThatChangeAreMadeAnew(t *testing.T) {
 			}
 			other := &appsv1.Deployment{}
 			other.Namespace, other.Name = "liqo", "somebody-elses"
+			other.Labels = map[string]string{target.PartOfLabel: target.Liqo, target.ComponentLabel: "add-on"}
+			other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "add-on"}}
 			cluster := fixture.New(t, fixture.Options{Name: "rome", Objects: append(objects, other)})
 			p := &Plan{Values: map[string]any{"nameOverride": test.override}, options: Options{Cluster: cluster.Cluster}}
 			if err := p.unselect(t.Context()); err != nil {

@@ -81,6 +81,9 @@ func (e *end) ask(ctx context.Context, streams Streams) error {
 		return err
 	}
 	agents, err := agentPods(ctx, e.cluster, e.cluster.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: target.FabricComponent})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

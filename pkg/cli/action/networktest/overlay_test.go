@@ -39,6 +39,24 @@ func (o overlays) Exec(_ context.Context, _, pod string, command []string, _ io.
 	}
 }
 
+// Who may not look for the agents peers all the same.
+func TestWhoMayNotSeeAgentsIsNotHeldUp(t *testing.T) {
+	own := func(id, peer string) *target.Cluster {
+		return fixture.New(t, fixture.Options{Name: "kind-" + id, ClusterID: id, Networking: true, PodsForbidden: true, Objects: []client.Object{
+			&networkingv1beta1.InternalFabric{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "liqo-tenant-" + peer, Name: "gw", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: peer},
+			}},
+		}}).Cluster
+	}
+	pair, err := target.RequirePair(t.Context(), own("rome", "milan"), own("milan", "rome"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Overlay(t.Context(), pair, nil, progress.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 // Two clusters are connected once their nodes reach the gateways. A node that does not is told by name and cluster; where none does, nothing passes.
 func TestNodesReachTheirGateways(t *testing.T) {
 	fabric := map[string]string{target.ComponentLabel: target.FabricComponent}
