@@ -5,12 +5,15 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
 )
 
 // Chart is a chart that can be rendered.
@@ -100,10 +103,36 @@ func (c *Chart) Render(name, namespace string, values map[string]any) (map[strin
 // place is where in a template the chart refused to be rendered, of which users know nothing.
 var place = regexp.MustCompile(`execution error at \([^)]*\): `)
 
+// notes is the file of a chart's templates that is for people.
+const notes = "/NOTES.txt"
+
+// Manifests is what a chart was rendered to, as one stream of YAML documents.
+func Manifests(rendered map[string]string) string {
+	var all strings.Builder
+	for path, text := range rendered {
+		if !strings.HasSuffix(path, notes) {
+			all.WriteString("\n---\n" + text)
+		}
+	}
+	return all.String()
+}
+
+// Documents are the objects of a kind in a stream of YAML documents.
+func Documents(manifests, kind string) (found []string) {
+	for _, document := range releaseutil.SplitManifests(manifests) {
+		var head releaseutil.SimpleHead
+		if yaml.Unmarshal([]byte(document), &head) == nil && head.Kind == kind {
+			found = append(found, document)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
 // Notes are the lines of what a chart tells its users at the end that are points of a list.
 func Notes(rendered map[string]string) (points []string) {
 	for path, text := range rendered {
-		if !strings.HasSuffix(path, "/NOTES.txt") {
+		if !strings.HasSuffix(path, notes) {
 			continue
 		}
 		for _, line := range strings.Split(text, "\n") {

@@ -42,6 +42,8 @@ type Request struct {
 	Values map[string]any
 	// Timeout of Helm's hooks.
 	Timeout time.Duration
+	// Adopts says that the release takes over objects that are marked as its own before Install or Upgrade; Template does not ask whose they are.
+	Adopts bool
 }
 
 // Client works on the releases of one namespace of one cluster.
@@ -173,6 +175,7 @@ func (c *client) Template(ctx context.Context, request Request) (string, error) 
 	install := action.NewInstall(c.configuration)
 	install.ReleaseName, install.Namespace = request.Name, c.namespace
 	install.DryRun, install.DryRunOption, install.Replace = true, "server", true
+	install.TakeOwnership = request.Adopts
 	rendered, err := install.RunWithContext(ctx, request.Chart.loaded, request.Values)
 	if err != nil {
 		return "", fmt.Errorf("rendering Helm release %s/%s: %w", c.namespace, request.Name, err)

@@ -75,3 +75,13 @@ func TestPending(t *testing.T) {
 		}
 	}
 }
+
+func TestDocumentsOfAKind(t *testing.T) {
+	rendered := map[string]string{
+		"small/templates/a.yaml": "kind: ConfigMap\nmetadata: {name: b}\n---\nkind: Secret\n---\n# nothing\n---\nkind: ConfigMap\nmetadata: {name: a}", "small/templates/NOTES.txt": "kind: ConfigMap",
+	}
+	want := []string{"kind: ConfigMap\nmetadata: {name: a}", "kind: ConfigMap\nmetadata: {name: b}"}
+	if diff := cmp.Diff(want, Documents(Manifests(rendered), "ConfigMap")); diff != "" {
+		t.Error(diff)
+	}
+}

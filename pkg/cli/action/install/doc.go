@@ -6,6 +6,7 @@
 //   - Values are merged in this order, later ones win: the chart's defaults, what was detected, the values of the present
 //     installation, explicit options, value files, --set, --set-string.
 //   - The cluster ID never changes once there is one.
+//   - Liqo v1 is never installed over, nor beside. What it left behind once it is removed becomes the release's, with its objects.
 //   - Checks come before the first write: rights, addresses, the values against the chart's schema, and the configuration that the chart makes
 //     of them as the controller manager reads it.
 //   - Run ends when the installation really answers: every pod is available and the webhooks can be called. On a timeout the

@@ -15,24 +15,24 @@ import (
 
 // inspect renders the chart before anything is applied. What the controller manager would refuse is refused here, in its words, and not by a
 // pod that starts again and again; what the chart tells of values is told.
-func (p *Plan) inspect() error {
+func (p *Plan) inspect() (manifests string, err error) {
 	o := &p.options
 	rendered, err := p.chart.Render(target.Liqo, o.Cluster.LiqoNamespace, p.Values)
 	if err != nil {
-		return err
+		return "", err
 	}
 	// The configuration of another version's program is not for this one to judge.
 	if o.ChartPath == "" {
 		var configuration corev1.ConfigMap
 		if err := yaml.Unmarshal([]byte(rendered["liqo/templates/config.yaml"]), &configuration); err != nil {
-			return fmt.Errorf("reading the configuration that the chart makes: %w", err)
+			return "", fmt.Errorf("reading the configuration that the chart makes: %w", err)
 		}
 		if _, err := v1alpha1.Parse([]byte(configuration.Data["config.yaml"])); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if points := helm.Notes(rendered); len(points) > 0 {
 		o.Observer.Note(progress.Warning, o.Cluster.Name, "values of Liqo v1 that are otherwise here: "+strings.Join(points, " | "))
 	}
-	return nil
+	return helm.Manifests(rendered), nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/helm"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -79,6 +81,8 @@ type Plan struct {
 	present *helm.Release
 	// unknown is the ID by which a first installation that does not run called the cluster, and which is given up for another.
 	unknown string
+	// left are objects of the chart that an earlier Liqo left in the cluster, and that are to be adopted.
+	left    []client.Object
 	options Options
 }
 
@@ -134,6 +138,7 @@ func (p *Plan) check(ctx context.Context) (string, error) {
 	}
 	rights = append(rights, target.Rights("", "secrets", namespace, "list", "create", "update")...)
 	rights = append(rights, target.Rights("apps", "deployments", namespace, "get", "create")...)
+	rights = append(rights, target.Rights("apps", "deployments", "", "list")...)
 	return "Kubernetes " + kubernetes + " answers, and you may install", o.Cluster.RequireRights(ctx, rights)
 }
 
@@ -150,6 +155,9 @@ func (p *Plan) load(ctx context.Context) (string, error) {
 		}
 	}
 	if p.present, err = o.Helm.Get(ctx, target.Liqo); err != nil {
+		return "", err
+	}
+	if err := p.requireAlone(ctx); err != nil {
 		return "", err
 	}
 	_, app := p.chart.Version()
@@ -281,8 +289,9 @@ func (p *Plan) choose(ctx context.Context, wanted string) (string, error) {
 // decide checks the values against the chart, and asks for the rights that not every installation needs.
 func (p *Plan) decide(ctx context.Context) (string, error) {
 	err := p.chart.Validate(p.Values)
+	manifests := ""
 	if err == nil {
-		err = p.inspect()
+		manifests, err = p.inspect()
 	}
 	if err != nil {
 		return "", failure.Misuse("correct the values; docs/reference/values.md lists them, and --reset-values forgets those of the present installation", "%w", err)
@@ -292,6 +301,12 @@ func (p *Plan) decide(ctx context.Context) (string, error) {
 		if err := cluster.RequireRights(ctx, target.Rights("apps", "daemonsets", cluster.LiqoNamespace, "get", "create")); err != nil {
 			return "", err
 		}
+	}
+	if err := p.survey(ctx, manifests); err != nil {
+		return "", err
+	}
+	if len(p.left) > 0 {
+		return fmt.Sprintf("The values fit the chart; what an earlier Liqo left is taken over, with its objects: %d definitions and namespaces", len(p.left)), nil
 	}
 	return "The values fit the chart", nil
 }
@@ -317,7 +332,7 @@ func (p *Plan) Render(ctx context.Context) (string, error) {
 }
 
 func (p *Plan) request() helm.Request {
-	return helm.Request{Name: target.Liqo, Chart: p.chart, Values: p.Values, Timeout: p.options.Timeout}
+	return helm.Request{Name: target.Liqo, Chart: p.chart, Values: p.Values, Timeout: p.options.Timeout, Adopts: len(p.left) > 0}
 }
 
 // Run installs or upgrades, and waits until the installation answers.
@@ -369,6 +384,9 @@ func (p *Plan) put(ctx context.Context, task progress.Task) (*helm.Release, erro
 			return nil, err
 		}
 		p.present = nil
+	}
+	if err := p.adopt(ctx); err != nil {
+		return nil, err
 	}
 	if p.present == nil {
 		return o.Helm.Install(ctx, p.request())

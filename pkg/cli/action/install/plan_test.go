@@ -33,13 +33,27 @@ type releases struct {
 	present *helm.Release
 	calls   []string
 	values  map[string]any
+	// adopts is whether the last rendering was of a release that takes something over.
+	adopts bool
+	// fails is how Install ends.
+	fails error
 }
 
-func (r *releases) Get(context.Context, string) (*helm.Release, error) { return r.present, nil }
+// manifest is what tells a release of ours.
+const manifest = `kind: Deployment
+metadata: {name: liqo-controller-manager, labels: {app.kubernetes.io/part-of: liqo, app.kubernetes.io/component: controller-manager}}
+spec: {template: {spec: {containers: [{name: controller-manager, args: [--config=/etc/liqo/config.yaml]}]}}}`
+
+func (r *releases) Get(context.Context, string) (*helm.Release, error) {
+	if r.present != nil && r.present.Manifest == "" {
+		r.present.Manifest = manifest
+	}
+	return r.present, nil
+}
 
 func (r *releases) Install(_ context.Context, request helm.Request) (*helm.Release, error) {
 	r.calls, r.values = append(r.calls, "install"), request.Values
-	return &helm.Release{Revision: 1}, nil
+	return &helm.Release{Revision: 1}, r.fails
 }
 
 func (r *releases) Upgrade(_ context.Context, request helm.Request) (*helm.Release, error) {
@@ -53,6 +67,7 @@ func (r *releases) Uninstall(context.Context, string, time.Duration) error {
 }
 
 func (r *releases) Template(_ context.Context, request helm.Request) (string, error) {
+	r.adopts = request.Adopts
 	rendered, err := request.Chart.Render(request.Name, "liqo", request.Values)
 	return rendered["liqo/templates/clusterid.yaml"], err
 }

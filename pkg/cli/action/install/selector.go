@@ -11,9 +11,6 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
-// releaseName is the annotation by which Helm marks what it made for a release.
-const releaseName = "meta.helm.sh/release-name"
-
 // unselect removes what selects its pods by another name than the chart's, as earlier versions and another nameOverride did: a selector cannot be
 // changed, so Helm makes it anew. What Helm did not make for this very release is left alone, whatever its labels say.
 func (p *Plan) unselect(ctx context.Context) error {
