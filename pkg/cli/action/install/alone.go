@@ -32,7 +32,8 @@ var ofV1Alone = []string{"crd-replicator", "webhook", "ipam", "metric-agent", "p
 // requireAlone refuses to install where Liqo v1 is, or this Liqo in another namespace: two controllers would work on each object.
 func (p *Plan) requireAlone(ctx context.Context) error {
 	if p.present != nil && !makesOurs(p.present.Manifest) {
-		return failure.Unmet(afterV1, "Helm release %s in namespace %s is one of Liqo v1 (%s), which this Liqo does not upgrade", p.present.Name, p.present.Namespace, p.present.AppVersion)
+		return failure.Unmet(afterV1, "Helm release %s in namespace %s is one of Liqo v1 (%s), which this Liqo does not upgrade",
+			p.present.Name, p.present.Namespace, p.present.AppVersion)
 	}
 	cluster := p.options.Cluster
 	if elsewhere, err := releaseElsewhere(ctx, cluster); err != nil || elsewhere != "" {
