@@ -143,9 +143,9 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	}
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
+		Local: local, Account: n.k.account, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
 		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
-		API: f.tokens.api(), APIAddress: n.k.network.apiServer, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
+		API: func() reflection.HomeAPI { return f.tokens.api().At(n.k.network.apiServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chartutil"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -41,6 +42,24 @@ func TestRenderForOlderKubernetes(t *testing.T) {
 	const values = "discovery: {config: {clusterID: rome}}\nvirtualKubelet: {virtualNode: {keepDaemonSetsOff: true}}"
 	newest, older := documents(t, "v1.36.0", values), documents(t, "v1.35.9", values)
 	compare(t, "older", differing(newest, older))
+}
+
+// Pods on virtual nodes are labelled for every Kubernetes that the chart is for: by a policy as they are bound, or by the virtual kubelet.
+func TestPodsAreLabelledForEveryKubernetes(t *testing.T) {
+	for minor := 30; minor <= 36; minor++ {
+		rendered := documents(t, fmt.Sprintf("v1.%d.0", minor), valueSets["default"])
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(rendered["ClusterRole liqo-virtual-kubelet-local"]), &role); err != nil || len(role.Rules) == 0 {
+			t.Fatalf("the role is %v, %v", role, err)
+		}
+		byKubelet := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, "pods/status") && slices.Equal(r.Verbs, []string{"patch"})
+		})
+		_, byPolicy := rendered["MutatingAdmissionPolicy liqo-local-pods"]
+		if byKubelet == byPolicy {
+			t.Errorf("Kubernetes 1.%d: labelled by the policy %v, by the virtual kubelet %v", minor, byPolicy, byKubelet)
+		}
+	}
 }
 
 // With the network module on, the golden file is what differs from an installation without.

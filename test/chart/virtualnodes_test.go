@@ -105,6 +105,36 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 			}
 		}
 	}
+	// The label of pods on virtual nodes, and no other one, is what the ServiceAccount gives with a status. A node may not: NodeRestriction.
+	const account, node, label = "system:serviceaccount:liqo-tenant-milan:milan", "system:node:milan", "liqo.io/shadowPod"
+	with := func(labels map[string]string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels = labels } }
+	for what, tc := range map[string]struct {
+		user     string
+		old, new map[string]string
+		node     string
+		want     string
+	}{
+		"by the account":                      {account, map[string]string{"app": "web"}, map[string]string{"app": "web", label: "true"}, "milan", ""},
+		"of a pod without labels":             {account, nil, map[string]string{label: "true"}, "milan", ""},
+		"of a pod with another value":         {account, map[string]string{label: "no"}, map[string]string{label: "true"}, "milan", ""},
+		"by the node":                         {node, map[string]string{"app": "web"}, map[string]string{"app": "web", label: "true"}, "milan", "StatusOnly"},
+		"with another value":                  {account, nil, map[string]string{label: "victim"}, "milan", "StatusOnly"},
+		"and one more":                        {account, nil, map[string]string{label: "true", "app": "victim"}, "milan", "StatusOnly"},
+		"and one that changes":                {account, map[string]string{"app": "web"}, map[string]string{label: "true", "app": "victim"}, "milan", "StatusOnly"},
+		"and one that goes":                   {account, map[string]string{"app": "web"}, map[string]string{label: "true"}, "milan", "StatusOnly"},
+		"and all that go":                     {account, map[string]string{"app": "web"}, nil, "milan", "StatusOnly"},
+		"taken away":                          {account, map[string]string{label: "true"}, nil, "milan", "StatusOnly"},
+		"of a pod of another node":            {account, nil, map[string]string{label: "true"}, "other", "NotYourPod"},
+		"of a pod that is not bound anywhere": {account, nil, map[string]string{label: "true"}, "", "NotYourPod"},
+	} {
+		try := attempt{user: tc.user, operation: admission.Update, resource: "pods/status", namespace: shop, object: podOn(tc.node, with(tc.new)), old: podOn(tc.node, with(tc.old))}
+		if got := policy.try(t, try, list); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("the label %s: refused with %q, want %q", what, got, tc.want)
+		}
+	}
+	if got := policy.try(t, attempt{user: account, operation: admission.Update, resource: "nodes/status", name: "milan", namespace: nil, object: nodeNamed("milan", func(n *corev1.Node) { n.Labels[label] = "true" }), old: nodeNamed("milan")}, list); !strings.Contains(got, "StatusOnly") {
+		t.Errorf("the label of a Node: refused with %q", got)
+	}
 	if got := policy.try(t, attempt{user: "system:node:worker-1", operation: admission.Create, resource: "nodes", name: "worker-1", object: nodeNamed("worker-1")}, &rbacv1.RoleBinding{}); got != "" {
 		t.Errorf("with an empty list a real node is refused: %s", got)
 	}

@@ -43,7 +43,7 @@ func TestManyPodsWithoutTheAPIServerCostOneEvent(t *testing.T) {
 // Each namespace is told for itself, and again once the Event is gone.
 func TestMissingAPIServerIsToldPerNamespaceAndHour(t *testing.T) {
 	clock, log := testclock.NewFakeClock(time.Unix(1000, 0)), &eventLog{}
-	r := &Reconciler{memory: newMemory(nil, nil), options: Options{Clock: clock, Recorder: log, Remote: "milan", API: reflection.HomeAPI{Enabled: true}}}
+	r := &Reconciler{memory: newMemory(nil, nil), options: Options{Clock: clock, Recorder: log, Remote: "milan", API: func() reflection.HomeAPI { return reflection.HomeAPI{Enabled: true} }}}
 	tell := func(namespace string) {
 		p := newPod("p", "u", tokenUser)
 		p.Namespace = namespace

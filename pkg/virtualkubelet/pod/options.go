@@ -49,6 +49,8 @@ type Options struct {
 	Host func() reflection.Host
 	// Local is this cluster, with the node's own identity.
 	Local kubernetes.Interface
+	// Account is this cluster, with the ServiceAccount: it labels pods, which a node may not. Nil labels none.
+	Account kubernetes.Interface
 	// Peer is the provider.
 	Peer Peer
 	// Recorder of Events; nil records none.
@@ -61,10 +63,8 @@ type Options struct {
 	// UsesChanged is called when the answer of Uses about an object may have changed, and with empty names when it becomes
 	// known; it does not block. Nil means that nobody asks.
 	UsesChanged func(namespace, kind, name string)
-	// API is how pods at the provider reach this cluster's API server.
-	API reflection.HomeAPI
-	// APIAddress is where they reach it if API names no host, invalid as long as there is none; nil means that there never is.
-	APIAddress func() netip.AddrPort
+	// API is how pods at the provider reach this cluster's API server, as far as is known now; nil means not at all.
+	API func() reflection.HomeAPI
 	// Placed is called when the Place of a local pod may have changed, or the pod is gone; it does not block. Nil means that
 	// nobody wants to know.
 	Placed func(pod types.NamespacedName)
@@ -168,6 +168,9 @@ func (o *Options) complete() error {
 	}
 	if o.Host == nil {
 		o.Host = func() reflection.Host { return reflection.Host{} }
+	}
+	if o.API == nil {
+		o.API = func() reflection.HomeAPI { return reflection.HomeAPI{} }
 	}
 	if o.Placed == nil {
 		o.Placed = func(types.NamespacedName) {}

@@ -116,7 +116,10 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted), knows) {
 		return nil // the answer to the last write is an event
 	}
-	written, err := writeStatus(ctx, r.options.Local, local, wanted)
+	r.mu.Lock()
+	labels := r.options.Account != nil && r.offload(local.Namespace) == offloaded // it has rights nowhere else
+	r.mu.Unlock()
+	written, err := writeLabelled(ctx, &r.options, local, wanted, labels)
 	if written {
 		r.tellOutage(local, wanted)
 		return nil
@@ -130,10 +133,23 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	return fmt.Errorf("updating the status of pod %s/%s: %w", local.Namespace, local.Name, err)
 }
 
+// writeLabelled writes the status, and in the same request the label of pods on virtual nodes that the API server did not give the pod as
+// it was bound: before Kubernetes 1.36 none does. A node may not label its pods, so the account does it; where that may not either, the
+// node writes the status alone.
+func writeLabelled(ctx context.Context, o *Options, local *corev1.Pod, wanted *corev1.PodStatus, labels bool) (bool, error) {
+	if labels && local.Labels[offloadingv1beta1.LocalPodLabel] != "true" {
+		label := map[string]string{offloadingv1beta1.LocalPodLabel: "true"}
+		if written, err := writeStatus(ctx, o.Account, local, wanted, label); !apierrors.IsForbidden(err) {
+			return written, err
+		}
+	}
+	return writeStatus(ctx, o.Local, local, wanted, nil)
+}
+
 // writeStatus tells whether the write made a new version of the pod, which is an event: an API server that drops what it does
 // not know answers with the same version.
-func writeStatus(ctx context.Context, client kubernetes.Interface, local *corev1.Pod, wanted *corev1.PodStatus) (bool, error) {
-	patch, err := statusPatch(local, wanted)
+func writeStatus(ctx context.Context, client kubernetes.Interface, local *corev1.Pod, wanted *corev1.PodStatus, labels map[string]string) (bool, error) {
+	patch, err := statusPatch(local, wanted, labels)
 	if err != nil {
 		return false, err
 	}
@@ -162,15 +178,15 @@ func (r *Reconciler) notePatch(local *corev1.Pod, differs bool, knows uint64) bo
 	return true
 }
 
-// statusPatch is the strategic merge patch between two statuses. UID and resource version make it fail on any other pod or
-// version than the one that it was computed from.
-func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus) ([]byte, error) {
+// statusPatch is the strategic merge patch between two statuses, which adds labels. UID and resource version make it fail on any other
+// pod or version than the one that it was computed from.
+func statusPatch(local *corev1.Pod, wanted *corev1.PodStatus, labels map[string]string) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: local.Status})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the status: %w", err)
 	}
 	after, err := json.Marshal(corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{UID: local.UID, ResourceVersion: local.ResourceVersion}, Status: *wanted,
+		ObjectMeta: metav1.ObjectMeta{UID: local.UID, ResourceVersion: local.ResourceVersion, Labels: labels}, Status: *wanted,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the status: %w", err)

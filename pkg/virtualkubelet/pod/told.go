@@ -15,7 +15,7 @@ type about struct{ namespace, reason string }
 // tellMade tells what a pod that was sent to the provider does without there.
 func (r *Reconciler) tellMade(local *corev1.Pod) {
 	r.tellOfOne(local, offloadingv1beta1.ReasonNoAPIServerAddress, offloadingv1beta1.APIServerReachableCondition,
-		reflection.WhyNoAPIServer(local, r.options.API.At(r.options.APIAddress), r.options.Remote))
+		reflection.WhyNoAPIServer(local, r.options.API(), r.options.Remote))
 	r.tellOfOne(local, offloadingv1beta1.ReasonHostNamespacesOff, offloadingv1beta1.HostNamespacesCondition,
 		reflection.HostNamespacesMessage(&local.Spec))
 }

@@ -76,7 +76,7 @@ func (u *unasked) write(ctx context.Context, pod *corev1.Pod) error {
 	// Noted before the call, whose answer may be lost.
 	u.put(pod.UID, true)
 	wanted := reflection.WithRequest(&pod.Status, false, u.clock.Now())
-	if _, err := writeStatus(ctx, u.local, pod, &wanted); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := writeStatus(ctx, u.local, pod, &wanted, nil); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing down that nothing was asked for pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (u *unasked) ask(ctx context.Context, pod *corev1.Pod, create func() (types
 	}
 	if reflection.NotRequested(&pod.Status) {
 		wanted := reflection.WithRequest(&pod.Status, true, u.clock.Now())
-		_, err := writeStatus(ctx, u.local, pod, &wanted)
+		_, err := writeStatus(ctx, u.local, pod, &wanted, nil)
 		if err != nil && first {
 			u.put(pod.UID, written)
 		}

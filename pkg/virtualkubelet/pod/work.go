@@ -230,7 +230,7 @@ func partsOf(live, wanted *offloadingv1beta1.ShadowPod) []part {
 func (r *Reconciler) input(v view) reflection.PodInput {
 	return reflection.PodInput{
 		Home: r.options.Home, Remote: r.options.Remote, Node: r.options.Node, NodeIP: r.options.NodeIP, Namespace: v.namespace,
-		Patch: v.settings.Patch, NotReflected: v.settings.NotReflected, API: r.options.API.At(r.options.APIAddress),
+		Patch: v.settings.Patch, NotReflected: v.settings.NotReflected, API: r.options.API(),
 	}
 }
 

@@ -264,7 +264,7 @@ func (w *world) start() {
 	w.t.Helper()
 	options := Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
 		UsesChanged: w.usesChanged,
-		API:         w.api, Placed: func(k key) {
+		API:         func() reflection.HomeAPI { return w.api }, Placed: func(k key) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.placed[k.Name]++
