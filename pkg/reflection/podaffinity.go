@@ -2,7 +2,6 @@ package reflection
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -32,11 +31,14 @@ func applyPatch(spec *corev1.PodSpec, patch *offloadingv1beta1.OffloadingPatch) 
 	if patch == nil {
 		return
 	}
-	spec.NodeSelector = maps.Clone(patch.NodeSelector)
-	spec.Tolerations = append(spec.Tolerations, patch.DeepCopy().Tolerations...)
-	if a := patch.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.DeepCopy()}}
+	patch = patch.DeepCopy()
+	spec.NodeSelector = patch.NodeSelector
+	spec.Tolerations = append(spec.Tolerations, patch.Tolerations...)
+	if a := patch.Affinity; a != nil && a.NodeAffinity != nil {
+		nodes := corev1.NodeAffinity(*a.NodeAffinity)
+		if nodes.RequiredDuringSchedulingIgnoredDuringExecution != nil || len(nodes.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
+			spec.Affinity = &corev1.Affinity{NodeAffinity: &nodes}
+		}
 	}
 }
 

@@ -71,7 +71,9 @@ var podInputs = map[string]PodInput{
 			Tolerations:  []corev1.Toleration{{Key: "guests", Operator: corev1.TolerationOpExists}},
 			Affinity: &offloadingv1beta1.Affinity{NodeAffinity: &offloadingv1beta1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}}}}}},
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}}}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 7, Preference: corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}}}}}},
 			LabelsNotReflected: []string{"team"}, AnnotationsNotReflected: []string{"secret-note"},
 			RuntimeClassName: ptr.To("gvisor"),
 		},

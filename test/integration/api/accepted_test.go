@@ -32,6 +32,8 @@ var good = map[string]struct{ manifest, spec string }{
 		`{namespaceMappingStrategy: SelectedName, remoteNamespaceName: shop, podOffloadingStrategy: Remote, clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: liqo.io/remote-cluster-id, operator: In, values: [milan]}]}]}}`},
 	"a NamespaceMap": {`{kind: NamespaceMap, spec: {desiredMapping: {shop: shop-rome}}}`, `{desiredMapping: {shop: shop-rome}}`},
 	"a VirtualNode":  {`{kind: VirtualNode, spec: {clusterID: milan}}`, `{clusterID: milan}`},
+	"a VirtualNode with a preference": {`{kind: VirtualNode, spec: {clusterID: milan, offloadingPatch: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 7, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]}}}}}`,
+		`{clusterID: milan, offloadingPatch: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 7, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]}}}}`},
 	"a VirtualNode with a patch": {`{kind: VirtualNode, spec: {clusterID: milan, labels: {a: b}, offloadingPatch: {nodeSelector: {disk: ssd}, labelsNotReflected: [a]}}}`,
 		`{clusterID: milan, labels: {a: b}, offloadingPatch: {nodeSelector: {disk: ssd}, labelsNotReflected: [a]}}`},
 	"a Quota": {`{kind: Quota, spec: {user: a, resources: {cpu: 500m}}}`, `{user: a, limitsEnforcement: None, resources: {cpu: 500m}}`},

@@ -90,6 +90,7 @@ var badOffloading = map[string]bad{
 	"a VirtualNode with a taint without effect":    {manifest: `{kind: VirtualNode, spec: {clusterID: milan, taints: [{key: a}]}}`, want: "spec.taints[0].effect: Required value"},
 	"a VirtualNode with a quantity in words":       {manifest: `{kind: VirtualNode, spec: {clusterID: milan, resourceQuota: {hard: {cpu: lots}}}}`, want: "spec.resourceQuota.hard.cpu in body should match"},
 	"a VirtualNode in an unknown state":            {live: `{kind: VirtualNode, spec: {clusterID: milan}}`, manifest: `{kind: VirtualNode, status: {conditions: [{type: Node, status: Up}]}}`, status: true, want: "VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"},
+	"a VirtualNode with a weight of nothing":       {manifest: `{kind: VirtualNode, spec: {clusterID: milan, offloadingPatch: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {}}]}}}}}`, want: "a weight is from 1 to 100"},
 	"a VirtualNode with an unknown patch":          {manifest: `{kind: VirtualNode, spec: {clusterID: milan, offloadingPatch: {image: x}}}`, want: `unknown field "spec.offloadingPatch.image"`},
 	"a Quota without user":                         {manifest: `{kind: Quota, spec: {resources: {}}}`, want: "spec.user: Required value"},
 	"a Quota without resources":                    {manifest: `{kind: Quota, spec: {user: a}}`, want: "spec.resources: Required value"},

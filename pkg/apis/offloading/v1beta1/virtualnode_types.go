@@ -26,11 +26,16 @@ type Affinity struct {
 	NodeAffinity *NodeAffinity `json:"nodeAffinity,omitempty"`
 }
 
-// NodeAffinity is the required part of a node affinity.
+// NodeAffinity says which of the provider's nodes the pods run on.
 type NodeAffinity struct {
 	// requiredDuringSchedulingIgnoredDuringExecution are the terms that a provider's node must match.
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution *corev1.NodeSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
+	// preferredDuringSchedulingIgnoredDuringExecution are terms that a provider's node had better match, with weights from 1 to 100.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.weight >= 1 && t.weight <= 100)",message="a weight is from 1 to 100"
+	PreferredDuringSchedulingIgnoredDuringExecution []corev1.PreferredSchedulingTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
 // OffloadingPatch is what every pod and object of a virtual node gets, or loses, on its way to the provider.
