@@ -19,6 +19,9 @@ import (
 // endpointsCalm bounds how often a slice under churn is written: the controller that makes it does so for each pod.
 const endpointsCalm = 150 * time.Millisecond
 
+// kubernetesSliceManager is who makes the slices of Services with a selector.
+const kubernetesSliceManager = "endpointslice-controller.k8s.io"
+
 // maxSlicePorts and maxSliceEndpoints are what a ShadowEndpointSlice holds.
 const (
 	maxSlicePorts     = 100
@@ -56,7 +59,7 @@ func translateEndpointSlice(in Input) Result {
 		return Result{Skip: skip}
 	}
 	endpoints, direct, lost := remoteEndpoints(in, local)
-	if len(endpoints) == 0 {
+	if len(endpoints) == 0 && (len(local.Endpoints) > 0 || madeThereToo(in, local)) {
 		message := fmt.Sprintf("stays at home: cluster %q knows all of its endpoints by itself", in.Remote)
 		if lost > 0 {
 			message = fmt.Sprintf("stays at home: no address of its endpoints can be reached from cluster %q (%d have no translation)", in.Remote, lost)
@@ -73,6 +76,13 @@ func translateEndpointSlice(in Input) Result {
 		return Result{Skip: skip}
 	}
 	return Result{Apply: wanted}
+}
+
+// madeThereToo tells whether Kubernetes makes the same slice, with no endpoints, at the provider: of a Service that selects pods. Other
+// slices cross without endpoints, too.
+func madeThereToo(in Input, local *discoveryv1.EndpointSlice) bool {
+	service, ok := in.Parent.(*corev1.Service)
+	return ok && len(service.Spec.Selector) > 0 && local.Labels[discoveryv1.LabelManagedBy] == kubernetesSliceManager
 }
 
 // endpointSliceMeta is the metadata of the remote object, with the addresses that the first endpoints have in their own clusters.
@@ -299,16 +309,20 @@ func endpointSliceChanges(liveObject, wantedObject Object) []Change {
 	live, readable := liveObject.(*offloadingv1beta1.ShadowEndpointSlice)
 	var changes []Change
 	if !readable || !apiequality.Semantic.DeepEqual(live.Spec.Template.Endpoints, wanted.Spec.Template.Endpoints) {
-		changes = append(changes, Change{Path: []string{"spec", "template", "endpoints"}, Value: wanted.Spec.Template.Endpoints})
+		changes = append(changes, Change{Path: []string{"spec", "template", "endpoints"}, Value: orNothing(wanted.Spec.Template.Endpoints)})
 	}
 	if !readable || !apiequality.Semantic.DeepEqual(live.Spec.Template.Ports, wanted.Spec.Template.Ports) {
-		var ports any
-		if len(wanted.Spec.Template.Ports) > 0 {
-			ports = wanted.Spec.Template.Ports
-		}
-		changes = append(changes, Change{Path: []string{"spec", "template", "ports"}, Value: ports})
+		changes = append(changes, Change{Path: []string{"spec", "template", "ports"}, Value: orNothing(wanted.Spec.Template.Ports)})
 	}
 	return changes
+}
+
+// orNothing is the value that removes an empty list.
+func orNothing[V any](list []V) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func endpointSliceMustRecreate(liveObject, wantedObject Object) string {

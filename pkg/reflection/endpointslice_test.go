@@ -88,6 +88,19 @@ func TestWhichEndpointSlicesCross(t *testing.T) {
 	}
 	fqdn := plain()
 	fqdn.AddressType = discoveryv1.AddressTypeFQDN
+	const controller = "endpointslice-controller.k8s.io"
+	selecting := service(nil)
+	selecting.Spec.Selector = map[string]string{"app": "shop"}
+	byKubernetes := func(manager string, more ...string) *discoveryv1.EndpointSlice {
+		s := slice("a")
+		s.Labels[discoveryv1.LabelManagedBy] = manager
+		for _, label := range more {
+			s.Labels[label] = "milan"
+		}
+		return s
+	}
+	crowded := slice("a")
+	crowded.Ports = make([]discoveryv1.EndpointPort, maxSlicePorts+1)
 	many := slice("a", slices.Repeat([]discoveryv1.Endpoint{endpoint("worker", "10.0.0.1")}, maxSliceEndpoints+1)...)
 	for name, tc := range map[string]struct {
 		slice  *discoveryv1.EndpointSlice
@@ -108,7 +121,14 @@ func TestWhichEndpointSlicesCross(t *testing.T) {
 		"that came from the provider":                {labelled(offloadingv1beta1.OriginLabel, "milan"), service(nil), "", offloadingv1beta1.ReasonNotReflectable},
 		"of names":                                   {fqdn, service(nil), "", offloadingv1beta1.ReasonNotReflectable},
 		"too large":                                  {many, service(nil), "", offloadingv1beta1.ReasonTooLarge},
-		"empty":                                      {slice("a"), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
+		"empty":                                      {slice("a"), service(nil), "", ""},
+		"empty, of a Service that stays":             {slice("a"), service(skip), "", offloadingv1beta1.ReasonServiceNotReflected},
+		"empty, that came from the provider":         {byKubernetes("slice.example", offloadingv1beta1.OriginLabel), service(nil), "", offloadingv1beta1.ReasonNotReflectable},
+		"empty, with too many ports":                 {crowded, service(nil), "", offloadingv1beta1.ReasonTooLarge},
+		"empty, as the provider makes one itself":    {byKubernetes(controller), selecting, "", offloadingv1beta1.ReasonNoRemoteEndpoints},
+		"empty, of another controller":               {byKubernetes("endpointslicemirroring-controller.k8s.io"), service(nil), "", ""},
+		"empty, of a selector that was taken away":   {byKubernetes(controller), service(nil), "", ""},
+		"empty, written by a user for a selector":    {slice("a"), selecting, "", ""},
 		"of the provider's pods only":                {slice("a", endpoint("milan", "10.0.0.1")), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
 		"of addresses without translation":           {slice("a", endpoint("worker", "8.8.8.8")), service(nil), "", offloadingv1beta1.ReasonNoRemoteEndpoints},
 		"without any Service":                        {labelled(discoveryv1.LabelServiceName, ""), service(nil), "", offloadingv1beta1.ReasonServiceNotReflected},
@@ -127,6 +147,14 @@ func TestWhichEndpointSlicesCross(t *testing.T) {
 				t.Errorf("got %+v, want reason %q", result.Skip, tc.reason)
 			}
 		})
+	}
+	none := translateEndpointSlice(input(slice("a"), func(in *Input) { in.Parent, in.Provider = service(nil), milan })).Apply
+	one := translateEndpointSlice(input(plain(), func(in *Input) { in.Parent, in.Provider = service(nil), milan })).Apply
+	if got := endpointSliceChanges(one, none); len(got) != 1 || got[0].Value != nil {
+		t.Errorf("the last endpoint that goes changes %+v, want the endpoints to be removed", got)
+	}
+	if got := endpointSliceChanges(none, none); len(got) != 0 {
+		t.Errorf("an empty slice that is in step changes %+v", got)
 	}
 	apiServer := slice("kubernetes", endpoint("", "10.0.0.1"))
 	apiServer.Labels[discoveryv1.LabelServiceName] = "kubernetes"

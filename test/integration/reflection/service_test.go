@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
 )
 
@@ -90,5 +92,22 @@ func TestExternalAddressesStayAtHome(t *testing.T) {
 	w.editLocal("exposed", specimens["service"].update)
 	if remote := w.converged("exposed").(*corev1.Service); len(remote.Spec.ExternalIPs) != 1 {
 		t.Errorf("the provider's own address is gone: %v", remote.Spec.ExternalIPs)
+	}
+}
+
+// An EndpointSlice without endpoints, as users write them for Services without a selector, is there at the provider, too; its endpoints come and go.
+func TestEmptyEndpointSlicesCross(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "endpointslice")
+	object := specimens["endpointslice"].make("empty").(*discoveryv1.EndpointSlice)
+	endpoints := object.Endpoints
+	object.Endpoints = []discoveryv1.Endpoint{}
+	w.put(object)
+	for _, step := range [][]discoveryv1.Endpoint{{}, endpoints, {}} {
+		w.editLocal("empty", of(func(e *discoveryv1.EndpointSlice) { e.Endpoints = step }))
+		remote := w.converged("empty").(*offloadingv1beta1.ShadowEndpointSlice)
+		if len(remote.Spec.Template.Endpoints) != len(step) {
+			t.Errorf("%d endpoints at home, %+v at the provider", len(step), remote.Spec.Template.Endpoints)
+		}
 	}
 }

@@ -157,3 +157,20 @@ func TestReservedAddressesAreNotTranslated(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A slice without endpoints is published without, is in step, and is no reason for an Event.
+func TestASliceWithoutEndpointsIsPublished(t *testing.T) {
+	w := newWorld(t, shadow(), announcing("a", "rome", "10.10.0.0/16"))
+	if writes, err := w.pass(); writes != 1 || err != nil {
+		t.Fatalf("%d writes, %v", writes, err)
+	}
+	if got := w.slice(); got == nil || len(got.Endpoints) != 0 || len(got.Ports) != 1 {
+		t.Errorf("published is %+v", got)
+	}
+	if writes, err := w.pass(); writes != 0 || err != nil {
+		t.Errorf("with everything in place there were %d writes, %v", writes, err)
+	}
+	if said := w.said(); len(said) != 0 {
+		t.Errorf("events: %v", said)
+	}
+}
