@@ -65,6 +65,17 @@ func TestTranslate(t *testing.T) {
 	referenced := func(in *Input) { in.Policy = offloadingv1beta1.Referenced }
 	used := func(in *Input) { in.Referenced = true }
 	disabled := offloadingv1beta1.ReasonReflectionDisabled
+	// accounts is an allowed Secret with the token of a ServiceAccount; robots is what becomes of one.
+	accounts := func(account, more string) metav1.ObjectMeta {
+		m := meta(nil, map[string]string{offloadingv1beta1.AllowReflectionAnnotation: "", corev1.ServiceAccountNameKey: account})
+		if more != "" {
+			m.Annotations[more] = ""
+		}
+		return m
+	}
+	robots := &corev1.Secret{Type: corev1.SecretTypeOpaque,
+		ObjectMeta: remote("a", map[string]string{corev1.ServiceAccountNameKey: "robot"}, map[string]string{corev1.ServiceAccountNameKey: "robot"})}
+	long := strings.Repeat("a", 64)
 	for name, tc := range map[string]struct {
 		kind   string
 		in     Input
@@ -107,14 +118,27 @@ func TestTranslate(t *testing.T) {
 		"a namespace annotated skip": {kind: "secret", in: input(&corev1.Secret{}, func(in *Input) {
 			in.NamespaceAnnotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
 		}), reason: disabled},
-		"policy AllowList without annotation":         {kind: "secret", in: input(&corev1.Secret{}, allowList), reason: disabled},
-		"policy AllowList with annotation":            {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, allowList), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
-		"policy Referenced, used by nobody":           {kind: "secret", in: input(&corev1.Secret{}, referenced), reason: disabled},
-		"policy Referenced, used by a pod":            {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, referenced, used), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
-		"policy Referenced with annotation":           {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, referenced), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
-		"policy Referenced, used but skipped":         {kind: "secret", in: input(&corev1.Secret{ObjectMeta: skipped}, referenced, used), reason: disabled},
-		"a token of a ServiceAccount":                 {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}), reason: offloadingv1beta1.ReasonNotReflectable},
-		"a bootstrap token, even if it is allowed":    {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: secretTypeBootstrapToken}, allowList), reason: offloadingv1beta1.ReasonNotReflectable},
+		"policy AllowList without annotation":          {kind: "secret", in: input(&corev1.Secret{}, allowList), reason: disabled},
+		"policy AllowList with annotation":             {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, allowList), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced, used by nobody":            {kind: "secret", in: input(&corev1.Secret{}, referenced), reason: disabled},
+		"policy Referenced, used by a pod":             {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, referenced, used), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced with annotation":            {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed}, referenced), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: corev1.SecretTypeOpaque}},
+		"policy Referenced, used but skipped":          {kind: "secret", in: input(&corev1.Secret{ObjectMeta: skipped}, referenced, used), reason: disabled},
+		"a token of a ServiceAccount":                  {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}), reason: offloadingv1beta1.ReasonNotReflectable},
+		"a token of a ServiceAccount, of an AllowList": {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}, allowList), reason: offloadingv1beta1.ReasonNotReflectable},
+		"a token of a ServiceAccount that a pod uses":  {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Type: corev1.SecretTypeServiceAccountToken}, referenced, used), reason: offloadingv1beta1.ReasonNotReflectable},
+		"a token of a ServiceAccount in a namespace that is annotated": {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}, func(in *Input) {
+			in.NamespaceAnnotations = map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""}
+		}), reason: offloadingv1beta1.ReasonNotReflectable},
+		"a token of a ServiceAccount with annotation": {kind: "secret", in: input(&corev1.Secret{ObjectMeta: accounts("robot", ""), Type: corev1.SecretTypeServiceAccountToken}), want: robots},
+		"an allowed token, of an AllowList":           {kind: "secret", in: input(&corev1.Secret{ObjectMeta: accounts("robot", ""), Type: corev1.SecretTypeServiceAccountToken}, allowList), want: robots},
+		"an allowed token that nobody uses":           {kind: "secret", in: input(&corev1.Secret{ObjectMeta: accounts("robot", ""), Type: corev1.SecretTypeServiceAccountToken}, referenced), want: robots},
+		"a token that is allowed and skipped":         {kind: "secret", in: input(&corev1.Secret{ObjectMeta: accounts("robot", offloadingv1beta1.SkipReflectionAnnotation), Type: corev1.SecretTypeServiceAccountToken}), reason: disabled},
+		"an allowed token that came from the provider": {kind: "secret", in: input(&corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
+			ObjectMeta: meta(map[string]string{offloadingv1beta1.OriginLabel: "milan"}, map[string]string{offloadingv1beta1.AllowReflectionAnnotation: ""})}), reason: offloadingv1beta1.ReasonNotReflectable},
+		"an allowed token of a name too long for a label": {kind: "secret", in: input(&corev1.Secret{ObjectMeta: accounts(long, ""), Type: corev1.SecretTypeServiceAccountToken}),
+			want: &corev1.Secret{ObjectMeta: remote("a", nil, map[string]string{corev1.ServiceAccountNameKey: long}), Type: corev1.SecretTypeOpaque}},
+		"a bootstrap token, even if it is allowed": {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: secretTypeBootstrapToken}, allowList), reason: offloadingv1beta1.ReasonNotReflectable},
 		"a Helm release":                              {kind: "secret", in: input(&corev1.Secret{Type: "helm.sh/release.v1"}), reason: disabled},
 		"a Helm release that a pod uses":              {kind: "secret", in: input(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Type: "helm.sh/release.v1"}, referenced, used), reason: disabled},
 		"a Helm release with annotation":              {kind: "secret", in: input(&corev1.Secret{ObjectMeta: allowed, Type: "helm.sh/release.v1"}), want: &corev1.Secret{ObjectMeta: remote("a", nil, nil), Type: "helm.sh/release.v1"}},

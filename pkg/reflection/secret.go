@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -51,6 +52,9 @@ func translateSecret(in Input) Result {
 		Data:       local.Data,
 		Immutable:  local.Immutable,
 	}
+	if local.Type == corev1.SecretTypeServiceAccountToken {
+		asOpaque(wanted, local.Annotations[corev1.ServiceAccountNameKey])
+	}
 	size := 0
 	for _, value := range local.Data {
 		size += len(value)
@@ -61,16 +65,29 @@ func translateSecret(in Input) Result {
 	return Result{Apply: wanted}
 }
 
+// asOpaque makes of the token of a ServiceAccount a Secret with nothing but data, as an API server fills one with a token of its own, and
+// deletes it if there is no such account. As in Liqo v1, a label tells whose token it is.
+func asOpaque(wanted *corev1.Secret, account string) {
+	wanted.Type = corev1.SecretTypeOpaque
+	if account == "" || len(validation.IsValidLabelValue(account)) > 0 {
+		return
+	}
+	wanted.Labels[corev1.ServiceAccountNameKey] = account
+	delete(wanted.Annotations, offloadingv1beta1.ReflectedKeysAnnotation)
+	recordKeys(&wanted.ObjectMeta)
+}
+
 func whySecretStays(in Input, local *corev1.Secret) *Skip {
 	never := func(format string, args ...any) *Skip {
 		return &Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: fmt.Sprintf(format, args...)}
 	}
-	switch local.Type {
-	case secretTypeBootstrapToken:
+	_, allowed := local.Annotations[offloadingv1beta1.AllowReflectionAnnotation]
+	switch {
+	case local.Type == secretTypeBootstrapToken:
 		return never("stays at home: Secrets of type %s let a machine join this cluster", local.Type)
-	case corev1.SecretTypeServiceAccountToken:
-		return never("stays at home: tokens of ServiceAccounts are not reflected; copy what is needed into a Secret of type %s",
-			corev1.SecretTypeOpaque)
+	case local.Type == corev1.SecretTypeServiceAccountToken && !allowed:
+		return never("stays at home: whoever has this token of a ServiceAccount is that one in this cluster; annotate the Secret %s to have it reflected anyway, as type %s",
+			offloadingv1beta1.AllowReflectionAnnotation, corev1.SecretTypeOpaque)
 	}
 	if strings.HasSuffix(local.Name, tokenSuffix) {
 		return never("stays at home: names that end in %s are those of Secrets with pods' tokens; choose another name", tokenSuffix)
@@ -78,7 +95,7 @@ func whySecretStays(in Input, local *corev1.Secret) *Skip {
 	if skip := whyNeverReflected(in); skip != nil {
 		return skip
 	}
-	if _, allowed := local.Annotations[offloadingv1beta1.AllowReflectionAnnotation]; local.Type == secretTypeHelmRelease && !allowed {
+	if local.Type == secretTypeHelmRelease && !allowed {
 		return &Skip{Reason: offloadingv1beta1.ReasonReflectionDisabled, Routine: true, Message: fmt.Sprintf(
 			"stays at home: it is a record of Helm with all values of a release, which no pod uses; annotate it %s to have it reflected anyway",
 			offloadingv1beta1.AllowReflectionAnnotation)}
