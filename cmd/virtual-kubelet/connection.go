@@ -103,7 +103,7 @@ func (t *twinRights) wanted() []peer.Right {
 
 // revoked is why, as this cluster's controller found out, the provider does not let the VirtualNode work; empty if it does.
 func revoked(vn *offloadingv1beta1.VirtualNode) string {
-	if c := conditions.Find(vn.Status.Conditions, offloadingv1beta1.RightsCondition); c != nil && c.Status == string(corev1.ConditionFalse) {
+	if c := conditions.Find(vn.Status.All(), offloadingv1beta1.RightsCondition); c != nil && c.Status == string(corev1.ConditionFalse) {
 		return c.Message
 	}
 	return ""

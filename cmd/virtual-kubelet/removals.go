@@ -47,7 +47,7 @@ func (r *removals) setVirtualNode(vn *offloadingv1beta1.VirtualNode) {
 	r.mu.Lock()
 	first := r.vn == nil
 	r.vn = vn
-	if held := conditions.Find(vn.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition); first && held != nil {
+	if held := conditions.Find(vn.Status.All(), offloadingv1beta1.RemovalsHeldCondition); first && held != nil {
 		r.guard.Resume(held.Message)
 		r.told = true
 	}

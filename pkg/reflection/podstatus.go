@@ -260,8 +260,8 @@ func (t *translation) addresses() {
 
 // unannounced is why no address of a family is shown. That says nothing against the provider's report: of two families, the network to it may carry
 // one. Where no address at all is shown, it is told of the VirtualNode.
-const unannounced = "the provider announced no range that it can be in: see condition " + offloadingv1beta1.AddressesShownCondition +
-	" of the pod's VirtualNode"
+const unannounced = "the provider announced no range that it can be in: see " + offloadingv1beta1.AddressesShownCondition +
+	" in the summary of the pod's VirtualNode"
 
 // address is how this cluster reaches a remote pod, given the address that it has at the provider; or why it cannot be that.
 func (t *translation) address(claim string) (netip.Addr, string) {

@@ -400,7 +400,7 @@ func TestPodsOfAProviderThatAnnouncedNothing(t *testing.T) {
 			got := shown{Address: status.PodIP, Ready: ready(status), Refused: len(refused)}
 			if c := condition(status.Conditions, offloadingv1beta1.AddressShownCondition); c != nil {
 				got.Why = c.Reason
-				if c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "condition AddressesShown of the pod's VirtualNode") {
+				if c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "see AddressesShown in the summary of the pod's VirtualNode") {
 					t.Errorf("the condition says %v", c)
 				}
 			}

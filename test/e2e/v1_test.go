@@ -7,15 +7,18 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/test/compat"
 )
 
-// readAsV1 reads a cluster as programs of Liqo v1 do: its ID and its manager by label, and what is asked and used by the conditions that these know,
-// of which for a ResourceSlice each has to be Accepted. It fails if one of them would not find all well.
+// readAsV1 reads a cluster as programs of Liqo v1 do: its ID and its manager by label, and what is asked and used by the rules of
+// compat.Faults. It fails if one of them would not find all well.
 func readAsV1(ctx context.Context, c *side) (id string, err error) {
 	ids, managers := &corev1.ConfigMapList{}, &appsv1.DeploymentList{}
 	slices, nodes, peers := &authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{}, &corev1beta1.ForeignClusterList{}
@@ -36,33 +39,14 @@ func readAsV1(ctx context.Context, c *side) (id string, err error) {
 	if len(slices.Items) == 0 || len(peers.Items) == 0 {
 		err = errors.New("there is no peering")
 	}
-	for i := range slices.Items {
-		for _, condition := range slices.Items[i].Status.Conditions {
-			if condition.Status != authv1beta1.Accepted {
-				err = errors.Join(err, fmt.Errorf("ResourceSlice %s is not accepted: %+v", slices.Items[i].Name, condition))
+	for _, list := range []client.ObjectList{slices, nodes, peers} {
+		err = errors.Join(err, meta.EachListItem(list, func(item runtime.Object) (err error) {
+			object := item.(client.Object)
+			for _, fault := range compat.Faults(object) {
+				err = errors.Join(err, fmt.Errorf("%T %s: %s", object, object.GetName(), fault))
 			}
-		}
-		if len(slices.Items[i].Status.Conditions) == 0 {
-			err = errors.Join(err, fmt.Errorf("ResourceSlice %s is not answered", slices.Items[i].Name))
-		}
-	}
-	for i := range nodes.Items {
-		for _, condition := range nodes.Items[i].Status.Conditions {
-			known := condition.Type == offloadingv1beta1.VirtualKubeletCondition || condition.Type == offloadingv1beta1.NodeCondition
-			if known && condition.Status != offloadingv1beta1.StatusRunning {
-				err = errors.Join(err, fmt.Errorf("VirtualNode %s does not run: %+v", nodes.Items[i].Name, condition))
-			}
-		}
-	}
-	for i := range peers.Items {
-		modules := &peers.Items[i].Status.Modules
-		for _, module := range []corev1beta1.Module{modules.Authentication, modules.Networking, modules.Offloading} {
-			for _, condition := range module.Conditions {
-				if condition.Status != corev1beta1.StatusEstablished && condition.Status != corev1beta1.StatusReady {
-					err = errors.Join(err, fmt.Errorf("ForeignCluster %s: %+v", peers.Items[i].Name, condition))
-				}
-			}
-		}
+			return err
+		}))
 	}
 	return ids.Items[0].Data["CLUSTER_ID"], err
 }

@@ -204,7 +204,8 @@ func (c *side) tell(t *testing.T) {
 	}
 	err := c.each(ctx, func(group string) bool { return strings.HasSuffix(group, ".liqo.io") }, func(kind string, o *unstructured.Unstructured) {
 		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-		text, _ := json.Marshal(conditions)
+		summary, _, _ := unstructured.NestedSlice(o.Object, "status", "summary")
+		text, _ := json.Marshal(slices.Concat(conditions, summary))
 		t.Logf("%s: %s %s/%s deleted %v: %s", c.name, kind, o.GetNamespace(), o.GetName(), o.GetDeletionTimestamp(), text)
 	})
 	events := &corev1.EventList{}

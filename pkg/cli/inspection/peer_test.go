@@ -89,10 +89,8 @@ func healthy() *peering {
 	}
 	p.foreign.Status = corev1beta1.ForeignClusterStatus{
 		Role: corev1beta1.ProviderRole, APIServerURL: "https://172.30.0.5:6443",
-		Conditions: []corev1beta1.Condition{
-			{Type: "APIServerStatus", Status: "Established", Reason: "APIServerReady", Message: "the peer's API server answers"},
-			{Type: "Ready", Status: "True", Reason: "PeeringReady", Message: "everything of the peering works"},
-		},
+		Conditions: []corev1beta1.Condition{{Type: "APIServerStatus", Status: "Established", Reason: "APIServerReady", Message: "the peer's API server answers"}},
+		Summary:    []corev1beta1.Condition{{Type: "Ready", Status: "True", Reason: "PeeringReady", Message: "everything of the peering works"}},
 		Modules: corev1beta1.Modules{
 			Authentication: corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
 				{Type: "AuthIdentityControlPlaneStatus", Status: "Established", Reason: "IdentityReady", Message: "the identity's kubeconfig is in place"}}},
@@ -107,8 +105,8 @@ func healthy() *peering {
 	p.virtual.Spec.ResourceQuota.Hard = cpu
 	p.virtual.Status.Conditions = []corev1beta1.Condition{
 		{Type: "VirtualKubelet", Status: "Running", Reason: "VirtualNodeReady"}, {Type: "Node", Status: "Running", Reason: "VirtualNodeReady"},
-		{Type: "Ready", Status: "True", Reason: "VirtualNodeReady", Message: "the virtual kubelet runs and the node is ready"},
 	}
+	p.virtual.Status.Summary = []corev1beta1.Condition{{Type: "Ready", Status: "True", Reason: "VirtualNodeReady", Message: "the virtual kubelet runs and the node is ready"}}
 	p.node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the provider's API server answers"},
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "SufficientResources", Message: "the provider grants resources"},
@@ -120,17 +118,17 @@ func healthy() *peering {
 func (p *peering) nodeNotReady(status corev1.ConditionStatus, reason, message string) {
 	p.node.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: status, Reason: reason, Message: message}
 	p.virtual.Status.Conditions[1] = corev1beta1.Condition{Type: "Node", Status: "Creating", Reason: "VirtualKubeletStarting"}
-	p.virtual.Status.Conditions[2] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "NodeNotReady", Message: "the Node is not ready: " + message}
+	p.virtual.Status.Summary[0] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "NodeNotReady", Message: "the Node is not ready: " + message}
 	p.foreign.Status.Modules.Offloading.Conditions[1] = corev1beta1.Condition{
 		Type: "OffloadingNodeStatus", Status: "NotReady", Reason: "NodeNotReady", Message: "nodes that are not ready: milan"}
-	p.foreign.Status.Conditions[1] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "ModuleNotReady", Message: "nodes that are not ready: milan"}
+	p.foreign.Status.Summary[0] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "ModuleNotReady", Message: "nodes that are not ready: milan"}
 }
 
 // kubeletNotReady is what follows when the virtual kubelet does not run.
 func (p *peering) kubeletNotReady(why string) {
 	p.nodeNotReady(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
 	p.virtual.Status.Conditions[0] = corev1beta1.Condition{Type: "VirtualKubelet", Status: "Creating", Reason: "VirtualKubeletStarting"}
-	p.virtual.Status.Conditions[2] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "VirtualKubeletStarting", Message: why}
+	p.virtual.Status.Summary[0] = corev1beta1.Condition{Type: "Ready", Status: "False", Reason: "VirtualKubeletStarting", Message: why}
 	p.foreign.Status.Modules.Offloading.Conditions[0] = corev1beta1.Condition{
 		Type: "OffloadingVirtualNodeStatus", Status: "NotReady", Reason: "VirtualKubeletNotReady", Message: "virtual kubelets that are not ready: milan"}
 }
@@ -213,7 +211,7 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 			p.slice.Spec.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("8Gi"), "nvidia.com/gpu": resource.MustParse("2")}
 		}},
 		"no-pod-address-range": {change: func(p *peering) {
-			p.virtual.Status.Conditions = append(p.virtual.Status.Conditions, corev1beta1.Condition{
+			p.virtual.Status.Summary = append(p.virtual.Status.Summary, corev1beta1.Condition{
 				Type: "AddressesShown", Status: "False", Reason: "NoPodAddressRange", Message: `set ipam.podCIDRs there, then run here: kubectl annotate …`})
 		}, first: "VirtualNode milan: AddressesShown is False: NoPodAddressRange: set ipam.podCIDRs there, then run here: kubectl annotate …"},
 		"who-may-not-see-pods": {change: func(p *peering) {

@@ -79,7 +79,7 @@ func why(object client.Object) string {
 	case *authv1beta1.ResourceSlice:
 		return own(typed.Status.Summary)
 	case *offloadingv1beta1.VirtualNode:
-		return own(typed.Status.Conditions)
+		return own(typed.Status.All())
 	case *corev1.Namespace:
 		return namespace(typed)
 	default:

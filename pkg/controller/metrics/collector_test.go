@@ -27,7 +27,7 @@ func virtualNode(name, cluster, ready string) *offloadingv1beta1.VirtualNode {
 	return &offloadingv1beta1.VirtualNode{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-" + cluster, Name: name},
 		Spec:       offloadingv1beta1.VirtualNodeSpec{ClusterID: corev1beta1.ClusterID(cluster)},
-		Status:     offloadingv1beta1.VirtualNodeStatus{Conditions: []corev1beta1.Condition{{Type: corev1beta1.ConditionReady, Status: ready}}},
+		Status:     offloadingv1beta1.VirtualNodeStatus{Summary: []corev1beta1.Condition{{Type: corev1beta1.ConditionReady, Status: ready}}},
 	}
 }
 

@@ -55,7 +55,7 @@ func (s series) show(v *view, metrics chan<- prometheus.Metric) {
 	}
 	for i := range v.nodes.Items {
 		vn, up := &v.nodes.Items[i], 0.0
-		if conditions.Is(vn.Status.Conditions, corev1beta1.ConditionReady, string(metav1.ConditionTrue)) {
+		if conditions.Is(vn.Status.All(), corev1beta1.ConditionReady, string(metav1.ConditionTrue)) {
 			up = 1
 		}
 		gauge(s.nodes, up, string(vn.Spec.ClusterID), vn.Name)

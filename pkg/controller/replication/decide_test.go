@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/test/compat"
 )
 
 type change func(*authv1beta1.ResourceSlice)
@@ -224,6 +225,9 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, mine.Status); diff != "" {
 		t.Error(diff)
+	}
+	if faults := compat.Faults(mine); len(faults) > 0 {
+		t.Errorf("programs of Liqo v1 find wrong: %q", faults)
 	}
 	again := mine.DeepCopy()
 	pullSlice(again, theirs, now.Add(time.Hour))

@@ -3,6 +3,7 @@
 package conditions
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,17 @@ func Set(list *[]corev1beta1.Condition, c corev1beta1.Condition, now time.Time) 
 	}
 	*old = c
 	return true
+}
+
+// Replace makes a list those conditions that are wanted. What was there stays in its place and keeps its time as long as its status stays.
+func Replace(list *[]corev1beta1.Condition, wanted []corev1beta1.Condition, now time.Time) {
+	*list = slices.DeleteFunc(*list, func(c corev1beta1.Condition) bool { return Find(wanted, c.Type) == nil })
+	for _, c := range wanted {
+		Set(list, c, now)
+	}
+	if len(*list) == 0 {
+		*list = nil
+	}
 }
 
 // Find returns the condition of a type, or nil. The pointer leads into the list.

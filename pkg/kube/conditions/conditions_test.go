@@ -61,3 +61,16 @@ func TestBound(t *testing.T) {
 		t.Errorf("a long message became %d bytes, valid UTF-8: %v", len(got), utf8.ValidString(got))
 	}
 }
+
+func TestReplace(t *testing.T) {
+	t0, t1 := metav1.NewTime(time.Unix(100, 0)), time.Unix(200, 0)
+	list := []corev1beta1.Condition{{Type: "Gone", Status: "True", LastTransitionTime: t0}, {Type: "Stays", Status: "True", LastTransitionTime: t0}}
+	Replace(&list, []corev1beta1.Condition{{Type: "New", Status: "True"}, {Type: "Stays", Status: "True"}}, t1)
+	want := []corev1beta1.Condition{{Type: "Stays", Status: "True", LastTransitionTime: t0}, {Type: "New", Status: "True", LastTransitionTime: metav1.NewTime(t1)}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Error(diff)
+	}
+	if Replace(&list, nil, t1); list != nil {
+		t.Errorf("%v stays", list)
+	}
+}

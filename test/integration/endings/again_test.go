@@ -60,7 +60,7 @@ func (w *world) shows(ctx context.Context) (node, virtual, foreign string, err e
 			node = c.Reason
 		}
 	}
-	if c := conditions.Find(vn.Status.Conditions, corev1beta1.ConditionReady); c == nil || c.Status != string(corev1.ConditionTrue) {
+	if c := conditions.Find(vn.Status.All(), corev1beta1.ConditionReady); c == nil || c.Status != string(corev1.ConditionTrue) {
 		virtual = fmt.Sprint(c)
 		if c != nil {
 			virtual = c.Reason

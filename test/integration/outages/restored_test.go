@@ -121,7 +121,7 @@ func missing(before, now map[string]types.UID) (names []string) {
 func heldRemovals(ctx context.Context, w *world.Peering) (vn *offloadingv1beta1.VirtualNode, held *corev1beta1.Condition, err error) {
 	vn = &offloadingv1beta1.VirtualNode{}
 	err = env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: fixture.ConsumerNamespace, Name: w.Node}, vn)
-	return vn, conditions.Find(vn.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition), err
+	return vn, conditions.Find(vn.Status.All(), offloadingv1beta1.RemovalsHeldCondition), err
 }
 
 // A12 at home: etcd is restored from a backup that knows nothing of most pods, ConfigMaps, Secrets, and of a claim with data. Nothing of

@@ -57,7 +57,7 @@ func (p *peering) says() string {
 			node = fmt.Sprintf("%s %s", c.Status, c.Reason)
 		}
 	}
-	if c := conditions.Find(p.virtual.Status.Conditions, corev1beta1.ConditionReady); c != nil {
+	if c := conditions.Find(p.virtual.Status.All(), corev1beta1.ConditionReady); c != nil {
 		virtual = c.Status + " " + c.Reason
 	}
 	if c := conditions.Find(p.foreign.Status.Conditions, corev1beta1.APIServerStatus); c != nil {

@@ -45,7 +45,7 @@ func TestThePeersMapStaysThePeers(t *testing.T) {
 	fixture.Must(t, "rome gets a VirtualNode of the peer", env.Rome.Client.Create(t.Context(), vn))
 	fixture.Await(t, fixture.Patience, "the VirtualNode to say that the map is the peer's", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(vn), vn)
-		c := conditions.Find(vn.Status.Conditions, corev1beta1.ConditionReady)
+		c := conditions.Find(vn.Status.All(), corev1beta1.ConditionReady)
 		return err == nil && c != nil && c.Reason == offloadingv1beta1.ReasonNameConflict, fmt.Sprint(c, err)
 	})
 	live := &offloadingv1beta1.NamespaceMap{}

@@ -50,7 +50,7 @@ func TestC13TheTwinStaysUntilItsNodeIsDrained(t *testing.T) {
 				return false, err.Error()
 			}
 		}
-		seen := fmt.Sprintf("%v; %v", vn.Status.Conditions, nso.Status.Conditions)
+		seen := fmt.Sprintf("%v; %v", vn.Status.All(), nso.Status.Conditions)
 		return strings.Contains(seen, "PodDisruptionBudget") && strings.Contains(seen, "it leaves milan once the virtual nodes there are drained"), seen
 	})
 	mapped := func(ctx context.Context) bool {

@@ -59,7 +59,7 @@ func (s *siblings) leave(t *testing.T) {
 	fixture.Must(t, "removing the second VirtualNode", client.IgnoreNotFound(env.Rome.Client.Delete(t.Context(), vn)))
 	fixture.Await(t, 2*fixture.Patience, "the second VirtualNode to go", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(vn), vn)
-		return apierrors.IsNotFound(err), fmt.Sprintf("%v, error %v", vn.Status.Conditions, err)
+		return apierrors.IsNotFound(err), fmt.Sprintf("%v, error %v", vn.Status.All(), err)
 	})
 	for _, k := range s.kubelets {
 		fixture.Must(t, "stopping a virtual kubelet", k.Stop())

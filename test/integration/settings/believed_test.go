@@ -40,7 +40,7 @@ func TestAProviderSelectsNotItself(t *testing.T) {
 	vn := &offloadingv1beta1.VirtualNode{}
 	fixture.Await(t, 2*fixture.Patience, "the VirtualNode to say that the provider's labels changed", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: corev1beta1.TenantNamespacePrefix + "milan", Name: w.Node}, vn)
-		return err == nil && conditions.Find(vn.Status.Conditions, offloadingv1beta1.LabelsChangedCondition) != nil, fmt.Sprint(vn.Annotations, vn.Status, err)
+		return err == nil && conditions.Find(vn.Status.All(), offloadingv1beta1.LabelsChangedCondition) != nil, fmt.Sprint(vn.Annotations, vn.Status, err)
 	})
 	node := &corev1.Node{}
 	fixture.Must(t, "reading the Node", env.Rome.Client.Get(t.Context(), client.ObjectKey{Name: w.Node}, node))

@@ -31,7 +31,7 @@ func TestAProviderThatAnnouncedNoRange(t *testing.T) {
 	t.Cleanup(func() { pinned("null") })
 	fixture.Await(t, fixture.Patience, "the VirtualNode to say what to do", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, key, vn)
-		c := conditions.Find(vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition)
+		c := conditions.Find(vn.Status.All(), offloadingv1beta1.AddressesShownCondition)
 		return err == nil && c != nil && c.Status == "False" && c.Reason == offloadingv1beta1.ReasonNoPodAddressRange, fmt.Sprint(vn.Status, err)
 	})
 	pod := world.Pod(namespace, fixture.Unique("pod"))
@@ -53,7 +53,7 @@ func TestAProviderThatAnnouncedNoRange(t *testing.T) {
 	})
 	fixture.Await(t, fixture.Patience, "the VirtualNode to have nothing to say", func(ctx context.Context) (bool, string) {
 		err := env.Rome.Client.Get(ctx, key, vn)
-		return err == nil && conditions.Find(vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition) == nil, fmt.Sprint(vn.Status, err)
+		return err == nil && conditions.Find(vn.Status.All(), offloadingv1beta1.AddressesShownCondition) == nil, fmt.Sprint(vn.Status, err)
 	})
 	events := &corev1.EventList{}
 	fixture.Must(t, "listing Events", env.Rome.Client.List(t.Context(), events, client.InNamespace(namespace)))

@@ -23,7 +23,7 @@ func (fc *ForeignCluster) WhyCutOff() string {
 	if fc == nil {
 		return ""
 	}
-	for _, c := range fc.Status.Conditions {
+	for _, c := range fc.Status.All() {
 		if c.Type == CutOffCondition {
 			return c.Message
 		}

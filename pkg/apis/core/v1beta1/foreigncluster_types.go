@@ -1,6 +1,10 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // RoleType says what a remote cluster is to this one.
 // +kubebuilder:validation:Enum=Consumer;Provider;ConsumerAndProvider;Unknown
@@ -74,13 +78,22 @@ type ForeignClusterStatus struct {
 	// modules of the peering.
 	// +optional
 	Modules Modules `json:"modules,omitempty"`
-	// conditions of the peering as a whole: APIServerStatus, and Ready.
+	// conditions of the peering as a whole: APIServerStatus. Programs of Liqo v1 take whatever is not Established or Ready for a fault, so what they
+	// do not know stands in summary. Earlier versions had it here.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type == 'Ready' ? c.status in ['True','False','Unknown'] : c.status in ['None','Pending','Established','Error','Ready','NotReady','SomeNotReady'])",message="Ready must be True, False or Unknown; other conditions one of None, Pending, Established, Error, Ready, NotReady, SomeNotReady"
 	Conditions []Condition `json:"conditions,omitempty"`
+	// summary has what Liqo v1 knows no condition for, each True, False or Unknown: Ready, which sums the peering up, and CutOff, while the peer's
+	// reach into this cluster is revoked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.status in ['True','False','Unknown'])",message="what sums a peering up must be True, False or Unknown"
+	Summary []Condition `json:"summary,omitempty"`
 	// apiServerUrl is the address of the remote cluster's API server, if this cluster uses it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -94,6 +107,9 @@ type ForeignClusterStatus struct {
 	TenantNamespace TenantNamespaces `json:"tenantNamespace,omitempty"`
 }
 
+// All are the conditions that Liqo v1 knows, and those of the summary. Earlier versions have all of them among the conditions.
+func (s *ForeignClusterStatus) All() []Condition { return slices.Concat(s.Conditions, s.Summary) }
+
 // ForeignCluster is one known peer. liqo-controller-manager creates it when something of a peering exists, and removes it
 // when nothing refers to the peer any more.
 //
@@ -101,9 +117,9 @@ type ForeignClusterStatus struct {
 // +kubebuilder:resource:scope=Cluster,categories=liqo,shortName=fc
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.status.role`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.summary[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="ClusterID",type=string,priority=1,JSONPath=`.spec.clusterID`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.summary[?(@.type=='Ready')].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ForeignCluster struct {
 	metav1.TypeMeta   `json:",inline"`

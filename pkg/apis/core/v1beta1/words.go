@@ -55,11 +55,11 @@ const (
 	DefaultNamespace = "liqo"
 )
 
-// Condition types of a ForeignCluster and its modules.
+// Condition types of a ForeignCluster and its modules; CutOff, as Ready, stands in its summary.
 const (
 	// APIServerStatus tells whether the provider's API server answers.
 	APIServerStatus = "APIServerStatus"
-	// CutOffCondition says that the peer's reach into this cluster was revoked: by whom, when, and how it is taken back. It is there only then.
+	// CutOffCondition says that the peer's reach into this cluster was revoked: by whom, when, and how it is taken back. It is there, and True, only then.
 	CutOffCondition = "CutOff"
 	// NetworkConnectionStatus tells whether the tunnel is up.
 	NetworkConnectionStatus = "NetworkConnectionStatus"
@@ -83,7 +83,7 @@ const (
 	OffloadingNodeStatus = "OffloadingNodeStatus"
 )
 
-// Statuses of a ForeignCluster's conditions other than Ready.
+// Statuses of a ForeignCluster's conditions, its summary aside.
 const (
 	// StatusNone: nothing observed yet.
 	StatusNone = "None"

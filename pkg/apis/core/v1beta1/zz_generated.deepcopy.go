@@ -109,6 +109,13 @@ func (in *ForeignClusterStatus) DeepCopyInto(out *ForeignClusterStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Summary != nil {
+		in, out := &in.Summary, &out.Summary
+		*out = make([]Condition, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	out.TenantNamespace = in.TenantNamespace
 }
 

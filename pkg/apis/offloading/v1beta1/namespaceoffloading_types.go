@@ -52,7 +52,7 @@ type NamespaceOffloadingSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	RemoteNamespaceName string `json:"remoteNamespaceName,omitempty"`
 	// clusterSelector selects virtual nodes by their labels; empty selects all. Of the labels that a provider suggests, a virtual node has
-	// those that were taken when it was made or approved here since, see condition LabelsChanged of its VirtualNode.
+	// those that were taken when it was made or approved here since, see LabelsChanged in the summary of its VirtualNode.
 	// +optional
 	ClusterSelector corev1.NodeSelector `json:"clusterSelector,omitempty,omitzero"`
 }

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,13 +128,27 @@ type VirtualNodeStatus struct {
 	// observedGeneration is the generation that the status was computed from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: VirtualKubelet and Node (None, Creating, Running, NotReady, Draining or Deleting), and Ready; Rights, LabelsChanged, AddressesShown and RemovalsHeld where they apply.
+	// conditions: VirtualKubelet and Node (None, Creating, Running, NotReady, Draining or Deleting). Programs of Liqo v1 take whatever is not
+	// Running for a fault, so what they do not know stands in summary. Earlier versions had it here.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c.type in ['Ready','Rights','LabelsChanged','AddressesShown','RemovalsHeld','Cordoned'] ? c.status in ['True','False','Unknown'] : c.status in ['None','Creating','Running','NotReady','Draining','Deleting'])",message="Ready, Rights, LabelsChanged, AddressesShown, RemovalsHeld and Cordoned must be True, False or Unknown; VirtualKubelet and Node one of None, Creating, Running, NotReady, Draining, Deleting"
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty"`
+	// summary has what Liqo v1 knows no condition for, each True, False or Unknown: Ready, which sums the virtual node up, and Rights, Cordoned,
+	// LabelsChanged, AddressesShown and RemovalsHeld where they apply.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.status in ['True','False','Unknown'])",message="what sums a virtual node up must be True, False or Unknown"
+	Summary []corev1beta1.Condition `json:"summary,omitempty"`
+}
+
+// All are the conditions that Liqo v1 knows, and those of the summary. Earlier versions have all of them among the conditions.
+func (s *VirtualNodeStatus) All() []corev1beta1.Condition {
+	return slices.Concat(s.Conditions, s.Summary)
 }
 
 // VirtualNode is a share of a provider's resources that appears as a Node of this cluster.
@@ -142,7 +158,7 @@ type VirtualNodeStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="ClusterID",type=string,JSONPath=`.spec.clusterID`
 // +kubebuilder:printcolumn:name="Create Node",type=boolean,JSONPath=`.spec.createNode`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.summary[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Node')].status`
 // +kubebuilder:printcolumn:name="VirtualKubelet",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='VirtualKubelet')].status`

@@ -1,6 +1,6 @@
 package v1beta1
 
-// Condition types of a VirtualNode, and their statuses.
+// Condition types of a VirtualNode, and their statuses; all but VirtualKubelet and Node stand in its summary.
 const (
 	// VirtualKubeletCondition is the state of the virtual kubelet's Deployment.
 	VirtualKubeletCondition = "VirtualKubelet"

@@ -31,14 +31,18 @@ var good = map[string]bool{
 }
 
 // problems are the conditions that are there only while something waits for an administrator, be they true.
-var problems = []string{offloadingv1beta1.RemovalsHeldCondition, offloadingv1beta1.CordonedCondition}
+var problems = []string{offloadingv1beta1.RemovalsHeldCondition, offloadingv1beta1.CordonedCondition, corev1beta1.CutOffCondition}
+
+// isGood tells whether a condition of one of our own kinds is as it should be.
+func isGood(c corev1beta1.Condition) bool {
+	return good[c.Status] && !slices.Contains(problems, c.Type)
+}
 
 // own are the conditions of one of our own objects.
 func own(object string, list []corev1beta1.Condition) []Condition {
 	result := make([]Condition, 0, len(list))
 	for _, c := range list {
-		isGood := good[c.Status] && !slices.Contains(problems, c.Type)
-		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, isGood})
+		result = append(result, Condition{object, c.Type, c.Status, c.Reason, c.Message, isGood(c)})
 	}
 	return result
 }
@@ -68,7 +72,7 @@ func ofNode(node *corev1.Node) []Condition {
 // ofForeign are the conditions of a ForeignCluster, those of its modules included.
 func ofForeign(foreign *corev1beta1.ForeignCluster) []Condition {
 	name, modules := "ForeignCluster "+foreign.Name, &foreign.Status.Modules
-	result := own(name, foreign.Status.Conditions)
+	result := own(name, foreign.Status.All())
 	for _, module := range []corev1beta1.Module{modules.Authentication, modules.Networking, modules.Offloading} {
 		result = append(result, own(name, module.Conditions)...)
 	}
@@ -79,8 +83,8 @@ func ofForeign(foreign *corev1beta1.ForeignCluster) []Condition {
 // nobody can be authenticated with.
 func authentication(foreign *corev1beta1.ForeignCluster) corev1beta1.Module {
 	module := *foreign.Status.Modules.Authentication.DeepCopy()
-	for _, condition := range foreign.Status.Conditions {
-		if (condition.Type == corev1beta1.APIServerStatus || condition.Type == corev1beta1.CutOffCondition) && !good[condition.Status] {
+	for _, condition := range foreign.Status.All() {
+		if (condition.Type == corev1beta1.APIServerStatus || condition.Type == corev1beta1.CutOffCondition) && !isGood(condition) {
 			module.Conditions = append([]corev1beta1.Condition{condition}, module.Conditions...)
 		}
 	}

@@ -257,7 +257,7 @@ func statusOf(module corev1beta1.Module) Status {
 func alertsOf(module corev1beta1.Module) []string {
 	var alerts []string
 	for _, condition := range module.Conditions {
-		if good[condition.Status] {
+		if isGood(condition) {
 			continue
 		}
 		message := condition.Message

@@ -50,7 +50,7 @@ func objects() []client.Object {
 	}}
 	node.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-milan"}
 	node.Spec.ResourceQuota.Hard = cpu
-	node.Status.Conditions = []corev1beta1.Condition{{Type: "Ready", Status: "True"}, {Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"}}
+	node.Status.Summary = []corev1beta1.Condition{{Type: "Ready", Status: "True"}, {Type: "RemovalsHeld", Status: "True", Message: "12 of kind pod"}}
 	pods := []client.Object{
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "good"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
 		&corev1.Pod{
@@ -228,11 +228,11 @@ func drop(t *testing.T, c *fixture.Cluster, object client.Object, name string) {
 func TestACutOffPeerIsTheFirstCause(t *testing.T) {
 	const why = "it was revoked here by alice at noon and is not talked to; this is taken back with 'liqoctl peer'"
 	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
-	foreign.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Status: corev1beta1.StatusError, Reason: corev1beta1.ReasonCutOff, Message: why}}
+	foreign.Status.Summary = []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Status: "True", Reason: corev1beta1.ReasonCutOff, Message: why}}
 	foreign.Status.Modules.Networking = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
 		{Type: corev1beta1.NetworkGatewayPresence, Status: corev1beta1.StatusPending, Reason: corev1beta1.ReasonCutOff, Message: why}}}
 	p := &parts{foreign: foreign, liqo: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}}
-	want := []Cause{{"ForeignCluster milan", "CutOff is Error: CutOff: " + why}}
+	want := []Cause{{"ForeignCluster milan", "CutOff is True: CutOff: " + why}}
 	if diff := cmp.Diff(want, p.report().Causes); diff != "" {
 		t.Error(diff)
 	}
@@ -280,7 +280,7 @@ func TestACordonIsShown(t *testing.T) {
 	foreign.Status.Modules.Authentication = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{
 		{Type: corev1beta1.AuthResourceSliceStatus, Status: corev1beta1.StatusSomeNotReady, Reason: corev1beta1.ReasonResourceSliceCordoned, Message: why}}}
 	vn := offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
-	vn.Status.Conditions = []corev1beta1.Condition{{Type: offloadingv1beta1.CordonedCondition, Status: "True", Reason: offloadingv1beta1.ReasonCordoned, Message: why}}
+	vn.Status.Summary = []corev1beta1.Condition{{Type: offloadingv1beta1.CordonedCondition, Status: "True", Reason: offloadingv1beta1.ReasonCordoned, Message: why}}
 	slice := authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	slice.Status.Summary = []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonTenantCordoned, Message: "nothing new"}}
 	p := &parts{foreign: foreign, virtual: []offloadingv1beta1.VirtualNode{vn}, slices: []authv1beta1.ResourceSlice{slice},

@@ -252,7 +252,7 @@ func (p *parts) report() *PeerReport {
 		}
 	}
 	for i := range p.virtual {
-		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.Conditions)...)
+		report.Conditions = append(report.Conditions, own("VirtualNode "+p.virtual[i].Name, p.virtual[i].Status.All())...)
 	}
 	for i := range p.maps {
 		report.Conditions = append(report.Conditions, ofMap(&p.maps[i])...)
@@ -321,7 +321,7 @@ func nodeOf(node *offloadingv1beta1.VirtualNode) Node {
 	if node.Spec.KubeconfigSecretRef != nil {
 		result.Secret = node.Spec.KubeconfigSecretRef.Name
 	}
-	for _, condition := range node.Status.Conditions {
+	for _, condition := range node.Status.All() {
 		if condition.Type == corev1beta1.ConditionReady && condition.Status == string(metav1.ConditionTrue) {
 			result.Status = Healthy
 		}

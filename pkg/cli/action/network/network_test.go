@@ -379,7 +379,7 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 		"this one was revoked there": {
 			change: func(_, _ *fixture.Networks, _, there *fixture.Options) {
 				there.Objects = append(there.Objects, &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}, ObjectMeta: metav1.ObjectMeta{Name: "rome"},
-					Status: corev1beta1.ForeignClusterStatus{Conditions: []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Message: "it was revoked here; peer again"}}}})
+					Status: corev1beta1.ForeignClusterStatus{Summary: []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Message: "it was revoked here; peer again"}}}})
 			},
 			code: failure.Precondition,
 			want: "rome is cut off from cluster milan: it was revoked here: peer again",

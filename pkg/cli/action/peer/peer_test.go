@@ -107,7 +107,7 @@ func (c *controllers) slice(ctx context.Context, store client.Client, slice *aut
 	}
 	check(client.IgnoreAlreadyExists(store.Create(ctx, &offloadingv1beta1.VirtualNode{
 		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name},
-		Status:     offloadingv1beta1.VirtualNodeStatus{Conditions: []corev1beta1.Condition{{Type: "Ready", Status: "True"}}},
+		Status:     offloadingv1beta1.VirtualNodeStatus{Summary: []corev1beta1.Condition{{Type: "Ready", Status: "True"}}},
 	})))
 	check(client.IgnoreAlreadyExists(store.Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: slice.Name, Labels: map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}},

@@ -153,7 +153,7 @@ func (r *run) virtualNode(ctx context.Context) error {
 			if err != nil || !found {
 				return false, r.whyNoVirtualNode(ctx), err
 			}
-			ready := find(node.Status.Conditions, corev1beta1.ConditionReady)
+			ready := find(node.Status.All(), corev1beta1.ConditionReady)
 			if ready == nil {
 				return false, "the controller manager has not looked at it yet", nil
 			}

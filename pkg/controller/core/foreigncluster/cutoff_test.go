@@ -37,10 +37,10 @@ func TestAPeerThatWasRevokedIsShownAsCutOff(t *testing.T) {
 			facts.CutOff = peer.Revoked(facts.revoked())
 			peer.Status = Observe(peer.Status, 1, facts, time.Unix(100, 0))
 			said := ""
-			if c := conditions.Find(peer.Status.Conditions, corev1beta1.CutOffCondition); c != nil {
+			if c := conditions.Find(peer.Status.Summary, corev1beta1.CutOffCondition); c != nil {
 				said = c.Message
 			}
-			ready := conditions.Find(peer.Status.Conditions, corev1beta1.ConditionReady)
+			ready := conditions.Find(peer.Status.Summary, corev1beta1.ConditionReady)
 			if said != test.want || peer.WhyCutOff() != test.want || ready.Status != "False" {
 				t.Errorf("said %q, Ready %s %s", said, ready.Status, ready.Message)
 			}
@@ -48,7 +48,7 @@ func TestAPeerThatWasRevokedIsShownAsCutOff(t *testing.T) {
 				t.Errorf("Ready says %q", ready.Message)
 			}
 			facts.CutOff = ""
-			if back := Observe(peer.Status, 1, facts, time.Unix(200, 0)); conditions.Find(back.Conditions, corev1beta1.CutOffCondition) != nil {
+			if back := Observe(peer.Status, 1, facts, time.Unix(200, 0)); conditions.Find(back.Summary, corev1beta1.CutOffCondition) != nil {
 				t.Error("the condition stays after it was taken back")
 			}
 		})

@@ -99,7 +99,7 @@ func TestTheNetworkShows(t *testing.T) {
 			if enabled := len(tc.want) > 0; status.Modules.Networking.Enabled != enabled || tc.network.Any() != enabled {
 				t.Errorf("the module is enabled: %t", status.Modules.Networking.Enabled)
 			}
-			if ready := conditions.Is(status.Conditions, corev1beta1.ConditionReady, "True"); ready != tc.ready {
+			if ready := conditions.Is(status.Summary, corev1beta1.ConditionReady, "True"); ready != tc.ready {
 				t.Errorf("the peering is ready: %t", ready)
 			}
 		})

@@ -22,6 +22,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/test/compat"
 )
 
 func tenant(accepted bool) authv1beta1.Tenant {
@@ -102,7 +103,7 @@ func TestRightsThatAreGoneShowUntilTheyAreBack(t *testing.T) {
 				return c.Status + " " + c.Reason
 			}
 			got := []any{says(fc.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus),
-				says(fc.Status.Conditions, corev1beta1.APIServerStatus), fc.IsRevoked(), conditions.Find(fc.Status.Conditions, corev1beta1.ConditionReady).Status}
+				says(fc.Status.Conditions, corev1beta1.APIServerStatus), fc.IsRevoked(), conditions.Find(fc.Status.Summary, corev1beta1.ConditionReady).Status}
 			if diff := cmp.Diff([]any{tc.auth, tc.api, tc.revoked, tc.allReady}, got); diff != "" {
 				t.Error(diff)
 			}
@@ -170,7 +171,7 @@ func TestObserve(t *testing.T) {
 			t0 := time.Unix(100, 0)
 			status := Observe(corev1beta1.ForeignClusterStatus{}, 1, tc.facts, t0)
 			got := map[string]string{"role": string(status.Role)}
-			for _, list := range [][]corev1beta1.Condition{status.Conditions, status.Modules.Authentication.Conditions, status.Modules.Offloading.Conditions} {
+			for _, list := range [][]corev1beta1.Condition{status.All(), status.Modules.Authentication.Conditions, status.Modules.Offloading.Conditions} {
 				for _, c := range list {
 					got[c.Type] = c.Status
 					if c.Message == "" {
@@ -189,6 +190,39 @@ func TestObserve(t *testing.T) {
 			}
 			if gone := Observe(status, 1, Facts{}, t0); gone.Modules.Authentication.Enabled || gone.Modules.Offloading.Enabled || conditions.Find(gone.Conditions, corev1beta1.APIServerStatus) != nil {
 				t.Errorf("what is gone is still reported: %+v", gone)
+			}
+		})
+	}
+}
+
+// A peering that works is well for programs of Liqo v1, a revoked one is not hidden from them, and what an earlier version had among the
+// conditions is taken out.
+func TestProgramsOfV1FindAPeeringWell(t *testing.T) {
+	t0 := time.Unix(100, 0)
+	facts := Facts{Tenants: []authv1beta1.Tenant{tenant(true)}, Identities: []authv1beta1.Identity{controlPlane(true)}, Probe: Probe{Known: true, Connected: true},
+		Slices:       []authv1beta1.ResourceSlice{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}},
+		VirtualNodes: []offloadingv1beta1.VirtualNode{vnode("a", "Running")}, Nodes: map[string]*corev1.Node{"a": node("a", "True")}}
+	earlier := Observe(corev1beta1.ForeignClusterStatus{}, 1, facts, t0)
+	earlier.Conditions, earlier.Summary = earlier.All(), nil
+	revoked := facts
+	revoked.CutOff = "it was revoked here"
+	for sentence, test := range map[string]struct {
+		before corev1beta1.ForeignClusterStatus
+		facts  Facts
+		ready  string
+		said   int
+	}{
+		"one at work":                       {corev1beta1.ForeignClusterStatus{}, facts, "True", 1},
+		"one that an earlier version wrote": {earlier, facts, "True", 1},
+		"one that was revoked":              {corev1beta1.ForeignClusterStatus{}, revoked, "False", 2},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			peer := &corev1beta1.ForeignCluster{Status: Observe(test.before, 1, test.facts, t0)}
+			if faults := compat.Faults(peer); len(faults) > 0 || len(peer.Status.Conditions) != 1 {
+				t.Errorf("found wrong: %q in %v", faults, peer.Status.Conditions)
+			}
+			if !conditions.Is(peer.Status.Summary, corev1beta1.ConditionReady, test.ready) || len(peer.Status.Summary) != test.said {
+				t.Errorf("summed up as %v", peer.Status.Summary)
 			}
 		})
 	}
@@ -229,7 +263,7 @@ func TestLifeCycle(t *testing.T) {
 		return &fc
 	}
 	fc := look("milan")
-	if fc == nil || !conditions.Is(fc.Status.Conditions, "Ready", "True") || fc.Labels[corev1beta1.RemoteClusterIDLabel] != "milan" {
+	if fc == nil || !conditions.Is(fc.Status.Summary, "Ready", "True") || fc.Labels[corev1beta1.RemoteClusterIDLabel] != "milan" {
 		t.Fatalf("the ForeignCluster is %+v", fc)
 	}
 	probes["milan"] = Probe{Known: true, Reason: corev1beta1.ReasonAPIServerUnreachable, Message: "no answer"}

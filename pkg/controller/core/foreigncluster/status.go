@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -19,7 +21,7 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 	status.TenantNamespace.Local = facts.Namespace
 	status.APIServerURL, status.ForeignProxyURL, status.TenantNamespace.Remote = facts.apiEndpoint()
 
-	var authentication, offloading, peering []observation
+	var authentication, offloading, peering, revoked []observation
 	if len(facts.Tenants) > 0 {
 		authentication = append(authentication, facts.tenant())
 	}
@@ -32,51 +34,31 @@ func Observe(old corev1beta1.ForeignClusterStatus, generation int64, facts Facts
 		offloading = append(offloading, facts.kubelets(), facts.nodes())
 	}
 	if facts.CutOff != "" {
-		peering = append(peering, observation{corev1beta1.CutOffCondition, corev1beta1.StatusError, corev1beta1.ReasonCutOff, facts.CutOff})
+		revoked = append(revoked, observation{corev1beta1.CutOffCondition, string(metav1.ConditionTrue), corev1beta1.ReasonCutOff, facts.CutOff})
 	}
 	networking := facts.Network.observations(facts.CutOff)
 	module(&status.Modules.Networking, networking, now)
 	module(&status.Modules.Authentication, authentication, now)
 	module(&status.Modules.Offloading, offloading, now)
-	keepOnly(&status.Conditions, append(peering, observation{kind: corev1beta1.ConditionReady}))
-	for _, o := range peering {
-		conditions.Set(&status.Conditions, condition(o, 0), now)
-	}
-	all := slices.Concat(peering, authentication, networking, offloading)
-	conditions.Set(&status.Conditions, condition(ready(all), generation), now)
+	conditions.Replace(&status.Conditions, listed(peering, 0), now)
+	all := slices.Concat(peering, revoked, authentication, networking, offloading)
+	conditions.Replace(&status.Summary, append(listed(revoked, 0), listed([]observation{ready(all)}, generation)...), now)
 	return status
 }
 
 // module sets the conditions of one module, and removes those of parts that are not there any more.
 func module(m *corev1beta1.Module, observations []observation, now time.Time) {
 	m.Enabled = len(observations) > 0
-	keepOnly(&m.Conditions, observations)
-	for _, o := range observations {
-		conditions.Set(&m.Conditions, condition(o, 0), now)
-	}
+	conditions.Replace(&m.Conditions, listed(observations, 0), now)
 }
 
-func keepOnly(list *[]corev1beta1.Condition, observations []observation) {
-	wanted := map[string]bool{}
+// listed are observations as conditions, of a generation.
+func listed(observations []observation, generation int64) []corev1beta1.Condition {
+	list := make([]corev1beta1.Condition, 0, len(observations)+1)
 	for _, o := range observations {
-		wanted[o.kind] = true
+		list = append(list, corev1beta1.Condition{Type: o.kind, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: generation})
 	}
-	var gone []string
-	for _, c := range *list {
-		if !wanted[c.Type] {
-			gone = append(gone, c.Type)
-		}
-	}
-	for _, conditionType := range gone {
-		conditions.Remove(list, conditionType)
-	}
-	if len(*list) == 0 {
-		*list = nil
-	}
-}
-
-func condition(o observation, generation int64) corev1beta1.Condition {
-	return corev1beta1.Condition{Type: o.kind, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: generation}
+	return list
 }
 
 // ready sums all observations up.

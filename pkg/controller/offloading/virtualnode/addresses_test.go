@@ -56,7 +56,7 @@ func TestTheConditionAddressesShown(t *testing.T) {
 			if err := w.Get(context.Background(), key, vn); err != nil {
 				t.Fatal(err)
 			}
-			c := conditions.Find(vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition)
+			c := conditions.Find(vn.Status.Summary, offloadingv1beta1.AddressesShownCondition)
 			if (c != nil) != tc.told {
 				t.Fatalf("the condition is %v", c)
 			}

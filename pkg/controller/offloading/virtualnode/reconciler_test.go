@@ -134,7 +134,7 @@ func each(value bool, keys map[string]bool, except ...string) map[string]bool {
 func (w *world) condition(conditionType string) string {
 	var vn offloadingv1beta1.VirtualNode
 	w.is(&vn, "")
-	c := conditions.Find(vn.Status.Conditions, conditionType)
+	c := conditions.Find(vn.Status.All(), conditionType)
 	if c == nil {
 		return ""
 	}

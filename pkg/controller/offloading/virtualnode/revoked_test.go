@@ -122,7 +122,7 @@ func TestTheNodeOfACordonedSliceTakesNoNewPods(t *testing.T) {
 	}
 	vn := &offloadingv1beta1.VirtualNode{}
 	w.is(vn, "")
-	said := conditions.Find(vn.Status.Conditions, offloadingv1beta1.CordonedCondition)
+	said := conditions.Find(vn.Status.Summary, offloadingv1beta1.CordonedCondition)
 	if said == nil || said.Message != "the provider takes no new pods of ResourceSlice milan: TenantCordoned: nothing new" || !strings.HasPrefix(w.condition("Ready"), "True") {
 		t.Errorf("cordoned %v, ready %q", said, w.condition("Ready"))
 	}

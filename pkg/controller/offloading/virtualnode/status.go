@@ -20,42 +20,13 @@ import (
 func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
 	before := s.vn.DeepCopy()
 	now := r.Clock.Now()
-	set := func(conditionType, status, reason, message string) {
-		conditions.Set(&s.vn.Status.Conditions, corev1beta1.Condition{Type: conditionType, Status: status, Reason: reason,
-			Message: message, ObservedGeneration: s.vn.Generation}, now)
-	}
-	set(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), "")
 	reason, message := s.aboutNode()
-	set(offloadingv1beta1.NodeCondition, s.nodeState, reason, message)
-	if s.revoked == "" {
-		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.RightsCondition)
-	} else {
-		set(offloadingv1beta1.RightsCondition, string(corev1.ConditionFalse), offloadingv1beta1.ReasonRightsRevoked, s.revoked)
-	}
-	if s.cordoned == "" {
-		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.CordonedCondition)
-	} else {
-		set(offloadingv1beta1.CordonedCondition, string(corev1.ConditionTrue), offloadingv1beta1.ReasonCordoned, s.cordoned)
-	}
-	if reason, message := aboutLabels(s.vn); reason == "" {
-		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.LabelsChangedCondition)
-	} else {
-		set(offloadingv1beta1.LabelsChangedCondition, string(corev1.ConditionTrue), reason, message)
-	}
-	if reason, message := r.aboutAddresses(s.vn); reason == "" || s.mapped {
-		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.AddressesShownCondition)
-	} else {
-		set(offloadingv1beta1.AddressesShownCondition, string(corev1.ConditionFalse), reason, message)
-	}
-	if held := conditionOf(s.node, offloadingv1beta1.RemovalsHeldCondition); held == nil {
-		conditions.Remove(&s.vn.Status.Conditions, offloadingv1beta1.RemovalsHeldCondition)
-	} else {
-		set(offloadingv1beta1.RemovalsHeldCondition, string(held.Status), held.Reason, held.Message)
-	}
-	if problem != nil {
-		set(corev1beta1.ConditionReady, string(corev1.ConditionFalse), reconcile.ReasonOf(problem), reconcile.MessageOf(problem))
-	} else {
-		set(corev1beta1.ConditionReady, string(corev1.ConditionTrue), offloadingv1beta1.ReasonVirtualNodeReady, "the virtual kubelet runs and the node is ready")
+	conditions.Replace(&s.vn.Status.Conditions, []corev1beta1.Condition{
+		s.says(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), ""),
+		s.says(offloadingv1beta1.NodeCondition, s.nodeState, reason, message),
+	}, now)
+	conditions.Replace(&s.vn.Status.Summary, r.summary(s, problem), now)
+	if problem == nil {
 		s.vn.Status.ObservedGeneration = s.vn.Generation
 	}
 	if !s.vn.DeletionTimestamp.IsZero() && problem == nil || equality.Semantic.DeepEqual(before.Status, s.vn.Status) {
@@ -73,6 +44,36 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 	r.tell(ctx, before, s.vn)
 	s.before = s.vn.DeepCopy()
 	return nil
+}
+
+// says is a condition of the VirtualNode as it is now.
+func (s *scope) says(conditionType, status, reason, message string) corev1beta1.Condition {
+	return corev1beta1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: s.vn.Generation}
+}
+
+// summary is what Liqo v1 has no conditions for: whether the VirtualNode is ready, and what else is to be told of it.
+func (r *reconciler) summary(s *scope, problem error) []corev1beta1.Condition {
+	const yes, no = string(corev1.ConditionTrue), string(corev1.ConditionFalse)
+	var all []corev1beta1.Condition
+	if s.revoked != "" {
+		all = append(all, s.says(offloadingv1beta1.RightsCondition, no, offloadingv1beta1.ReasonRightsRevoked, s.revoked))
+	}
+	if s.cordoned != "" {
+		all = append(all, s.says(offloadingv1beta1.CordonedCondition, yes, offloadingv1beta1.ReasonCordoned, s.cordoned))
+	}
+	if reason, message := aboutLabels(s.vn); reason != "" {
+		all = append(all, s.says(offloadingv1beta1.LabelsChangedCondition, yes, reason, message))
+	}
+	if reason, message := r.aboutAddresses(s.vn); reason != "" && !s.mapped {
+		all = append(all, s.says(offloadingv1beta1.AddressesShownCondition, no, reason, message))
+	}
+	if held := conditionOf(s.node, offloadingv1beta1.RemovalsHeldCondition); held != nil {
+		all = append(all, s.says(offloadingv1beta1.RemovalsHeldCondition, string(held.Status), held.Reason, held.Message))
+	}
+	if problem != nil {
+		return append(all, s.says(corev1beta1.ConditionReady, no, reconcile.ReasonOf(problem), reconcile.MessageOf(problem)))
+	}
+	return append(all, s.says(corev1beta1.ConditionReady, yes, offloadingv1beta1.ReasonVirtualNodeReady, "the virtual kubelet runs and the node is ready"))
 }
 
 // aboutLabels is the reason and the message of the condition that says that the provider suggests other labels; empty if it does not.
@@ -110,8 +111,8 @@ func (s *scope) aboutNode() (reason, message string) {
 // tell tells by an Event and in the log that a VirtualNode is lost, or is back. What was written before decides whether that is news, so
 // a restart does not repeat it.
 func (r *reconciler) tell(ctx context.Context, before, vn *offloadingv1beta1.VirtualNode) {
-	kind, reason, message := news(conditions.Find(before.Status.Conditions, corev1beta1.ConditionReady),
-		conditions.Find(vn.Status.Conditions, corev1beta1.ConditionReady))
+	kind, reason, message := news(conditions.Find(before.Status.All(), corev1beta1.ConditionReady),
+		conditions.Find(vn.Status.All(), corev1beta1.ConditionReady))
 	if kind == "" || !vn.DeletionTimestamp.IsZero() {
 		return
 	}
