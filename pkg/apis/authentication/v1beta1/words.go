@@ -20,7 +20,7 @@ const (
 	CreateVirtualNodeAnnotation = "liqo.io/create-virtual-node"
 	// CordonAnnotation ("true") on a ResourceSlice stops new pods of it. Only the provider may set or remove it.
 	CordonAnnotation = "liqo.io/cordon"
-	// CordonTenantAnnotation ("true") on a ResourceSlice says that its whole tenant is cordoned.
+	// CordonTenantAnnotation ("true") on a ResourceSlice says that its whole tenant is cordoned. It follows the Tenant's tenantCondition, at the provider alone.
 	CordonTenantAnnotation = "liqo.io/cordon-tenant"
 	// NonceUsedByAnnotation on a nonce Secret is the UID of the Tenant that was accepted with it: a nonce serves once.
 	NonceUsedByAnnotation = "liqo.io/nonce-used-by"

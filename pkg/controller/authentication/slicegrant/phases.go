@@ -31,6 +31,10 @@ func (r *Reconciler) phases(ctx context.Context, s *scope) error {
 	if err := r.admit(ctx, s); err != nil {
 		return err
 	}
+	// Whoever reads the slice as Liqo v1 wrote it sees that the whole tenant is cordoned; the Tenant alone decides.
+	if err := r.mark(ctx, s.slice, authv1beta1.CordonTenantAnnotation, s.tenant.Spec.TenantCondition == authv1beta1.TenantCordoned); err != nil {
+		return err
+	}
 	authErr := r.authenticate(ctx, s)
 	return errors.Join(authErr, r.grant(ctx, s))
 }
@@ -172,7 +176,8 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	}
 	sliceCordoned, inherited := cordon(slice, s.quota)
 	if sliceCordoned && inherited {
-		if err := r.restoreCordon(ctx, slice); err != nil {
+		// It was recreated to get rid of it.
+		if err := r.mark(ctx, slice, authv1beta1.CordonAnnotation, true); err != nil {
 			return err
 		}
 	}
@@ -189,16 +194,21 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	return r.offer(ctx, &slice.Status)
 }
 
-// restoreCordon puts the annotation on a slice that was recreated to get rid of it.
-func (r *Reconciler) restoreCordon(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
+// mark puts an annotation that cordons on a slice, or takes it off.
+func (r *Reconciler) mark(ctx context.Context, slice *authv1beta1.ResourceSlice, annotation string, cordoned bool) error {
+	if IsSet(slice.Annotations, annotation) == cordoned {
+		return nil
+	}
 	live := &authv1beta1.ResourceSlice{}
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(slice), live); err != nil {
 		return fmt.Errorf("reading ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	}
 	updated := live.DeepCopy()
-	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, authv1beta1.CordonAnnotation, "true")
+	if metav1.SetMetaDataAnnotation(&updated.ObjectMeta, annotation, "true"); !cordoned {
+		delete(updated.Annotations, annotation)
+	}
 	if err := r.client.Patch(ctx, updated, client.MergeFrom(live)); err != nil {
-		return fmt.Errorf("cordoning ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
+		return fmt.Errorf("writing annotation %s of ResourceSlice %s/%s: %w", annotation, slice.Namespace, slice.Name, err)
 	}
 	slice.Annotations = updated.Annotations
 	return nil
