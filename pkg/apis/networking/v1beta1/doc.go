@@ -3,7 +3,7 @@
 // network inside a cluster tell each other (InternalNode, InternalFabric), and what administrators add to it (FirewallConfiguration,
 // RouteConfiguration).
 //
-// The names are those of Liqo v1, without GeneveTunnel. Addresses and ranges are of IPv4 or IPv6. A schema takes what can be an address,
+// The names are those of Liqo v1; GeneveTunnel is served and has no effect. Addresses and ranges are of IPv4 or IPv6. A schema takes what can be an address,
 // whosever it is: which ranges a peer may have is judged by pkg/addressing.
 //
 // +kubebuilder:object:generate=true

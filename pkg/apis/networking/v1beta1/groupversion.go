@@ -17,6 +17,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&FirewallConfiguration{}, &FirewallConfigurationList{},
 		&GatewayClient{}, &GatewayClientList{},
 		&GatewayServer{}, &GatewayServerList{},
+		&GeneveTunnel{}, &GeneveTunnelList{},
 		&InternalFabric{}, &InternalFabricList{},
 		&InternalNode{}, &InternalNodeList{},
 		&PublicKey{}, &PublicKeyList{},
