@@ -24,6 +24,9 @@ func (c *Chart) Version() (chartVersion, appVersion string) {
 	return c.loaded.Metadata.Version, c.loaded.Metadata.AppVersion
 }
 
+// Annotation is what the chart says of itself under a key; empty if it says nothing.
+func (c *Chart) Annotation(key string) string { return c.loaded.Metadata.Annotations[key] }
+
 // SetAppVersion makes the chart install another version of the software than it was written for: images without a tag of
 // their own take it.
 func (c *Chart) SetAppVersion(version string) { c.loaded.Metadata.AppVersion = version }

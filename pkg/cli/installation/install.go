@@ -36,6 +36,10 @@ const installExample = `  # Detect everything
   # Say what cannot be detected
   {{ .Executable }} install --pod-cidr 10.244.0.0/16 --service-cidr 10.96.0.0/12 --api-server-url https://10.0.0.1:6443
 
+  # Fetch the chart of a version from a repository, or from a registry that 'helm registry login' knows
+  {{ .Executable }} install --repo-url https://charts.example.com --version 1.2.3
+  {{ .Executable }} install --repo-url oci://registry.example.com/charts/liqo --version 1.2.3
+
   # Write the values for Helm or GitOps, and install nothing
   {{ .Executable }} install --only-output-values --dump-values-path values.yaml`
 
@@ -79,7 +83,9 @@ func (f *installFlags) register(s *session.Session, command *cobra.Command) {
 	s.Local.AddNamespace(set)
 	s.TimeoutFlag(set, &f.timeout, install.DefaultTimeout)
 	o := &f.options
-	set.StringVar(&o.Version, "version", "", "Version of Liqo to install, which has to be that of the chart")
+	set.StringVar(&o.Version, "version", "", "Version of Liqo to install: of the chart in --repo-url, or else that of the chart (default: that of this program)")
+	set.StringVar(&o.RepoURL, "repo-url", "",
+		"Chart repository to fetch the chart from, or the chart in a registry as oci://HOST/PATH/liqo (default: the built-in chart)")
 	set.StringVar(&o.ChartPath, "local-chart-path", "", "Folder or archive of a chart to install instead of the built-in one")
 	set.StringVar(&o.ClusterID, "cluster-id", "", "ID of this cluster, which peers know it by (default: the present or an earlier one, or one that is made up)")
 	set.StringToStringVar(&o.ClusterLabels, "cluster-labels", nil, "Labels of this cluster, which consumers see on their virtual nodes (key=value,...)")
@@ -149,6 +155,9 @@ func (f *installFlags) check(command *cobra.Command) error {
 	}
 	if _, err := output.ParseFormat(f.format); err != nil {
 		return err
+	}
+	if f.options.ChartPath != "" && f.options.RepoURL != "" {
+		return failure.Misuse("leave one of them out", "--repo-url and --local-chart-path exclude each other")
 	}
 	if f.dryRun && f.onlyValues {
 		return failure.Misuse("leave one of them out", "--dry-run and --only-output-values exclude each other")

@@ -7,14 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"liqo.io/liqo/pkg/cli/action/install/earlier"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/helm"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/identity"
-	"liqo.io/liqo/pkg/version"
 )
 
 // DefaultTimeout of Run.
@@ -26,11 +24,12 @@ type Options struct {
 	Cluster *target.Cluster
 	// Wishes about what is otherwise detected.
 	Wishes Wishes
-	// Version of Liqo, which has to be the chart's; empty means that.
+	// Version of the chart in RepoURL; of another chart it has to be the version. Empty means that, or this program's.
 	Version string
-	// Chart holds the files of the chart to install; ChartPath, if given, is a folder or archive to install instead.
-	Chart     fs.FS
-	ChartPath string
+	// Chart holds the files of the chart to install; ChartPath, if given, is a folder or archive to install instead, and RepoURL a repository, or
+	// with oci:// the chart in a registry.
+	Chart              fs.FS
+	ChartPath, RepoURL string
 	// ClusterID of the cluster; empty keeps the present one or that of an earlier installation, or makes one up.
 	ClusterID string
 	// ClusterLabels that consumers see on their virtual nodes.
@@ -81,8 +80,8 @@ type Plan struct {
 	present *helm.Release
 	// unknown is the ID by which a first installation that does not run called the cluster, and which is given up for another.
 	unknown string
-	// left are objects of the chart that an earlier Liqo left in the cluster, and that are to be adopted.
-	left    []client.Object
+	// left is what an earlier Liqo left, and what is to be adopted.
+	left    *earlier.Leftovers
 	options Options
 }
 
@@ -146,7 +145,7 @@ func (p *Plan) check(ctx context.Context) (string, error) {
 func (p *Plan) load(ctx context.Context) (string, error) {
 	o := &p.options
 	var err error
-	if err = p.loadChart(); err != nil {
+	if err = p.loadChart(ctx); err != nil {
 		return "", err
 	}
 	if o.Helm == nil {
@@ -157,7 +156,7 @@ func (p *Plan) load(ctx context.Context) (string, error) {
 	if p.present, err = o.Helm.Get(ctx, target.Liqo); err != nil {
 		return "", err
 	}
-	if err := p.requireAlone(ctx); err != nil {
+	if err := earlier.RequireAlone(ctx, o.Cluster, p.present); err != nil {
 		return "", err
 	}
 	_, app := p.chart.Version()
@@ -165,32 +164,6 @@ func (p *Plan) load(ctx context.Context) (string, error) {
 		return "Liqo " + app + " is to be installed", nil
 	}
 	return fmt.Sprintf("Liqo %s is installed, and is to be brought to %s", p.present.AppVersion, app), nil
-}
-
-// loadChart reads the chart. The one that comes with this program installs this program's version, unless the user says otherwise.
-func (p *Plan) loadChart() (err error) {
-	o := &p.options
-	switch {
-	case o.ChartPath != "":
-		if p.chart, err = helm.LoadPath(o.ChartPath); err != nil {
-			return failure.Misuse("give the folder or archive of a chart", "--local-chart-path: %w", err)
-		}
-	case o.Chart != nil:
-		if p.chart, err = helm.Load(o.Chart); err != nil {
-			return err
-		}
-		p.chart.SetAppVersion(version.Version)
-	default:
-		return failure.Misuse("give the folder or archive of a chart with --local-chart-path", "this program has no chart built in")
-	}
-	if _, own := p.chart.Version(); o.Version != "" && o.Version != own {
-		if o.ChartPath != "" {
-			return failure.Misuse("leave --version out, or give the chart of that version", "--version %s: the chart %s is of version %s", o.Version, o.ChartPath, own)
-		}
-		return failure.Misuse("use the liqoctl of that version, or give its chart with --local-chart-path; other images are chosen with --set tag=TAG",
-			"--version %s: this liqoctl has the chart of version %s", o.Version, own)
-	}
-	return nil
 }
 
 // detect finds out the settings and the cluster ID.
@@ -302,11 +275,11 @@ func (p *Plan) decide(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	if err := p.survey(ctx, manifests); err != nil {
+	if p.left, err = earlier.Survey(ctx, p.options.Cluster, manifests); err != nil {
 		return "", err
 	}
-	if len(p.left) > 0 {
-		return fmt.Sprintf("The values fit the chart; what an earlier Liqo left is taken over, with its objects: %d definitions and namespaces", len(p.left)), nil
+	if n := p.left.Count(); n > 0 {
+		return fmt.Sprintf("The values fit the chart; what an earlier Liqo left is taken over, with its objects: %d definitions and namespaces", n), nil
 	}
 	return "The values fit the chart", nil
 }
@@ -332,7 +305,7 @@ func (p *Plan) Render(ctx context.Context) (string, error) {
 }
 
 func (p *Plan) request() helm.Request {
-	return helm.Request{Name: target.Liqo, Chart: p.chart, Values: p.Values, Timeout: p.options.Timeout, Adopts: len(p.left) > 0}
+	return helm.Request{Name: target.Liqo, Chart: p.chart, Values: p.Values, Timeout: p.options.Timeout, Adopts: p.left.Count() > 0}
 }
 
 // Run installs or upgrades, and waits until the installation answers.
@@ -385,7 +358,7 @@ func (p *Plan) put(ctx context.Context, task progress.Task) (*helm.Release, erro
 		}
 		p.present = nil
 	}
-	if err := p.adopt(ctx); err != nil {
+	if err := p.left.Adopt(ctx); err != nil {
 		return nil, err
 	}
 	if p.present == nil {

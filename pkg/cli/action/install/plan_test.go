@@ -164,7 +164,7 @@ func TestBadValuesAndSettingsAreRefused(t *testing.T) {
 		"a cluster ID in values that is none": {func(o *install.Options) { o.ClusterID, o.Set = "", []string{"discovery.config.clusterID=Oslo"} }, nil, failure.Usage,
 			"the cluster ID \"Oslo\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\": give another one with --cluster-id"},
 		"a version that is not the chart's": {func(o *install.Options) { o.Version = "v9.9.9" }, nil, failure.Usage,
-			"--version v9.9.9: this liqoctl has the chart of version " + version.Version + ": use the liqoctl of that version, or give its chart with --local-chart-path; other images are chosen with --set tag=TAG"},
+			"--version v9.9.9: this liqoctl has the chart of version " + version.Version + ": name the repository that has its chart with --repo-url, or use the liqoctl of that version; other images are chosen with --set tag=TAG"},
 		"an image without a name": {func(o *install.Options) { o.Set = []string{"virtualKubelet.image.name="} }, nil, failure.Usage,
 			"the values do not fit the chart: at '/virtualKubelet/image/name': '' does not match pattern '^[a-zA-Z0-9][-a-zA-Z0-9._/:]*$'" + next},
 		"a range for nodes that pods have": {func(o *install.Options) { o.Set = []string{"networking.enabled=true,ipam.externalCIDR=10.10.3.0/24"} }, nil, failure.Precondition,

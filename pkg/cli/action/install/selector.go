@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/cli/action/install/earlier"
 	"liqo.io/liqo/pkg/cli/target"
 )
 
@@ -31,7 +32,7 @@ func (p *Plan) unselect(ctx context.Context) error {
 	override, _ := p.Values["nameOverride"].(string)
 	for object, selector := range selectors {
 		component := object.GetLabels()[target.ComponentLabel]
-		made := object.GetAnnotations()[releaseName] == target.Liqo && component != ""
+		made := object.GetAnnotations()[earlier.ReleaseName] == target.Liqo && component != ""
 		if !made || selector == nil || selector.MatchLabels[target.NameLabel] == cmp.Or(override, component) {
 			continue
 		}

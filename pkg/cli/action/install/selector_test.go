@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/cli/action/install/earlier"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/target"
 )
@@ -26,7 +27,7 @@ func TestSelectorsThatChangeAreMadeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := fixture.Installed("rome", "", true)
 			for _, object := range objects {
-				object.SetAnnotations(map[string]string{releaseName: target.Liqo})
+				object.SetAnnotations(map[string]string{earlier.ReleaseName: target.Liqo})
 				switch o := object.(type) {
 				case *appsv1.Deployment:
 					o.Spec.Selector.MatchLabels[target.NameLabel] = test.selects

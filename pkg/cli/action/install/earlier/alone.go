@@ -1,4 +1,4 @@
-package install
+package earlier
 
 import (
 	"cmp"
@@ -29,13 +29,13 @@ const (
 // ofV1Alone are the components that Liqo v1 has and this chart does not.
 var ofV1Alone = []string{"crd-replicator", "webhook", "ipam", "metric-agent", "proxy"}
 
-// requireAlone refuses to install where Liqo v1 is, or this Liqo in another namespace: two controllers would work on each object.
-func (p *Plan) requireAlone(ctx context.Context) error {
-	if p.present != nil && !makesOurs(p.present.Manifest) {
+// RequireAlone refuses to install where Liqo v1 is, or this Liqo in another namespace: two controllers would work on each object. present is the
+// release that is to be upgraded, nil if there is none.
+func RequireAlone(ctx context.Context, cluster *target.Cluster, present *helm.Release) error {
+	if present != nil && !makesOurs(present.Manifest) {
 		return failure.Unmet(afterV1, "Helm release %s in namespace %s is one of Liqo v1 (%s), which this Liqo does not upgrade",
-			p.present.Name, p.present.Namespace, p.present.AppVersion)
+			present.Name, present.Namespace, present.AppVersion)
 	}
-	cluster := p.options.Cluster
 	if elsewhere, err := releaseElsewhere(ctx, cluster); err != nil || elsewhere != "" {
 		return cmp.Or(err, failure.Unmet("install into that one with -n "+elsewhere+", or uninstall it first ("+migration+" if it is Liqo v1)",
 			"there is a Helm release %s in namespace %s, and a cluster has one Liqo", target.Liqo, elsewhere))
@@ -56,7 +56,10 @@ func (p *Plan) requireAlone(ctx context.Context) error {
 			return failure.Unmet(afterV1, "%s is of Liqo v1, and two agents must not work on the same nodes", cluster.Describe(d))
 		}
 	}
-	return p.requireOwnKubelets(ctx)
+	if present != nil {
+		return nil
+	}
+	return requireOwnKubelets(ctx, cluster)
 }
 
 // releaseElsewhere is another namespace that has a Helm release of our name; empty if there is none. Only names are read of the records.
@@ -83,18 +86,15 @@ func releases(ctx context.Context, cluster *target.Cluster, namespace, name stri
 
 // requireOwnKubelets refuses a VirtualNode that Liqo v1 left: v1 writes the whole Deployment of its virtual kubelet into it, and the controller
 // manager would run that.
-func (p *Plan) requireOwnKubelets(ctx context.Context) error {
-	if p.present != nil {
-		return nil
-	}
+func requireOwnKubelets(ctx context.Context, cluster *target.Cluster) error {
 	nodes := &offloadingv1beta1.VirtualNodeList{}
-	if err := p.options.Cluster.List(ctx, nodes); err != nil {
+	if err := cluster.List(ctx, nodes); err != nil {
 		return err
 	}
 	for i := range nodes.Items {
 		if nodes.Items[i].Spec.Template != nil {
 			return failure.Unmet("delete it, and peer again once Liqo is installed ("+migration+")",
-				"%s was left by an earlier Liqo with a virtual kubelet of its own, which would run again", p.options.Cluster.Describe(&nodes.Items[i]))
+				"%s was left by an earlier Liqo with a virtual kubelet of its own, which would run again", cluster.Describe(&nodes.Items[i]))
 		}
 	}
 	return nil
