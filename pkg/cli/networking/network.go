@@ -20,13 +20,18 @@ func Commands(s *session.Session) []*cobra.Command {
 		Use: "network", Short: "Connect the networks of two clusters",
 		Long: `Connect the networks of two clusters, so that their pods reach each other, and take the connection back.
 
-'{{ .Executable }} peer' does it by itself. In both clusters the network module has to be on, as it is by default.`,
+'{{ .Executable }} peer' does it by itself. In both clusters the network module has to be on, as it is by default.
+Flags may stand before the name of the sub-command that has them, or after it.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return failure.Misuse("liqoctl network connect|diff|disconnect|init|reset|status|test|trace", "say what to do with the network")
 		},
 	}
 	parent.AddCommand(newInit(s), newConnect(s), newDisconnect(s), newReset(s), newStatus(s), newTrace(s), newTest(s, "test"), newDiff(s))
+	// Their flags may stand before the sub-command's name, which cobra finds only if it knows which of them take a value.
+	before := &pairFlags{}
+	before.register(s, parent)
+	parent.Flags().BoolVar(&before.wait, waitFlag, false, "Wait until everything is done")
 	return []*cobra.Command{parent, newTestFamily(s)}
 }
 
@@ -39,8 +44,19 @@ type pairFlags struct {
 	skipValidation, wait       bool
 }
 
+const waitFlag = "wait"
+
 // addTo registers the flags; waitFor says what --wait is for, where there is such a flag.
 func (f *pairFlags) addTo(s *session.Session, command *cobra.Command, waitFor string) {
+	f.register(s, command)
+	if waitFor != "" {
+		command.Flags().BoolVar(&f.wait, waitFlag, false, waitFor)
+	}
+	s.OutputFlag(command, &f.format, "Write what is in place to standard output")
+}
+
+// register registers the flags that Liqo v1 has on all of them.
+func (f *pairFlags) register(s *session.Session, command *cobra.Command) {
 	set := command.Flags()
 	f.remote = target.NewFlags(true)
 	f.remote.AddTo(set)
@@ -51,10 +67,6 @@ func (f *pairFlags) addTo(s *session.Session, command *cobra.Command, waitFor st
 	s.CompleteCluster(command, f.remote)
 	s.TimeoutFlag(set, &f.timeout, network.DefaultTimeout)
 	set.BoolVar(&f.skipValidation, "skip-validation", false, "Go on although the versions of Liqo differ, and without looking at the templates of gateways")
-	if waitFor != "" {
-		set.BoolVar(&f.wait, "wait", false, waitFor)
-	}
-	s.OutputFlag(command, &f.format, "Write what is in place to standard output")
 }
 
 // run calls one of the actions.

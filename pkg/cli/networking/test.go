@@ -187,6 +187,9 @@ func newTestFamily(s *session.Session) *cobra.Command {
 	}
 	command := newTest(s, "network", "net")
 	parent.AddCommand(command)
+	// It may stand before 'network', which has the flag that counts.
+	var before time.Duration
+	s.TimeoutFlag(parent.Flags(), &before, networktest.DefaultTimeout)
 	acceptFlagsOfV1(s, parent, command)
 	return parent
 }
