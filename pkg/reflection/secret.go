@@ -86,8 +86,8 @@ func whySecretStays(in Input, local *corev1.Secret) *Skip {
 	case local.Type == secretTypeBootstrapToken:
 		return never("stays at home: Secrets of type %s let a machine join this cluster", local.Type)
 	case local.Type == corev1.SecretTypeServiceAccountToken && !allowed:
-		return never("stays at home: whoever has this token of a ServiceAccount is that one in this cluster; annotate the Secret %s to have it reflected anyway, as type %s",
-			offloadingv1beta1.AllowReflectionAnnotation, corev1.SecretTypeOpaque)
+		return never("stays at home: whoever has this token of a ServiceAccount is that one in this cluster; "+
+			"annotate the Secret %s to have it reflected anyway, as type %s", offloadingv1beta1.AllowReflectionAnnotation, corev1.SecretTypeOpaque)
 	}
 	if strings.HasSuffix(local.Name, tokenSuffix) {
 		return never("stays at home: names that end in %s are those of Secrets with pods' tokens; choose another name", tokenSuffix)

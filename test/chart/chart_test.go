@@ -178,8 +178,8 @@ func TestCRDsAreKept(t *testing.T) {
 			}
 		}
 	}
-	if crds != 27 {
-		t.Errorf("the chart has %d CRDs, want the 27 of groups core, authentication, offloading, networking and ipam", crds)
+	if crds != 28 {
+		t.Errorf("the chart has %d CRDs, want the 28 of groups core, authentication, offloading, networking and ipam", crds)
 	}
 }
 
