@@ -81,7 +81,8 @@ func (r *Reconciler) abandon(ctx context.Context, waits *corev1.Pod, k key, v vi
 	}
 	if waits != nil {
 		r.show(waits, refusal{reason: offloadingv1beta1.ReasonManyAtOnce, message: fmt.Sprintf(
-			"waiting for an earlier pod of that name, which still runs in cluster %q: its removal is held back with many others, see %s in the summary of the VirtualNode",
+			"waiting for an earlier pod of that name, which still runs in cluster %q: its removal is held back with many others, "+
+				"see %s in the summary of the VirtualNode",
 			r.options.Remote, offloadingv1beta1.RemovalsHeldCondition)})
 	}
 	return nil // its confirmation is an event

@@ -86,3 +86,20 @@ func TestWhyAProviderIsLost(t *testing.T) {
 		}
 	}
 }
+
+// What is said of a revocation is read where this version writes it, and where earlier ones do, whose CustomResourceDefinition has no summary.
+func TestARevocationIsReadOfEachVersion(t *testing.T) {
+	said := []Condition{{Type: APIServerStatus, Status: StatusEstablished}, {Type: CutOffCondition, Status: "True", Message: "it was revoked"}}
+	for name, tc := range map[string]struct {
+		status ForeignClusterStatus
+		want   string
+	}{
+		"this version":       {ForeignClusterStatus{Conditions: said[:1], Summary: said[1:]}, "it was revoked"},
+		"an earlier version": {ForeignClusterStatus{Conditions: said}, "it was revoked"},
+		"nothing is revoked": {ForeignClusterStatus{Conditions: said[:1]}, ""},
+	} {
+		if got := (&ForeignCluster{Status: tc.status}).WhyCutOff(); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -25,7 +25,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 		s.says(offloadingv1beta1.VirtualKubeletCondition, s.kubelet, reasonOf(s.kubelet), ""),
 		s.says(offloadingv1beta1.NodeCondition, s.nodeState, reason, message),
 	}, now)
-	conditions.Replace(&s.vn.Status.Summary, r.summary(s, problem), now)
+	summary := s.summary(problem)
+	if reason, message := r.aboutAddresses(s.vn); reason != "" && !s.mapped {
+		summary = append(summary, s.says(offloadingv1beta1.AddressesShownCondition, string(corev1.ConditionFalse), reason, message))
+	}
+	conditions.Replace(&s.vn.Status.Summary, summary, now)
 	if problem == nil {
 		s.vn.Status.ObservedGeneration = s.vn.Generation
 	}
@@ -51,8 +55,8 @@ func (s *scope) says(conditionType, status, reason, message string) corev1beta1.
 	return corev1beta1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: s.vn.Generation}
 }
 
-// summary is what Liqo v1 has no conditions for: whether the VirtualNode is ready, and what else is to be told of it.
-func (r *reconciler) summary(s *scope, problem error) []corev1beta1.Condition {
+// summary is what Liqo v1 has no conditions for: whether the VirtualNode is ready, and what else was found out about it.
+func (s *scope) summary(problem error) []corev1beta1.Condition {
 	const yes, no = string(corev1.ConditionTrue), string(corev1.ConditionFalse)
 	var all []corev1beta1.Condition
 	if s.revoked != "" {
@@ -63,9 +67,6 @@ func (r *reconciler) summary(s *scope, problem error) []corev1beta1.Condition {
 	}
 	if reason, message := aboutLabels(s.vn); reason != "" {
 		all = append(all, s.says(offloadingv1beta1.LabelsChangedCondition, yes, reason, message))
-	}
-	if reason, message := r.aboutAddresses(s.vn); reason != "" && !s.mapped {
-		all = append(all, s.says(offloadingv1beta1.AddressesShownCondition, no, reason, message))
 	}
 	if held := conditionOf(s.node, offloadingv1beta1.RemovalsHeldCondition); held != nil {
 		all = append(all, s.says(offloadingv1beta1.RemovalsHeldCondition, string(held.Status), held.Reason, held.Message))
