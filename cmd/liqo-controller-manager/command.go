@@ -73,7 +73,7 @@ func newCommand() *cobra.Command {
 	command.Flags().BoolVar(&f.leaderElect, "leader-elect", false, "let one of several replicas run the controllers")
 	command.Flags().IntVar(&f.webhookPort, "webhook-port", 0, "port of the webhooks; 0 means the configuration's")
 	command.Flags().IntVar(&f.healthPort, "health-port", 8081, "loopback port of the health endpoint, which 'check' asks")
-	command.Flags().IntVar(&f.metricsPort, "metrics-port", 8082, "port of the metrics, served to authorized clients only")
+	command.Flags().IntVar(&f.metricsPort, "metrics-port", 8082, "port of the metrics")
 	command.Flags().BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept API servers of providers on loopback addresses, for tests on one machine")
 	logsapi.AddFlags(logging, command.Flags())
 	command.AddCommand(newCheckCommand())

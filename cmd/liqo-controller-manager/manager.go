@@ -154,12 +154,7 @@ func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flag
 	}
 	metrics := metricsserver.Options{BindAddress: disabledListening}
 	if config.Metrics.Enabled {
-		metrics = metricsserver.Options{
-			BindAddress:    net.JoinHostPort("", strconv.Itoa(f.metricsPort)),
-			SecureServing:  true,
-			FilterProvider: caller.Metrics,
-			TLSOpts:        []func(*tls.Config){serveWith(certificates)},
-		}
+		metrics = caller.Serving(net.JoinHostPort("", strconv.Itoa(f.metricsPort)), config.Metrics.PlainHTTP, serveWith(certificates))
 	}
 	return ctrl.Options{
 		Scheme: scheme,

@@ -200,7 +200,7 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		},
 		"virtualnode": func() error {
 			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace,
-				PodCIDRs: texts(ownRanges(config)), HideAddresses: !*config.Networking.ReflectIPs, Networking: config.Networking.Enabled, NodeIdentity: config.VirtualKubelet.NodeIdentity})
+				PodCIDRs: texts(ownRanges(config)), HideAddresses: !*config.Networking.ReflectIPs, Networking: config.Networking.Enabled, NodeIdentity: config.VirtualKubelet.NodeIdentity, PlainMetrics: config.Metrics.PlainHTTP})
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{

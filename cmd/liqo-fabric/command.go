@@ -28,7 +28,7 @@ type flags struct {
 	namespace   string
 	overlayPort int
 	healthPort  int
-	metricsPort int
+	metrics     agent.MetricsPort
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -38,7 +38,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 		"namespace of Liqo, where FirewallConfigurations and RouteConfigurations for nodes are (default $POD_NAMESPACE); empty follows none")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
-	set.IntVar(&f.metricsPort, "metrics-port", 0, "port that serves metrics, over HTTPS, to whom the cluster authorizes; 0 serves none")
+	f.metrics.Register(set)
 }
 
 func (f *flags) validate() error {
@@ -117,7 +117,7 @@ func (f *flags) run(ctx context.Context) error {
 	})
 	work := func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work, a.Silent) })
+		group.Go(func() error { return f.metrics.Serve(ctx, config, a.Work, a.Silent) })
 		group.Go(func() error { return a.Run(ctx) })
 		return group.Wait()
 	}

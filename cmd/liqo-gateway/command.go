@@ -50,7 +50,7 @@ type flags struct {
 	overlayPort int
 	listenPort  int
 	healthPort  int
-	metricsPort int
+	metrics     agent.MetricsPort
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
@@ -67,7 +67,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
 	set.IntVar(&f.healthPort, "health-port", 8081, "port, on the loopback address, that tells probes how the agent is")
-	set.IntVar(&f.metricsPort, "metrics-port", 0, "port that serves metrics, over HTTPS, to whom the cluster authorizes; 0 serves none")
+	f.metrics.Register(set)
 }
 
 // pod is what the gateway knows of itself, but for its key.
@@ -164,7 +164,7 @@ func (f *flags) run(ctx context.Context) error {
 	work := func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return f.watchKey(ctx, key) })
-		group.Go(func() error { return agent.ServeMetrics(ctx, f.metricsPort, config, a.Work, a.Tunnel) })
+		group.Go(func() error { return f.metrics.Serve(ctx, config, a.Work, a.Tunnel) })
 		group.Go(func() error { return a.Run(ctx) })
 		return group.Wait()
 	}

@@ -47,8 +47,7 @@ type flags struct {
 	remoteMemory     int32
 	maxRemovals      int
 	tokens           tokenFlags
-	metricsEnabled   bool
-	metricsAddress   string
+	metrics          metricsFlags
 	leaseEnabled     bool
 	leaseDuration    time.Duration
 	leaseRenew       time.Duration
@@ -56,6 +55,12 @@ type flags struct {
 	certificates     string
 	identity         string
 	heartbeat        string
+}
+
+// metricsFlags are whether, where and to whom metrics are served.
+type metricsFlags struct {
+	enabled, plain bool
+	address        string
 }
 
 // home are the namespaces that are never offloaded, as far as the process knows them.
@@ -127,8 +132,9 @@ func (f *flags) register(set *pflag.FlagSet) {
 	bounded(set, "max-removals", 0, massremoval.Unlimited)
 	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 	set.BoolVar(&f.networking, "networking", false, "show the addresses of remote pods as the Configuration of the provider has them, and let pods reach this cluster's API server by its IP resource")
-	set.BoolVar(&f.metricsEnabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
-	set.StringVar(&f.metricsAddress, "metrics-address", ":8082", "address of the metrics")
+	set.BoolVar(&f.metrics.enabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
+	set.StringVar(&f.metrics.address, "metrics-address", ":8082", "address of the metrics")
+	set.BoolVar(&f.metrics.plain, "metrics-plain-http", false, "serve metrics over HTTP, to whoever reaches their address")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
 	// The active replica of a rolling update gives its Lease back: that it runs out is for machines that are lost.
 	set.DurationVar(&f.leaseDuration, "vk-lease-duration", 2*time.Minute, "how long a silent replica stays the active one")

@@ -83,8 +83,8 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 			return err == nil && n.answering.Load(), nil
 		})
 		close(ready)
-		if n.k.flags.metricsEnabled {
-			return serveMetrics(ctx, n.k.flags.metricsAddress, n.identity)
+		if n.k.flags.metrics.enabled {
+			return serveMetrics(ctx, n.k.flags.metrics, n.identity)
 		}
 		return nil
 	})
@@ -309,17 +309,15 @@ func (n *nodeSide) clientCA(ctx context.Context, local kubernetes.Interface) (dy
 	}
 }
 
-// serveMetrics serves the metrics to whom this cluster authorizes.
-func serveMetrics(ctx context.Context, address string, store nodeIdentity) error {
+// serveMetrics serves the metrics to whom this cluster authorizes, or to everybody.
+func serveMetrics(ctx context.Context, f metricsFlags, store nodeIdentity) error {
 	config := store.Config()
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("making the client that authorizes readers of metrics: %w", err)
 	}
-	server, err := metricsserver.NewServer(metricsserver.Options{
-		BindAddress: address, SecureServing: true, FilterProvider: caller.Metrics,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = store.ServingCertificate }},
-	}, config, httpClient)
+	options := caller.Serving(f.address, f.plain, func(c *tls.Config) { c.GetCertificate = store.ServingCertificate })
+	server, err := metricsserver.NewServer(options, config, httpClient)
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}

@@ -85,6 +85,47 @@ func TestMetricsAreRenderedAsAskedFor(t *testing.T) {
 	}
 }
 
+// By one value all components serve metrics over plain HTTP; nobody is given a token then, nor rights to ask who somebody is.
+func TestMetricsOverPlainHTTP(t *testing.T) {
+	const plain = "metrics: {enabled: true, plainHTTP: true, prometheusOperator: {enabled: true}}"
+	rendered, err := render(t, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		file, text string
+		count      int
+	}{
+		{"liqo/templates/config.yaml", "plainHTTP: true\n", 1},
+		{"liqo/templates/config.yaml", "- --metrics-plain-http\n", 2}, // gateways of both ends
+		{"liqo/templates/fabric.yaml", "- --metrics-plain-http\n", 1},
+		{metricsFile, "scheme: http\n", 4},
+	} {
+		if got := strings.Count(rendered[want.file], want.text); got != want.count {
+			t.Errorf("%s: %q is there %d times, want %d", want.file, want.text, got, want.count)
+		}
+	}
+	for file, content := range rendered {
+		for _, never := range []string{"scheme: https", "kubernetes.io/service-account-token", "tlsConfig:", "# To know who reads metrics."} {
+			if strings.Contains(content, never) {
+				t.Errorf("%s: there is %q in it", file, never)
+			}
+		}
+	}
+	if kinds := slices.Sorted(maps.Keys(metricsObjects(t, "{"+plain+"}"))); !slices.Equal(kinds, []string{"ClusterRole", "PodMonitor", "Service", "ServiceMonitor"}) {
+		t.Errorf("there are %v", kinds)
+	}
+	usual, err := render(t, strings.ReplaceAll(plain, "plainHTTP: true, ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range usual {
+		if strings.Contains(content, "metrics-plain-http") || strings.Contains(content, "plainHTTP: true") || strings.Contains(content, "scheme: http\n") {
+			t.Errorf("%s: plain HTTP without being asked for", file)
+		}
+	}
+}
+
 // Whoever reads our metrics with the account of the chart can do nothing else.
 func TestTheReaderOfMetricsMayDoNothingElse(t *testing.T) {
 	objects := metricsObjects(t, allMonitored)

@@ -14,6 +14,10 @@ func TestTheConfigurationIsRefusedBeforeItIsApplied(t *testing.T) {
 	}
 	const no, more = `" is no network: write it as 10.0.0.0/16`, `is no network, because there is more than its first `
 	for name, tc := range map[string]struct{ values, want string }{
+		"metrics for all, and none served":             {"metrics: {plainHTTP: true}", "metrics.plainHTTP: nothing serves metrics: set metrics.enabled=true, or leave it out"},
+		"metrics for all, hardened":                    {"profile: hardened\nmetrics: {enabled: true, plainHTTP: true}", "metrics.plainHTTP: profile hardened shows metrics to nobody without a token"},
+		"metrics for all":                              {"metrics: {enabled: true, plainHTTP: true}", ""},
+		"metrics for a word":                           {"metrics: {enabled: true, plainHTTP: perhaps}", "got string, want boolean"},
 		"two families":                                 {"ipam: {podCIDRs: [10.244.0.0/16, 'fd00:10:244::/56'], serviceCIDR: 10.96.0.0/12}", ""},
 		"an address alone":                             {ranges("reservedSubnets: [192.168.1.7/32, 'fd00::7/128', '1:2:3:4:5:6:7:8/128', '::/0', 0.0.0.0/0, 'fd00:0:0:ff00::/56']"), ""},
 		"a sub-network":                                {ranges("reservedSubnets: [10.1.2.64/26, 'fd00:1200::/23']"), ""},

@@ -103,6 +103,9 @@ spec:
                 - --keys=/etc/liqo/keys
                 {{- if $root.Values.metrics.enabled }}
                 - --metrics-port=8082
+                {{- if $root.Values.metrics.plainHTTP }}
+                - --metrics-plain-http
+                {{- end }}
                 {{- end }}
               env:
                 {{- range $variable, $field := dict "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" "NODE_NAME" "spec.nodeName" }}

@@ -22,6 +22,12 @@ tells its mistake nobody but its log. 'liqoctl install' asks the configuration i
 {{- if and $address (not (regexMatch "^https://([a-zA-Z0-9._-]+|\\[[0-9a-fA-F:]+\\])(:[0-9]+)?(/[^ ]*)?$" $address)) -}}
 {{- fail (printf "apiServer.address: %q is no address: write a URL such as https://203.0.113.7:6443" $address) -}}
 {{- end -}}
+{{- if and .Values.metrics.plainHTTP (not .Values.metrics.enabled) -}}
+{{- fail "metrics.plainHTTP: nothing serves metrics: set metrics.enabled=true, or leave it out" -}}
+{{- end -}}
+{{- if and .Values.metrics.plainHTTP (eq .Values.profile "hardened") -}}
+{{- fail "metrics.plainHTTP: profile hardened shows metrics to nobody without a token: leave it out, and have Prometheus scrape with one, or choose profile=compatible" -}}
+{{- end -}}
 {{- $duration := "^([0-9]+h([0-9]+m)?([0-9]+s)?|[0-9]+m([0-9]+s)?|[0-9]+s)$" -}}
 {{- range $path, $given := dict "authentication.certificateLifetime" .Values.authentication.certificateLifetime "authentication.consumerSilentAfter" .Values.authentication.consumerSilentAfter "offloading.consumers.maxTerminationGracePeriod" .Values.offloading.consumers.maxTerminationGracePeriod -}}
 {{- if not (regexMatch $duration $given) -}}{{- fail (printf "%s: %q is no duration: write it as 24h or 30m" $path $given) -}}{{- end -}}

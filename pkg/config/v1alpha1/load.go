@@ -140,6 +140,11 @@ func (c *ControllerManager) Validate() field.ErrorList {
 	if d := c.Authentication.CertificateLifetime.Duration; d < minCertificateLifetime {
 		errs = append(errs, field.Invalid(field.NewPath("authentication", "certificateLifetime"), d.String(), "must be at least 10m"))
 	}
+	if plain := field.NewPath("metrics", "plainHTTP"); c.Metrics.PlainHTTP && !c.Metrics.Enabled {
+		errs = append(errs, field.Invalid(plain, true, "nothing is served without metrics.enabled"))
+	} else if c.Metrics.PlainHTTP && c.Profile == ProfileHardened {
+		errs = append(errs, field.Invalid(plain, true, "profile hardened shows metrics to nobody without a token"))
+	}
 	errs = append(errs, c.IPAM.validate(field.NewPath("ipam"), c.Networking.Enabled)...)
 	if port := c.Networking.GenevePort; port < 1 || port > 65535 {
 		errs = append(errs, field.Invalid(field.NewPath("networking", "genevePort"), port, "must be a port, from 1 to 65535"))

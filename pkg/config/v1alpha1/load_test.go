@@ -26,6 +26,8 @@ func TestParseRefuses(t *testing.T) {
 		"a key that this version does not know":         {"profile:", "profil: x\nprofile:", "unknown field"},
 		"an unknown profile":                            {"compatible", "strict", `profile: Unsupported value: "strict"`},
 		"a certificate that is gone before it is used":  {"24h", "5m", "authentication.certificateLifetime: Invalid value: \"5m0s\": must be at least 10m"},
+		"metrics for all, and none served":              {"profile:", "metrics: {plainHTTP: true}\nprofile:", "metrics.plainHTTP: Invalid value: true: nothing is served without metrics.enabled"},
+		"metrics for all, hardened":                     {"profile: compatible", "metrics: {enabled: true, plainHTTP: true}\nprofile: hardened", "metrics.plainHTTP: Invalid value: true: profile hardened shows metrics to nobody without a token"},
 		"an unknown enforcement":                        {"defaultLimitsEnforcement: None", "defaultLimitsEnforcement: Some", "controllerManager.config.defaultLimitsEnforcement: Unsupported value"},
 		"a pod CIDR that is no network":                 {"10.10.0.0/16", "10.10.0.1/16", "ipam.podCIDRs[0]: Invalid value: \"10.10.0.1/16\": must be a network such as 10.0.0.0/16"},
 		"a service CIDR that is no network":             {"10.11.0.0/16", "services", "ipam.serviceCIDR: Invalid value"},

@@ -36,7 +36,7 @@ type ControllerManager struct {
 	// IPAM holds the cluster's address ranges.
 	IPAM IPAM `json:"ipam"`
 	// Metrics configures metrics.
-	Metrics Switch `json:"metrics"`
+	Metrics Metrics `json:"metrics"`
 	// Networking configures the network module.
 	Networking Networking `json:"networking"`
 	// Offloading configures the offloading module.
@@ -51,10 +51,12 @@ type ControllerManager struct {
 	Webhook Webhook `json:"webhook"`
 }
 
-// Switch turns something on.
-type Switch struct {
-	// Enabled says whether it is on.
+// Metrics configures metrics.
+type Metrics struct {
+	// Enabled says whether they are served.
 	Enabled bool `json:"enabled"`
+	// PlainHTTP says whether they are served without TLS, to whoever reaches the ports.
+	PlainHTTP bool `json:"plainHTTP"`
 }
 
 // Networking configures the network module.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -106,9 +107,23 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// ServeMetrics serves metrics on a port until the context ends, over HTTPS, to whom the cluster authorizes; 0 serves nothing.
-func ServeMetrics(ctx context.Context, port int, config *rest.Config, collectors ...prometheus.Collector) error {
-	if port == 0 {
+// MetricsPort is where an agent serves its metrics.
+type MetricsPort struct {
+	// Port to listen at; 0 serves nothing.
+	Port int
+	// PlainHTTP serves them to whoever reaches the port.
+	PlainHTTP bool
+}
+
+// Register adds the flags.
+func (m *MetricsPort) Register(set *pflag.FlagSet) {
+	set.IntVar(&m.Port, "metrics-port", 0, "port that serves metrics, over HTTPS, to whom the cluster authorizes; 0 serves none")
+	set.BoolVar(&m.PlainHTTP, "metrics-plain-http", false, "serve metrics over HTTP, to whoever reaches the port")
+}
+
+// Serve serves metrics until the context ends.
+func (m MetricsPort) Serve(ctx context.Context, config *rest.Config, collectors ...prometheus.Collector) error {
+	if m.Port == 0 {
 		return nil
 	}
 	for _, c := range collectors {
@@ -120,10 +135,7 @@ func ServeMetrics(ctx context.Context, port int, config *rest.Config, collectors
 	if err != nil {
 		return fmt.Errorf("making the client that authorizes readers of metrics: %w", err)
 	}
-	// Without a certificate the server makes one for itself.
-	server, err := metricsserver.NewServer(metricsserver.Options{
-		BindAddress: net.JoinHostPort("", strconv.Itoa(port)), SecureServing: true, FilterProvider: caller.Metrics,
-	}, config, client)
+	server, err := metricsserver.NewServer(caller.Serving(net.JoinHostPort("", strconv.Itoa(m.Port)), m.PlainHTTP), config, client)
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}

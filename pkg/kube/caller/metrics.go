@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,15 @@ import (
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
+
+// Serving are the options of a server of metrics at an address: over HTTPS, to whom the cluster authorizes; or, if plain, over HTTP to whoever
+// reaches the address. Without a certificate the server makes one for itself.
+func Serving(address string, plain bool, tlsOptions ...func(*tls.Config)) metricsserver.Options {
+	if plain {
+		return metricsserver.Options{BindAddress: address}
+	}
+	return metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: Metrics, TLSOpts: tlsOptions}
+}
 
 // Metrics lets those read metrics who come with a token and may get their path.
 func Metrics(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {

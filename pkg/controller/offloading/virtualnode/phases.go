@@ -204,7 +204,8 @@ func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 
 // deploy ensures the Deployment of the virtual kubelet.
 func (r *reconciler) deploy(ctx context.Context, s *scope) error {
-	deployment, err := Render(Rendering{VirtualNode: s.vn, Template: s.template, ClusterID: r.ClusterID, Namespace: r.Namespace, PodCIDRs: r.PodCIDRs, NodeIdentity: r.NodeIdentity})
+	deployment, err := Render(Rendering{VirtualNode: s.vn, Template: s.template, ClusterID: r.ClusterID, Namespace: r.Namespace, PodCIDRs: r.PodCIDRs,
+		NodeIdentity: r.NodeIdentity, PlainMetrics: r.PlainMetrics})
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,8 @@ type Options struct {
 	Networking bool
 	// NodeIdentity is who virtual kubelets are for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
+	// PlainMetrics says whether virtual kubelets serve their metrics, if they do, over HTTP to whoever reaches the port.
+	PlainMetrics bool
 	// DrainTimeout is how long PodDisruptionBudgets are respected when a VirtualNode is deleted; 10 minutes if 0.
 	DrainTimeout time.Duration
 	// Live reads from the API server, past the cache; the manager's API reader if nil.

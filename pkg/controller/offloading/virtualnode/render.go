@@ -46,6 +46,8 @@ type Rendering struct {
 	PodCIDRs []string
 	// NodeIdentity is who the virtual kubelet is for the local cluster; empty means a node.
 	NodeIdentity v1alpha1.NodeIdentity
+	// PlainMetrics says whether metrics, if any, are served over HTTP to whoever reaches the port.
+	PlainMetrics bool
 }
 
 // Render returns the Deployment of a virtual kubelet, with the digest of itself in an annotation.
@@ -176,6 +178,9 @@ func (in Rendering) args() []string {
 		args = append(args, "--metrics-enabled=true")
 		if t.MetricsAddress != "" {
 			args = append(args, "--metrics-address="+t.MetricsAddress)
+		}
+		if in.PlainMetrics {
+			args = append(args, "--metrics-plain-http=true")
 		}
 	}
 	return append(args, t.ExtraArgs...)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,24 @@ func TestRender(t *testing.T) {
 				t.Errorf("run with -update if this is wanted:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Metrics are served without TLS only where they are served at all, and the cluster's settings say so.
+func TestPlainMetricsAreAskedFor(t *testing.T) {
+	for _, served := range []bool{false, true} {
+		for _, plain := range []bool{false, true} {
+			spec := template()
+			spec.MetricsEnabled = served
+			deployment, err := Render(Rendering{VirtualNode: virtualNode(), Template: spec, ClusterID: "rome", Namespace: "liqo", PlainMetrics: plain})
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := deployment.Spec.Template.Spec.Containers[0].Args
+			if got := slices.Contains(args, "--metrics-plain-http=true"); got != (served && plain) {
+				t.Errorf("served %t, plain %t: %q", served, plain, args)
+			}
+		}
 	}
 }
 
