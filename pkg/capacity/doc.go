@@ -1,5 +1,5 @@
-// Package capacity does the arithmetic of grants: what a pod takes, whether it fits into what its user was granted, and the
-// ledger of what every user has taken.
+// Package capacity does the arithmetic of grants: what a provider has free and offers, what a pod takes, whether it fits into what its user
+// was granted, and the ledger of what every user has taken.
 //
 // Contract:
 //   - Pure: no I/O and no clock but a passed one. A Ledger is safe for use by several goroutines.
@@ -8,4 +8,6 @@
 //   - A resource that the grant does not name is not granted, with the exception of "pods", which is unlimited unless named.
 //   - The ledger never admits a pod that would take a user beyond its grant: reservations count until the pod that they were
 //     made for is observed, or their time is over.
+//   - What is offered (Pool) follows nodes and pods by sums: a change costs the same however many others there are, and the order of
+//     changes does not matter. No controller uses it yet: what is granted is still what is asked for, up to the Ceiling.
 package capacity

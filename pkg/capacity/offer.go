@@ -1,0 +1,335 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// DefaultPercentage of what is free is offered where nobody says otherwise.
+const DefaultPercentage = 90
+
+// Percentages are what was said of how much of what is free is offered to a slice; nil says nothing.
+type Percentages struct {
+	// Class of the slice, Tenant that it is of, Chart that the provider is installed by.
+	Class, Tenant, Chart *int32
+}
+
+// Closest is the percentage that holds.
+func (p Percentages) Closest() int64 {
+	return int64(*cmp.Or(p.Class, p.Tenant, p.Chart, new(int32(DefaultPercentage))))
+}
+
+func (p Percentages) validate() error {
+	for _, one := range []struct {
+		of      string
+		percent *int32
+	}{{"slice class", p.Class}, {"Tenant", p.Tenant}, {"chart", p.Chart}} {
+		if one.percent != nil && (*one.percent < 0 || *one.percent > 100) {
+			return fmt.Errorf("the sharing percentage %d of the %s is not from 0 to 100", *one.percent, one.of)
+		}
+	}
+	return nil
+}
+
+// Wish is what a slice asks for.
+type Wish struct {
+	// Requested quantities; of resources that are not named a share is offered.
+	Requested corev1.ResourceList
+	// Percentages say how large the share is.
+	Percentages Percentages
+}
+
+// Offer is what a slice may use.
+type Offer struct {
+	// Resources are offered: at least what runs.
+	Resources corev1.ResourceList
+	// Over is by how much what runs is more than would be offered, of each resource of which it is; empty if of none.
+	Over corev1.ResourceList
+	// Running is what its pods take.
+	Running corev1.ResourceList
+}
+
+// Ask tells what a slice asks for. What it asked for before still holds if that is refused.
+func (p *Pool) Ask(of Owner, wish Wish) error {
+	err := wish.Percentages.validate()
+	if of == (Owner{}) {
+		err = errNobody
+	}
+	if err == nil {
+		_, err = measure(wish.Requested, false)
+	}
+	if err != nil {
+		return fmt.Errorf("slice %s of cluster %q: %w; what it asked for before still holds", of.Slice, of.Consumer, err)
+	}
+	wish.Requested = wish.Requested.DeepCopy()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wishes[of] = wish
+	return nil
+}
+
+// Withdraw tells that a slice asks for nothing any more.
+func (p *Pool) Withdraw(of Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.wishes, of)
+}
+
+// Free is what a consumer could use: what nodes have, less what others' pods take.
+func (p *Pool) Free(consumer string) corev1.ResourceList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := map[*tally]int64{}
+	for of, o := range p.owners {
+		if of.Consumer != consumer {
+			continue
+		}
+		for t, value := range o.sums {
+			own[t] += value
+		}
+	}
+	free := corev1.ResourceList{}
+	for name, t := range p.tallies {
+		if t.total > 0 {
+			free[name] = amountOf(name, max(0, t.total-t.used+own[t]))
+		}
+	}
+	return free
+}
+
+// Largest is, of each resource, the most that is left on one node, all pods counted: a pod that asks for more has to wait.
+func (p *Pool) Largest() corev1.ResourceList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	largest := corev1.ResourceList{}
+	for name, t := range p.tallies {
+		if t.total > 0 {
+			largest[name] = amountOf(name, max(0, t.most[0].free()))
+		}
+	}
+	return largest
+}
+
+// Offers is what each slice that asks may use. A requested quantity is offered as it is; the slices of a consumer that take a share have one
+// together, of what is free for it and not requested. With exclusive all offers together are not more than what is free, unless what runs is:
+// who would be offered more than others gives way first.
+func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	offers := make(map[Owner]Offer, len(p.wishes))
+	resources := map[corev1.ResourceName]bool{corev1.ResourcePods: true} // A grant that does not name pods would not bound them.
+	for name, t := range p.tallies {
+		resources[name] = resources[name] || t.total > 0
+	}
+	order := make([]Owner, 0, len(p.wishes))
+	for of, wish := range p.wishes {
+		order = append(order, of)
+		offers[of] = Offer{Resources: corev1.ResourceList{}, Over: corev1.ResourceList{}, Running: corev1.ResourceList{}}
+		for name := range wish.Requested {
+			resources[name] = true
+		}
+		if o := p.owners[of]; o != nil {
+			for t := range o.sums {
+				resources[t.name] = true
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Slice, b.Slice))
+	})
+	for name := range resources {
+		p.offer(name, order, exclusive, offers)
+	}
+	return offers
+}
+
+// claim is what a slice may have of one resource, in pieces.
+type claim struct {
+	of            Owner
+	want, running int64
+	// named says that the slice asked for a quantity; percent holds if it did not.
+	named   bool
+	percent int64
+	// extra is what it gets of what is left over.
+	extra int64
+}
+
+// offer adds one resource to the offers of slices.
+func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, offers map[Owner]Offer) {
+	size, countable := piece(name)
+	t := p.tallies[name]
+	if t == nil {
+		t = &tally{name: name}
+	}
+	unused, own := t.total-t.used, map[string]int64{}
+	all := unused // and what pods of those take that are offered something.
+	for of, o := range p.owners {
+		own[of.Consumer] += o.sums[t]
+		if _, asks := p.wishes[of]; asks {
+			all += o.sums[t]
+		}
+	}
+	claims := make([]claim, len(order))
+	for i, of := range order {
+		claims[i] = p.claim(t, of, size)
+	}
+	consumers := slices.Collect(byConsumer(claims))
+	for _, theirs := range consumers {
+		share(theirs, (unused+own[theirs[0].of.Consumer])/size, countable)
+	}
+	for i := range claims {
+		if c := &claims[i]; c.running > c.want {
+			offers[c.of].Over[name] = amountOf(name, (c.running-c.want)*size)
+		}
+	}
+	if exclusive {
+		lower(consumers, all/size)
+	}
+	for i := range claims {
+		c := &claims[i]
+		offers[c.of].Resources[name] = amountOf(name, max(c.want, c.running)*size)
+		if c.running > 0 {
+			offers[c.of].Running[name] = amountOf(name, c.running*size)
+		}
+	}
+}
+
+// claim is what a slice asks for of a resource, and has.
+func (p *Pool) claim(t *tally, of Owner, size int64) claim {
+	wish := p.wishes[of]
+	c := claim{of: of, percent: wish.Percentages.Closest()}
+	if quantity, named := wish.Requested[t.name]; named {
+		c.named = true
+		asked, _ := measure(corev1.ResourceList{t.name: quantity}, false) // Ask saw to it that this is possible.
+		for _, one := range asked {
+			c.want = one.value / size
+		}
+	}
+	if o := p.owners[of]; o != nil {
+		c.running = (o.sums[t] + size - 1) / size
+	}
+	return c
+}
+
+// share divides among the slices of one consumer that take a share what is free for it and not requested. Their parts are rounded down, and
+// what is lost by that goes to the first ones: all together are the share of the whole, and at least one piece of what is countable.
+func share(claims []claim, free int64, countable bool) {
+	var sharing, percents, left int64
+	for i := range claims {
+		switch c := &claims[i]; {
+		case c.named:
+			free -= c.want
+		case c.percent > 0:
+			sharing, percents = sharing+1, percents+c.percent
+		}
+	}
+	if free <= 0 || sharing == 0 {
+		return
+	}
+	if left = part(free, percents, 100*sharing); countable {
+		left = max(left, 1)
+	}
+	for i := range claims {
+		if c := &claims[i]; !c.named {
+			c.want = part(free, c.percent, 100*sharing)
+			left -= c.want
+		}
+	}
+	for i := range claims {
+		if c := &claims[i]; !c.named && c.percent > 0 && left > 0 {
+			c.want, left = c.want+1, left-1
+		}
+	}
+}
+
+// byConsumer yields the claims of each consumer, which follow one another.
+func byConsumer(claims []claim) iter.Seq[[]claim] {
+	return func(yield func([]claim) bool) {
+		for start, end := 0, 0; start < len(claims); start = end {
+			for end < len(claims) && claims[end].of.Consumer == claims[start].of.Consumer {
+				end++
+			}
+			if !yield(claims[start:end]) {
+				return
+			}
+		}
+	}
+}
+
+// lower brings the claims of all consumers down to what there is: consumers to one level, then the slices of each. Who has more slices does
+// not get more.
+func lower(consumers [][]claim, free int64) {
+	sums := make([]claim, len(consumers))
+	for i, theirs := range consumers {
+		for _, c := range theirs {
+			sums[i].want += max(c.want, c.running)
+			sums[i].running += c.running
+		}
+	}
+	level(sums, free)
+	for i, theirs := range consumers {
+		level(theirs, max(sums[i].want, sums[i].running))
+	}
+}
+
+// level lowers the largest claims to one level until all together are not more than there is. What runs stays. What is left by rounding goes
+// to those that were lowered, to those that run something first.
+func level(claims []claim, free int64) {
+	var most int64
+	for i := range claims {
+		most = max(most, claims[i].want)
+	}
+	rest := func(level int64) int64 {
+		left := free
+		for i := range claims {
+			left -= max(claims[i].running, min(claims[i].want, level))
+		}
+		return left
+	}
+	lowered := int64(sort.Search(int(most), func(at int) bool { return rest(int64(at)+1) < 0 }))
+	left := rest(lowered)
+	for _, runs := range []bool{true, false} {
+		for i := range claims {
+			if c := &claims[i]; c.want > lowered && c.running <= lowered && (c.running > 0) == runs && left > 0 {
+				c.extra, left = 1, left-1
+			}
+		}
+	}
+	for i := range claims {
+		claims[i].want = min(claims[i].want, lowered+claims[i].extra)
+	}
+}
+
+// Settled is the next offer, or the last one if they differ too little to be told: by no more than a hundredth of each resource, and by no
+// whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is.
+func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
+	for name := range Sum(last.Resources, next.Resources) {
+		before, known := last.Resources[name]
+		after, still := next.Resources[name]
+		running := next.Running[name]
+		if known != still || before.Cmp(running) < 0 || exclusive && after.Cmp(before) < 0 || differs(name, before, after) {
+			return next, true
+		}
+	}
+	return last, false
+}
+
+// differs tells whether two quantities differ by more than a hundredth, or by a whole device.
+func differs(name corev1.ResourceName, before, after resource.Quantity) bool {
+	difference := after.DeepCopy()
+	difference.Sub(before)
+	if name != corev1.ResourcePods && Counted(name) {
+		return !difference.IsZero()
+	}
+	if difference.Sign() < 0 {
+		difference.Neg()
+	}
+	difference.Mul(100)
+	return difference.Cmp(before) > 0
+}
