@@ -34,15 +34,23 @@ files/flags has what the programs take: a program that ends at once tells its mi
 {{/* Refuses what a flag does not take; takes a list of where it stands, the flag, what it takes, and what is given. */}}
 {{- define "liqo.args.value" -}}
 {{- $bounds := splitList " " (index . 2) | rest -}}{{- $takes := splitList " " (index . 2) | first -}}{{- $given := index . 3 -}}
-{{- $patterns := dict "int" "^-?[0-9]+$" "int32" "^-?[0-9]+$" "Level" "^[0-9]+$" "bool" "^(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$" "duration" "^([-+]?([0-9]+([.][0-9]*)?(ns|us|ms|s|m|h))+|0)$" -}}
-{{- $examples := dict "int" "a number" "int32" "a number" "Level" "a number" "bool" "true or false" "duration" "a duration such as 30s" -}}
+{{- $sorts := include "liqo.args.sorts" . | fromYaml -}}
 {{- if contains "|" $takes -}}
 {{- if not (has $given (splitList "|" $takes)) -}}
 {{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (splitList "|" $takes | join " or ") $given) -}}
 {{- end -}}
-{{- else if and (hasKey $patterns $takes) (not (regexMatch (get $patterns $takes) $given)) -}}
-{{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (get $examples $takes) $given) -}}
+{{- else if and (hasKey $sorts $takes) (not (regexMatch (get $sorts $takes).pattern $given)) -}}
+{{- fail (printf "%s: --%s takes %s, not %q" (index . 0) (index . 1) (get $sorts $takes).example $given) -}}
 {{- else if and $bounds (or (lt (int64 $given) (int64 (first $bounds))) (gt (int64 $given) (int64 (last $bounds)))) -}}
 {{- fail (printf "%s: --%s takes a number from %s to %s, not %s" (index . 0) (index . 1) (first $bounds) (last $bounds) $given) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What values of a type look like, in a pattern and in words. */}}
+{{- define "liqo.args.sorts" -}}
+int: {pattern: "^-?[0-9]+$", example: a number}
+int32: {pattern: "^-?[0-9]+$", example: a number}
+Level: {pattern: "^[0-9]+$", example: a number}
+bool: {pattern: "^(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$", example: true or false}
+duration: {pattern: "^([-+]?([0-9]+([.][0-9]*)?(ns|us|ms|s|m|h))+|0)$", example: a duration such as 30s}
 {{- end -}}

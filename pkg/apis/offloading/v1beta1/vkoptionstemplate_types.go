@@ -70,7 +70,7 @@ type VkOptionsTemplateSpec struct {
 	// resources of the container.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
-	// extraArgs of the container.
+	// extraArgs of the container. Those that a virtual kubelet does not start with are refused.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ExtraArgs []string `json:"extraArgs,omitempty"`
