@@ -18,6 +18,7 @@ type compat struct {
 		Always bool      `yaml:"always"`
 	} `yaml:"withoutEffect"`
 	Images     map[string]string `yaml:"images"`
+	Releases   string            `yaml:"releases"`
 	Deprecated []struct {
 		Path string `yaml:"path"`
 		Now  string `yaml:"now"`

@@ -70,11 +70,18 @@ func TestOneValueOfV1IsEnough(t *testing.T) {
 		"offloading: {runtimeClass: {labels: {a: b}}}":                             "",
 		"controllerManager: {replicas: 2}":                                         "",
 		"networking: {fabric: {image: {name: ghcr.io/liqotech/fabric}}}":           "",
-		"networking: {gatewayTemplates: {replicas: 2}}":                            "refused: the values do not fit the chart: at '/networking/gatewayTemplates/replicas': maximum: got 2, want 1",
-		"virtualKubelet: {extra: {args: [--enable-storage, --klog.verbose=4]}}":    "refused: rendering Helm release liqo/liqo: virtualKubelet.extra.args[1]: virtual-kubelet has no flag --klog.verbose",
-		"controllerManager: {pod: {extraArgs: [--cluster-labels=a=b]}}":            "refused: rendering Helm release liqo/liqo: controllerManager.pod.extraArgs[0]: liqo-controller-manager has no flag --cluster-labels",
-		"telemetri: {enabled: false}":                                              "refused: the values do not fit the chart: there is no value telemetri (did you mean telemetry?)",
-		"proxy: {enable: false}":                                                   "refused: the values do not fit the chart: there is no value proxy.enable (did you mean proxy.enabled?)",
+		"tag: v1.2.0": "refused: rendering Helm release liqo/liqo: image ghcr.io/liqotech/",
+		"controllerManager: {image: {version: v1.0.1}}":                                        "refused: rendering Helm release liqo/liqo: image ghcr.io/liqotech/liqo-controller-manager:v1.0.1 is of Liqo v1, ",
+		"virtualKubelet: {image: {version: 1.2.0-rc.1}}":                                       "refused: rendering Helm release liqo/liqo: image ghcr.io/liqotech/virtual-kubelet:1.2.0-rc.1 is of Liqo v1, ",
+		"networking: {fabric: {image: {name: ghcr.io/liqotech/fabric, version: v1.1.2}}}":      "refused: rendering Helm release liqo/liqo: image ghcr.io/liqotech/liqo-fabric:v1.1.2 is of Liqo v1, ",
+		"controllerManager: {image: {name: mirror.example/manager, version: v1.2.0}}":          "maybe of Liqo v1 controllerManager.image: Its tag is that of a program of v1, which does not run here; if it is one, give an image of this Liqo.",
+		"networking: {fabric: {image: {name: mirror.example/liqotech/fabric, version: mine}}}": "maybe of Liqo v1 networking.fabric.image: Its name is that of a program of v1, ",
+		"tag: v2.0.0": "",
+		"networking: {gatewayTemplates: {replicas: 2}}":                         "refused: the values do not fit the chart: at '/networking/gatewayTemplates/replicas': maximum: got 2, want 1",
+		"virtualKubelet: {extra: {args: [--enable-storage, --klog.verbose=4]}}": "refused: rendering Helm release liqo/liqo: virtualKubelet.extra.args[1]: virtual-kubelet has no flag --klog.verbose",
+		"controllerManager: {pod: {extraArgs: [--cluster-labels=a=b]}}":         "refused: rendering Helm release liqo/liqo: controllerManager.pod.extraArgs[0]: liqo-controller-manager has no flag --cluster-labels",
+		"telemetri: {enabled: false}":                                           "refused: the values do not fit the chart: there is no value telemetri (did you mean telemetry?)",
+		"proxy: {enable: false}":                                                "refused: the values do not fit the chart: there is no value proxy.enable (did you mean proxy.enabled?)",
 	} {
 		t.Run(values, func(t *testing.T) {
 			warnings, err := prepare(t, given(t, values))

@@ -10,6 +10,15 @@ are secrets among them. files/compat.yaml says what is known.
   * no effect of {{ join ", " . }}: {{ $why }}
 {{- end -}}
 {{- end -}}
+{{- $gateway := .Values.networking.gatewayTemplates.container.gateway -}}
+{{- range $path, $image := dict "controllerManager.image" .Values.controllerManager.image "networking.fabric.image" .Values.networking.fabric.image "networking.gatewayTemplates.container.gateway.image" $gateway.image "virtualKubelet.image" .Values.virtualKubelet.image -}}
+{{- /* What a mirror of v1's is called, where ours is called otherwise. */ -}}
+{{- $programs := list -}}{{- range $theirs, $_ := $compat.images -}}{{- $programs = append $programs (splitList "/" $theirs | last) -}}{{- end -}}
+{{- $named := and (not (hasKey $compat.images $image.name)) (has (splitList "/" $image.name | last) $programs) -}}
+{{- if or $named (include "liqo.image.ofV1" (list $ $image)) }}
+  * maybe of Liqo v1 {{ $path }}: Its {{ ternary "name" "tag" $named }} is that of a program of v1, which does not run here; if it is one, give an image of this Liqo.
+{{- end -}}
+{{- end -}}
 {{- range $compat.deprecated -}}
 {{- if include "liqo.compat.deprecated" (list $ .path) }}
   * deprecated {{ .path }}: it is {{ .now }} now, which takes it.
