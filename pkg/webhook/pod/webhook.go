@@ -84,7 +84,7 @@ func changeable(pod *corev1.Pod) *corev1.Pod {
 }
 
 // label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds
-// are marked by the admission policy liqo-local-pods as they are bound.
+// are marked by the admission policy liqo-local-pods as they are bound, before Kubernetes 1.36 by the virtual kubelet with their status.
 func (w *webhook) label(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName == "" || pod.Labels[offloadingv1beta1.LocalPodLabel] == "true" {
 		return false, nil
