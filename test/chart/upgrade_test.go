@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
 )
@@ -61,5 +62,31 @@ func TestAnUpgradeLeavesWhatTheControllerManagerWrote(t *testing.T) {
 	}
 	if diff := cmp.Diff(hooks, upgraded(t, manifests["ValidatingWebhookConfiguration liqo-webhook"], hooks)); diff != "" {
 		t.Errorf("the webhooks: %s", diff)
+	}
+}
+
+// A definition that Liqo v1 left, and that is the release's by its marks, becomes what the chart has: helm takes the manifest for what was there
+// before, too, when it installs over something. Nothing of v1's schema stays; fields that the chart does not name do.
+func TestALeftoverDefinitionBecomesOurs(t *testing.T) {
+	manifests := documents(t, "v1.36.0", "")
+	for _, name := range []string{"tenants.authentication.liqo.io", "foreignclusters.core.liqo.io", "ips.ipam.liqo.io"} {
+		manifest := manifests["CustomResourceDefinition "+name]
+		var ours apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict([]byte(manifest), &ours); err != nil || ours.Name != name {
+			t.Fatal(err, ours.Name)
+		}
+		left := ours.DeepCopy()
+		left.Annotations, left.Labels = map[string]string{"controller-gen.kubebuilder.io/version": "v0.16.0"}, map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+		left.Spec.Names.Categories = []string{"liqo", "old"}
+		left.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Old", Type: "string", JSONPath: ".spec.old"}}
+		left.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object",
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"old": {Type: "string"}}, Required: []string{"old"}}}
+		got := upgraded(t, manifest, *left)
+		if diff := cmp.Diff(ours.Spec, got.Spec); diff != "" {
+			t.Errorf("%s is not as in the chart: %s", name, diff)
+		}
+		if got.Annotations["helm.sh/resource-policy"] != "keep" || got.Labels["app.kubernetes.io/managed-by"] != "Helm" {
+			t.Errorf("%s has annotations %v, labels %v", name, got.Annotations, got.Labels)
+		}
 	}
 }

@@ -275,7 +275,7 @@ func (p *Plan) decide(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	if p.left, err = earlier.Survey(ctx, p.options.Cluster, manifests); err != nil {
+	if p.left, err = earlier.Survey(ctx, p.options.Cluster, p.present, manifests); err != nil {
 		return "", err
 	}
 	if n := p.left.Count(); n > 0 {

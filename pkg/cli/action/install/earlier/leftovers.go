@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +36,9 @@ type Leftovers struct {
 	objects []client.Object
 }
 
-// Survey finds what is to be made of the manifests and is in the cluster without being the release's. What cannot be taken over is refused.
-func Survey(ctx context.Context, cluster *target.Cluster, manifests string) (*Leftovers, error) {
+// Survey finds what is to be made of the manifests and is in the cluster without being the release's. What cannot be taken over is refused, and so
+// is what belongs to a Liqo that something else than Helm installed. present is the release that is to be upgraded, nil if there is none.
+func Survey(ctx context.Context, cluster *target.Cluster, present *helm.Release, manifests string) (*Leftovers, error) {
 	l := &Leftovers{cluster: cluster}
 	for _, find := range []func(context.Context, string) error{l.definitions, l.namespaces} {
 		if err := find(ctx, manifests); err != nil {
@@ -46,8 +48,27 @@ func Survey(ctx context.Context, cluster *target.Cluster, manifests string) (*Le
 	if l.Count() == 0 {
 		return l, nil
 	}
+	if present == nil {
+		if err := requireNone(ctx, cluster); err != nil {
+			return nil, err
+		}
+	}
 	rights := target.Rights("apiextensions.k8s.io", "customresourcedefinitions", "", "patch")
 	return l, cluster.RequireRights(ctx, append(rights, target.Rights("", "namespaces", "", "patch")...))
+}
+
+// requireNone refuses to take definitions from a Liqo that runs.
+func requireNone(ctx context.Context, cluster *target.Cluster) error {
+	managers := &appsv1.DeploymentList{}
+	labels := client.MatchingLabels{target.PartOfLabel: target.Liqo, target.ComponentLabel: target.ControllerManagerComponent}
+	if err := cluster.List(ctx, managers, labels); err != nil {
+		return err
+	}
+	if len(managers.Items) == 0 {
+		return nil
+	}
+	return failure.Unmet("change it with what installed it, or have that remove it first",
+		"%s was not installed by liqoctl or Helm, and its definitions are not taken from it", cluster.Describe(&managers.Items[0]))
 }
 
 // Count is how many they are.
