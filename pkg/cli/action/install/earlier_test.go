@@ -62,7 +62,7 @@ func TestLeftoversAreAdopted(t *testing.T) {
 		leftover("identities.authentication.liqo.io", heldBy("liqo", "liqo-system")), storage,
 	}
 	others := []client.Object{
-		leftover("virtualnodes.offloading.liqo.io", heldBy("liqo", "liqo")), leftover("genevetunnels.networking.liqo.io", nil), leftover("things.other.liqo.io", nil), leftover("certificates.cert-manager.io", nil),
+		leftover("virtualnodes.offloading.liqo.io", heldBy("liqo", "liqo")), leftover("advertisements.sharing.liqo.io", nil), leftover("things.other.liqo.io", nil), leftover("certificates.cert-manager.io", nil),
 		&corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}},
 	}
 	r := &releases{fails: errors.New("so that nothing is waited for")}
