@@ -42,7 +42,7 @@ func TestWhatIsTestedWithoutTheRaceDetectorHasNothingToRaceWith(t *testing.T) {
 
 func TestConcurrentCodeIsSeen(t *testing.T) {
 	for text, want := range map[string]bool{
-		"package a\nfunc f() { go f() }":              true,
+		"package a\nfunc f() { go f() }":               true,
 		"package a\nimport \"sync\"\nvar m sync.Mutex": true,
 		"package a\nfunc f() { f() }":                  false,
 	} {
