@@ -100,14 +100,12 @@ func New(s *session.Session) *cobra.Command {
 
 const (
 	singleSteps = "peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects"
-	byKubectl   = "change the object with kubectl"
 	byFlags     = "'liqoctl install' detects what it can, and takes the rest by flags such as --pod-cidr, --service-cidr and --api-server-url"
 )
 
 // ofV1 are the verbs that only Liqo v1 has, with what does their work here.
 var ofV1 = map[string]string{
 	"create": singleSteps, "delete": singleSteps, "generate": singleSteps, "get": singleSteps,
-	"activate": byKubectl, "cordon": byKubectl, "drain": byKubectl, "uncordon": byKubectl,
 }
 
 // providersOfV1 are the clusters for which Liqo v1 has an install of its own, and which have none here.

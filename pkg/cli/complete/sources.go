@@ -50,6 +50,11 @@ var (
 	Tenants = Source{Question: "tenants", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		return names(ctx, c, path(authv1beta1.GroupVersion.String(), "tenants"))
 	}}
+	// ConsumersSlices are the ResourceSlices that consumers ask this cluster with.
+	ConsumersSlices = Source{Question: "consumersslices", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
+		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), corev1beta1.ReplicatedLabel+"=true")
+		return collect(items, func(o *metav1.ObjectMeta) []string { return []string{o.Name} }), err
+	}}
 	// NodeSelectors are the labels by which virtual nodes differ.
 	NodeSelectors = Source{Question: "nodelabels", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		items, err := fetch(ctx, c, "/api/v1/nodes", corev1beta1.TypeLabel+"="+corev1beta1.VirtualNodeType)

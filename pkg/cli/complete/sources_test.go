@@ -75,6 +75,8 @@ func TestSources(t *testing.T) {
 			named("a", "a"), []string{"of-a"}},
 		"virtual nodes": {VirtualNodes, "/apis/offloading.liqo.io/v1beta1/virtualnodes", named("milan"), []string{"milan"}},
 		"tenants":       {Tenants, "/apis/authentication.liqo.io/v1beta1/tenants", named("rome"), []string{"rome"}},
+		"slices of consumers, not of this cluster": {ConsumersSlices, "/apis/authentication.liqo.io/v1beta1/resourceslices?labelSelector=liqo.io%2Freplicated%3Dtrue",
+			named("rome", "gpus"), []string{"gpus", "rome"}},
 		"peers, by the labels of their namespaces": {ClusterIDs, "/api/v1/namespaces?labelSelector=liqo.io%2Ftenant-namespace%3Dtrue",
 			append(labelled(corev1beta1.RemoteClusterIDLabel, "milan", "turin", "milan"), named("half-made")...), []string{"milan", "turin"}},
 		"labels of virtual nodes": {NodeSelectors, "/api/v1/nodes?labelSelector=liqo.io%2Ftype%3Dvirtual-node",

@@ -22,7 +22,8 @@ import (
 
 // Commands returns the family's commands.
 func Commands(s *session.Session) []*cobra.Command {
-	return []*cobra.Command{newPeer(s), newUnpeer(s), newForce(s), newAuthenticate(s), newUnauthenticate(s), newRevoke(s)}
+	return []*cobra.Command{newPeer(s), newUnpeer(s), newForce(s), newAuthenticate(s), newUnauthenticate(s), newRevoke(s),
+		newCordon(s), newUncordon(s), newDrain(s), newActivate(s)}
 }
 
 const peerLong = `Let this cluster use resources of another cluster, its provider.

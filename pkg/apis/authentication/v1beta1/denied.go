@@ -7,6 +7,12 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
+// IsSet tells whether an annotation is there and does not say no.
+func IsSet(annotations map[string]string, key string) bool {
+	value, ok := annotations[key]
+	return ok && value != "false" && value != "False" && value != "0"
+}
+
 // WhyCordoned says in words that the provider lets the slice get no new pods; empty if it does.
 func (s *ResourceSlice) WhyCordoned() string {
 	i := slices.IndexFunc(s.Status.Summary, func(c corev1beta1.Condition) bool { return c.Type == CordonedCondition && c.Status == "True" })

@@ -79,12 +79,6 @@ func Grant(asked, defaults, present corev1.ResourceList, cordoned bool) corev1.R
 	return granted
 }
 
-// IsSet tells whether an annotation is there and does not say no.
-func IsSet(annotations map[string]string, key string) bool {
-	value, ok := annotations[key]
-	return ok && value != "false" && value != "False" && value != "0"
-}
-
 // QuotaName is the name of a slice's Quota: what makes its user's name unique.
 func QuotaName(consumer, slice string) string {
 	return strings.TrimPrefix(identity.SliceUser(consumer, slice), slicePrefix)
@@ -104,10 +98,10 @@ func cordonedBy(slice, tenant bool) *outcome {
 
 // cordon says whether a slice is cordoned by itself: its annotation, or that of the slice of the same name before it.
 func cordon(slice *authv1beta1.ResourceSlice, quota *offloadingv1beta1.Quota) (cordoned, inherited bool) {
-	if IsSet(slice.Annotations, authv1beta1.CordonAnnotation) {
+	if authv1beta1.IsSet(slice.Annotations, authv1beta1.CordonAnnotation) {
 		return true, false
 	}
-	if quota == nil || !IsSet(quota.Annotations, authv1beta1.CordonAnnotation) {
+	if quota == nil || !authv1beta1.IsSet(quota.Annotations, authv1beta1.CordonAnnotation) {
 		return false, false
 	}
 	// The same slice without its annotation: the provider lifted the cordon. Another slice: the consumer recreated it.

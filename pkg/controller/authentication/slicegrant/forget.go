@@ -40,7 +40,7 @@ func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) err
 	}
 	for i := range list.Items {
 		quota := &list.Items[i]
-		if IsSet(quota.Annotations, authv1beta1.CordonAnnotation) && metav1.GetControllerOf(quota) != nil {
+		if authv1beta1.IsSet(quota.Annotations, authv1beta1.CordonAnnotation) && metav1.GetControllerOf(quota) != nil {
 			continue
 		}
 		if err := r.settle(ctx, quota); err != nil {

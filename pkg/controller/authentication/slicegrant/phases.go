@@ -196,7 +196,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 
 // mark puts an annotation that cordons on a slice, or takes it off.
 func (r *Reconciler) mark(ctx context.Context, slice *authv1beta1.ResourceSlice, annotation string, cordoned bool) error {
-	if IsSet(slice.Annotations, annotation) == cordoned {
+	if authv1beta1.IsSet(slice.Annotations, annotation) == cordoned {
 		return nil
 	}
 	live := &authv1beta1.ResourceSlice{}
