@@ -120,7 +120,7 @@ func TestMetricsOverPlainHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, content := range usual {
-		if strings.Contains(content, "metrics-plain-http") || strings.Contains(content, "plainHTTP: true") || strings.Contains(content, "scheme: http\n") {
+		if strings.Contains(content, "--metrics-plain-http") || strings.Contains(content, "plainHTTP: true") || strings.Contains(content, "scheme: http\n") {
 			t.Errorf("%s: plain HTTP without being asked for", file)
 		}
 	}
