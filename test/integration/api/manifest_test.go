@@ -24,7 +24,7 @@ var groups = map[string]string{
 	"VkOptionsTemplate": "offloading.liqo.io/v1beta1",
 	"Configuration":     "networking.liqo.io/v1beta1", "Connection": "networking.liqo.io/v1beta1",
 	"GatewayServer": "networking.liqo.io/v1beta1", "GatewayClient": "networking.liqo.io/v1beta1", "PublicKey": "networking.liqo.io/v1beta1",
-	"InternalFabric": "networking.liqo.io/v1beta1", "InternalNode": "networking.liqo.io/v1beta1",
+	"GeneveTunnel": "networking.liqo.io/v1beta1", "InternalFabric": "networking.liqo.io/v1beta1", "InternalNode": "networking.liqo.io/v1beta1",
 	"FirewallConfiguration": "networking.liqo.io/v1beta1", "RouteConfiguration": "networking.liqo.io/v1beta1",
 	"WgGatewayServer": "networking.liqo.io/v1beta1", "WgGatewayServerTemplate": "networking.liqo.io/v1beta1",
 	"WgGatewayClient": "networking.liqo.io/v1beta1", "WgGatewayClientTemplate": "networking.liqo.io/v1beta1",
