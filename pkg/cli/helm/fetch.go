@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/cli"
@@ -25,12 +26,17 @@ type Source struct {
 	Name, Version string
 }
 
+// fetchTimeout is how long a repository or registry may take: a chart has some hundred kilobytes.
+const fetchTimeout = 2 * time.Minute
+
 // Fetch downloads a chart. Whoever has logged in with 'helm registry login' is known to registries.
 func Fetch(ctx context.Context, from Source) (*Chart, error) {
 	at, err := url.Parse(from.URL)
 	if err != nil || at.Host == "" {
 		return nil, errors.New("it is no URL such as https://charts.example.com or oci://registry.example.com/charts/liqo")
 	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -45,7 +51,7 @@ func Fetch(ctx context.Context, from Source) (*Chart, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%s has not given the chart yet: %w", at.Host, ctx.Err())
 	case got := <-done:
 		if got.err != nil {
 			// A password in the address is nobody else's business.

@@ -21,26 +21,6 @@ import (
 	"liqo.io/liqo/pkg/cli/helm"
 )
 
-// leftover is a definition as v1's chart leaves it in a cluster.
-func leftover(name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
-	plural, group, _ := strings.Cut(name, ".")
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kept": "as it was"}},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural}},
-		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{"v1beta1"}}}
-	if change != nil {
-		change(crd)
-	}
-	return crd
-}
-
-func heldBy(release, namespace string) func(*apiextensionsv1.CustomResourceDefinition) {
-	return func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-		crd.Annotations = map[string]string{"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace}
-	}
-}
-
 // rome is a cluster with a worker and what an earlier Liqo left, and what is to be installed there.
 func rome(t *testing.T, r *releases, objects ...client.Object) (*fixture.Cluster, install.Options) {
 	t.Helper()
@@ -56,13 +36,13 @@ func TestLeftoversAreAdopted(t *testing.T) {
 	scoped := func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped }
 	storage := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-storage", Labels: map[string]string{offloadingv1beta1.StorageProvisionerLabel: "true"}}}
 	left := []client.Object{
-		leftover(tenants, nil), leftover("foreignclusters.core.liqo.io", scoped), leftover("ips.ipam.liqo.io", func(crd *apiextensionsv1.CustomResourceDefinition) {
+		fixture.LeftDefinition(tenants, nil), fixture.LeftDefinition("foreignclusters.core.liqo.io", scoped), fixture.LeftDefinition("ips.ipam.liqo.io", func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Status.StoredVersions = []string{"v1alpha1"}
 		}),
-		leftover("identities.authentication.liqo.io", heldBy("liqo", "liqo-system")), storage,
+		fixture.LeftDefinition("identities.authentication.liqo.io", fixture.HeldBy("liqo", "liqo-system")), storage,
 	}
 	others := []client.Object{
-		leftover("virtualnodes.offloading.liqo.io", heldBy("liqo", "liqo")), leftover("advertisements.sharing.liqo.io", nil), leftover("things.other.liqo.io", nil), leftover("certificates.cert-manager.io", nil),
+		fixture.LeftDefinition("virtualnodes.offloading.liqo.io", fixture.HeldBy("liqo", "liqo")), fixture.LeftDefinition("advertisements.sharing.liqo.io", nil), fixture.LeftDefinition("things.other.liqo.io", nil), fixture.LeftDefinition("certificates.cert-manager.io", nil),
 		&corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}},
 	}
 	r := &releases{fails: errors.New("so that nothing is waited for")}
@@ -104,7 +84,7 @@ func TestLeftoversAreAdopted(t *testing.T) {
 func TestLeftoversNeedARight(t *testing.T) {
 	r := &releases{}
 	_, err := install.Prepare(t.Context(), options(t, r, func(o *fixture.Options) {
-		o.Objects = append(o.Objects, leftover(tenants, nil))
+		o.Objects = append(o.Objects, fixture.LeftDefinition(tenants, nil))
 		o.Missing = []string{"patch customresourcedefinitions.apiextensions.k8s.io"}
 	}))
 	if failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), "you are not allowed to: patch customresourcedefinitions.apiextensions.k8s.io") {

@@ -76,12 +76,14 @@ func releaseElsewhere(ctx context.Context, cluster *target.Cluster) (string, err
 	return "", nil
 }
 
-// releases are the records of a Helm release in a namespace, or in all of them.
+// releases are the records of a Helm release in a namespace, or in all of them; those that 'helm uninstall --keep-history' keeps are none.
 func releases(ctx context.Context, cluster *target.Cluster, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
 	records := &metav1.PartialObjectMetadataList{}
 	records.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	err := cluster.List(ctx, records, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name})
-	return records.Items, err
+	return slices.DeleteFunc(records.Items, func(record metav1.PartialObjectMetadata) bool {
+		return record.Labels["status"] == "uninstalled" || record.Labels["status"] == "superseded"
+	}), err
 }
 
 // requireOwnKubelets refuses a VirtualNode that Liqo v1 left: v1 writes the whole Deployment of its virtual kubelet into it, and the controller

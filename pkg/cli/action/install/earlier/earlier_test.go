@@ -44,29 +44,9 @@ func fabricOf(arg string) *appsv1.DaemonSet {
 }
 
 // record is what Helm keeps of a release; its content is not read.
-func record(namespace, name string) client.Object {
+func record(namespace, name, status string) client.Object {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh.helm.release.v1." + name + ".v1",
-		Labels: map[string]string{"owner": "helm", "name": name, "status": "deployed"}}}
-}
-
-// leftover is a definition as v1's chart leaves it in a cluster.
-func leftover(name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
-	plural, group, _ := strings.Cut(name, ".")
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kept": "as it was"}},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural}},
-		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{"v1beta1"}}}
-	if change != nil {
-		change(crd)
-	}
-	return crd
-}
-
-func heldBy(release, namespace string) func(*apiextensionsv1.CustomResourceDefinition) {
-	return func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-		crd.Annotations = map[string]string{"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace}
-	}
+		Labels: map[string]string{"owner": "helm", "name": name, "status": status}}}
 }
 
 func annotated(d *appsv1.Deployment) client.Object {
@@ -109,16 +89,17 @@ func TestAnEarlierLiqoIsInTheWay(t *testing.T) {
 	}{
 		"an empty cluster": {},
 		"this Liqo": {present: &helm.Release{Status: "deployed", Revision: 1, Manifest: manifest}, objects: []client.Object{
-			runs("liqo", "controller-manager", "--config=/etc/liqo/config.yaml", nil), fabricOf("--overlay-port=6091"), record("liqo", "liqo"),
+			runs("liqo", "controller-manager", "--config=/etc/liqo/config.yaml", nil), fabricOf("--overlay-port=6091"), record("liqo", "liqo", "deployed"),
 			annotated(runs("liqo-tenant-milan", "milan", "--nodename=milan", kubelet)), annotated(runs("liqo-tenant-milan", "gw-milan", "--mode=server", gateway)),
 		}},
 		"other Deployments": {objects: []client.Object{runs("shop", "web", "--cluster-id=rome", map[string]string{"app": "web"})}},
+		"a release that is gone and whose history is kept": {objects: []client.Object{record("liqo-system", "liqo", "uninstalled"), record("gitops", "liqo", "superseded")}},
 		"a release of v1": {present: &helm.Release{Name: "liqo", Namespace: "liqo", Status: "deployed", AppVersion: "v1.2.0",
 			Manifest: strings.ReplaceAll(manifest, "--config=/etc/liqo/config.yaml", "--cluster-id=$(CLUSTER_ID)")},
 			want: "Helm release liqo in namespace liqo is one of Liqo v1 (v1.2.0), which this Liqo does not upgrade: " + v1Says},
 		"a release of something else": {present: &helm.Release{Name: "liqo", Namespace: "liqo", Status: "deployed", AppVersion: "v0.1.0", Manifest: "kind: ConfigMap"},
 			want: "Helm release liqo in namespace liqo is one of Liqo v1 (v0.1.0), which this Liqo does not upgrade: " + v1Says},
-		"a release in another namespace": {objects: []client.Object{record("liqo-system", "liqo")},
+		"a release in another namespace": {objects: []client.Object{record("liqo-system", "liqo", "deployed")},
 			want: "there is a Helm release liqo in namespace liqo-system, and a cluster has one Liqo: install into that one with -n liqo-system, or uninstall it first (docs/guide/migration.md if it is Liqo v1)"},
 		"v1's controller manager": {objects: []client.Object{runs("liqo", "controller-manager", "--cluster-id=$(CLUSTER_ID)", nil)},
 			want: "Deployment liqo/liqo-controller-manager (cluster rome) is of Liqo v1, and two controllers must not work on the same objects: " + v1Says},
@@ -136,21 +117,21 @@ func TestAnEarlierLiqoIsInTheWay(t *testing.T) {
 		"a virtual kubelet of v1 that would run again": {objects: []client.Object{&offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"},
 			Spec: offloadingv1beta1.VirtualNodeSpec{Template: &offloadingv1beta1.DeploymentTemplate{}}}},
 			want: "VirtualNode liqo-tenant-milan/milan (cluster rome) was left by an earlier Liqo with a virtual kubelet of its own, which would run again: delete it, and peer again once Liqo is installed (docs/guide/migration.md)"},
-		"a definition with objects of a version that we do not serve": {objects: []client.Object{leftover(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		"a definition with objects of a version that we do not serve": {objects: []client.Object{fixture.LeftDefinition(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		})}, want: "definition tenants.authentication.liqo.io has objects stored as v1alpha1, which this Liqo does not read: have its objects stored anew and take v1alpha1 out of its status.storedVersions, or delete it if you need none of them (docs/guide/migration.md)"},
-		"the same, of this release": {objects: []client.Object{leftover(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
-			heldBy("liqo", "liqo")(crd)
+		"the same, of this release": {objects: []client.Object{fixture.LeftDefinition(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			fixture.HeldBy("liqo", "liqo")(crd)
 			crd.Status.StoredVersions = []string{"v9"}
 		})}, want: "definition tenants.authentication.liqo.io has objects stored as v9, which this Liqo does not read: have its objects stored anew and take v9 out of its status.storedVersions, or delete it if you need none of them (docs/guide/migration.md)"},
-		"a definition of another scope": {objects: []client.Object{leftover(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped })},
+		"a definition of another scope": {objects: []client.Object{fixture.LeftDefinition(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped })},
 			want: "definition tenants.authentication.liqo.io is Cluster in the cluster and Namespaced in the chart, which cannot be changed: save its objects and delete it with 'kubectl delete crd tenants.authentication.liqo.io' (docs/guide/migration.md)"},
-		"a definition that is going": {objects: []client.Object{leftover(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		"a definition that is going": {objects: []client.Object{fixture.LeftDefinition(tenants, func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.DeletionTimestamp, crd.Finalizers = &now, []string{"customresourcecleanup.apiextensions.k8s.io"}
 		})}, want: "definition tenants.authentication.liqo.io is being deleted: wait until it is gone with 'kubectl wait --for=delete crd/tenants.authentication.liqo.io'"},
-		"a definition of another release that is there": {objects: []client.Object{leftover(tenants, heldBy("definitions", "gitops")), record("gitops", "definitions")},
+		"a definition of another release that is there": {objects: []client.Object{fixture.LeftDefinition(tenants, fixture.HeldBy("definitions", "gitops")), record("gitops", "definitions", "deployed")},
 			want: "CustomResourceDefinition tenants.authentication.liqo.io is of Helm release definitions in namespace gitops: uninstall that first with 'helm uninstall definitions --namespace gitops'"},
-		"this Liqo, of Argo CD": {objects: []client.Object{leftover(tenants, nil), runs("gitops", "controller-manager", "--config=/etc/liqo/config.yaml", nil)},
+		"this Liqo, of Argo CD": {objects: []client.Object{fixture.LeftDefinition(tenants, nil), runs("gitops", "controller-manager", "--config=/etc/liqo/config.yaml", nil)},
 			want: "Deployment gitops/liqo-controller-manager (cluster rome) was not installed by liqoctl or Helm, and its definitions are not taken from it: change it with what installed it, or have that remove it first"},
 		"a namespace that is somebody else's": {objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo-storage"}}},
 			want: "Namespace liqo-storage is there already and not Liqo's: choose another one with --set storage.storageNamespace=NAME"},
