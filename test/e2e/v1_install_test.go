@@ -248,7 +248,7 @@ func refuses(t *testing.T, c *side, values, sentence string, code int) {
 func refusedValuesOfV1(t *testing.T, c *side) {
 	for values, sentence := range map[string]string{
 		"telemtry: {enabled: false}":                           "telemtry",
-		"webhook: {replicas: many}":                            "replicas",
+		"controllerManager: {replicas: many}":                  "replicas",
 		"controllerManager: {pod: {extraArgs: [--no-such=1]}}": "--no-such",
 	} {
 		t.Run(values, func(t *testing.T) { refuses(t, c, values, sentence, 2) })
