@@ -299,8 +299,9 @@ func definitionsOfV1(t *testing.T, c *side) {
 	const kept = "kept"
 	c.creates(t, namespaceOf(kept))
 	defer c.deletes(t, namespaceOf(kept))
-	offloading := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named(kept, "offloading")}
-	c.creates(t, offloading)
+	// No peering, and nothing that is offloaded, stands in the way of uninstalling.
+	template := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: named(kept, "own"), Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: "a"}}
+	c.creates(t, template)
 	leave := func(t *testing.T) {
 		t.Helper()
 		the.liqoctl(t, unhurried, "uninstall", "--kubeconfig", c.kubeconfig, "--skip-confirm").succeeds(t)
@@ -320,9 +321,9 @@ func definitionsOfV1(t *testing.T, c *side) {
 	}
 	same := func(t *testing.T) {
 		t.Helper()
-		live := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named(kept, "offloading")}
+		live := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: named(kept, "own")}
 		c.reads(t, live)
-		if live.UID != offloading.UID || !live.DeletionTimestamp.IsZero() {
+		if live.UID != template.UID || !live.DeletionTimestamp.IsZero() {
 			t.Errorf("the object is another one, or goes: %+v", live.ObjectMeta)
 		}
 	}
