@@ -119,6 +119,7 @@ type Peer struct {
 	mu       sync.Mutex
 	state    State
 	config   *rest.Config
+	tried    *rest.Config // what was probed last
 	clients  Clients
 	raw      string
 	failures int

@@ -72,7 +72,10 @@ func (p *Peer) rest(ctx context.Context, over <-chan time.Time, spared bool) boo
 		case <-p.patience.told:
 			p.change(throttled)
 		case <-p.wake:
-			return true
+			// They may have come just before a probe that tried them. One that follows at once would pass for a second opinion.
+			if p.untried() {
+				return true
+			}
 		case <-p.doubted:
 			// A peer that is probed anyway is not probed more often.
 			if spared {
@@ -82,6 +85,13 @@ func (p *Peer) rest(ctx context.Context, over <-chan time.Time, spared bool) boo
 			return true
 		}
 	}
+}
+
+// untried tells whether the present credentials were not probed yet.
+func (p *Peer) untried() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.config != p.tried
 }
 
 // throttled says that the peer asks for patience. That it answers so is an answer: who was connected still is.
@@ -110,16 +120,20 @@ func BackOff(failures int, base, limit time.Duration, random float64) time.Durat
 }
 
 func (p *Peer) probe(ctx context.Context) {
-	clients, err := p.Clients()
-	if err != nil || p.patience.left() > 0 {
+	if p.patience.left() > 0 {
 		return
 	}
 	p.mu.Lock()
-	config, doubts, asked := p.config, p.testimony.doubts, p.options.Clock.Now()
+	config, clients, doubts, asked := p.config, p.clients, p.testimony.doubts, p.options.Clock.Now()
 	serverVersion, connected := p.state.ServerVersion, p.state.Connected
+	p.tried = config
 	p.mu.Unlock()
+	if config == nil {
+		return
+	}
 	// Who tells of our rights answers: a peer that is known is asked for no more.
 	note, answered := p.askRights(ctx, clients)
+	var err error
 	if !answered || !connected {
 		serverVersion, err = p.ask(ctx, clients)
 	}

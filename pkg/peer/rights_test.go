@@ -261,6 +261,48 @@ func TestARestartIsNoNewsOfRightsThatAreGone(t *testing.T) {
 	}
 }
 
+// Credentials that come just before the first probe are tried by it, and not once more at once: two denials within a moment decide nothing.
+func TestCredentialsAreNotTriedTwiceAtOnce(t *testing.T) {
+	s := newGrantingServer(t)
+	s.granted = false
+	clock := testclock.NewFakeClock(time.Unix(1000, 0))
+	p, err := New(Options{
+		ClusterID: "milan", Kubeconfig: StaticSource(s.kubeconfig(t, nil)), Endpoints: identity.EndpointPolicy{AllowLoopback: true}, Clock: clock,
+		Rights: func() []Right { return []Right{{Verb: "list", Resource: "shadowpods", Namespace: "shop"}} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.load(s.kubeconfig(t, nil))
+	if len(p.wake) != 1 {
+		t.Fatal("nobody was woken")
+	}
+	p.probe(t.Context())
+	over := make(chan time.Time)
+	rested := make(chan bool)
+	go func() { rested <- p.rest(t.Context(), over, false) }()
+	for deadline := time.After(time.Minute); len(p.wake) != 0; {
+		select {
+		case <-rested:
+			t.Fatal("the same credentials are tried again at once")
+		case <-deadline:
+			t.Fatal("the news of the credentials was not taken")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	select {
+	case over <- clock.Now():
+	case <-rested:
+		t.Fatal("the same credentials are tried again at once")
+	}
+	if !<-rested {
+		t.Error("the time of the next probe has come")
+	}
+	if n := s.asked(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 func TestSomebodyElseIsTold(t *testing.T) {
 	p, err := New(Options{ClusterID: "milan", Kubeconfig: StaticSource(nil)})
 	if err != nil {
