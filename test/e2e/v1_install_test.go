@@ -314,10 +314,11 @@ func definitionsOfV1(t *testing.T, c *side) {
 		if len(definitions) < 20 {
 			t.Fatalf("these definitions are left: %v", definitions)
 		}
-		for _, objects := range [][]string{definitions, {"namespace/liqo-storage"}} {
-			the.kubectl(t, c, patience, append(append([]string{"label"}, objects...), "app.kubernetes.io/managed-by-")...).succeeds(t)
-			the.kubectl(t, c, patience, append(append([]string{"annotate"}, objects...), "meta.helm.sh/release-name-", "meta.helm.sh/release-namespace-")...).succeeds(t)
-		}
+		the.kubectl(t, c, patience, append(append([]string{"label"}, definitions...), "app.kubernetes.io/managed-by-")...).succeeds(t)
+		the.kubectl(t, c, patience, append(append([]string{"annotate"}, definitions...), "meta.helm.sh/release-name-", "meta.helm.sh/release-namespace-")...).succeeds(t)
+		// Ours goes with us; that of v1 stays.
+		c.misses(t, namespaceOf("liqo-storage"), "no volumes are in it")
+		c.creates(t, namespaceOf("liqo-storage"))
 	}
 	same := func(t *testing.T) {
 		t.Helper()
