@@ -317,8 +317,10 @@ func definitionsOfV1(t *testing.T, c *side) {
 		the.kubectl(t, c, patience, append(append([]string{"label"}, definitions...), "app.kubernetes.io/managed-by-")...).succeeds(t)
 		the.kubectl(t, c, patience, append(append([]string{"annotate"}, definitions...), "meta.helm.sh/release-name-", "meta.helm.sh/release-namespace-")...).succeeds(t)
 		// Ours goes with us; that of v1 stays.
-		c.misses(t, namespaceOf("liqo-storage"), "no volumes are in it")
-		c.creates(t, namespaceOf("liqo-storage"))
+		c.misses(t, namespaceOf(offloadingv1beta1.DefaultStorageNamespace), "what holds no volumes")
+		volumes := namespaceOf(offloadingv1beta1.DefaultStorageNamespace)
+		volumes.Labels = map[string]string{offloadingv1beta1.StorageProvisionerLabel: "true"}
+		c.creates(t, volumes)
 	}
 	same := func(t *testing.T) {
 		t.Helper()
