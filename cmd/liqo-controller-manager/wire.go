@@ -129,12 +129,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
 		ConsumerSilentAfter: config.Authentication.ConsumerSilentAfter.Duration,
 		Endpoints:           endpoints,
-		Grants: slicegrant.Policy{
-			DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
-			DefaultResources:    config.Offloading.DefaultNodeResources,
-			LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
-			TenantLimits:        config.Offloading.Consumers.Limits,
-		},
+		Grants:              grants(config),
 		IngressClasses:      config.Offloading.Reflection.Ingress.Offered(),
 		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
 		ClusterLabels:       config.Discovery.ClusterLabels,
@@ -315,4 +310,19 @@ func texts(prefixes []netip.Prefix) []string {
 		out = append(out, prefix.String())
 	}
 	return out
+}
+
+// grants is what consumers get.
+func grants(config *v1alpha1.ControllerManager) slicegrant.Policy {
+	offloading := &config.Offloading
+	limits := offloading.Consumers.Limits
+	limits.SharingPercentage = offloading.SharingPercentage
+	return slicegrant.Policy{
+		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
+		Classes:             offloading.SharingPercentages,
+		DefaultResources:    offloading.DefaultNodeResources,
+		Exclusive:           offloading.Sharing == v1alpha1.ExclusiveOffers,
+		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
+		TenantLimits:        limits,
+	}
 }

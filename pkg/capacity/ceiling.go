@@ -26,6 +26,17 @@ func (c Ceiling) Of(name corev1.ResourceName) (limit resource.Quantity, set bool
 	return c.Nodes[name], false
 }
 
+// Possible is what can be had of what is asked for, whatever other grants hold.
+func (c Ceiling) Possible(asked corev1.ResourceList) corev1.ResourceList {
+	possible := maps.Clone(asked)
+	for name, want := range possible {
+		if limit, _ := c.Of(name); want.Cmp(limit) > 0 {
+			possible[name] = limit
+		}
+	}
+	return possible
+}
+
 // Bound returns what is granted of what is wanted, given what other grants of the same tenant hold and what this one held before. The
 // number of pods is always part of it, if there is a ceiling for it: a grant that does not name it would not bound it. What is counted is
 // granted in whole pieces.

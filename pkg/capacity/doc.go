@@ -9,5 +9,5 @@
 //   - The ledger never admits a pod that would take a user beyond its grant: reservations count until the pod that they were
 //     made for is observed, or their time is over.
 //   - What is offered (Pool) follows nodes and pods by sums: a change costs the same however many others there are, and the order of
-//     changes does not matter. No controller uses it yet: what is granted is still what is asked for, up to the Ceiling.
+//     changes does not matter. What a slice asks for by quantity is bounded by the Ceiling before.
 package capacity

@@ -103,6 +103,30 @@ func (p *Pool) Free(consumer string) corev1.ResourceList {
 	return free
 }
 
+// Room is what all slices that ask can have together: what is free, and what their pods take.
+func (p *Pool) Room() corev1.ResourceList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	room := corev1.ResourceList{}
+	for name, t := range p.tallies {
+		if t.total > 0 {
+			room[name] = amountOf(name, max(0, p.shared(t)))
+		}
+	}
+	return room
+}
+
+// shared is what is free of a resource, and what pods of those take that are offered something.
+func (p *Pool) shared(t *tally) int64 {
+	all := t.total - t.used
+	for of, o := range p.owners {
+		if _, asks := p.wishes[of]; asks {
+			all += o.sums[t]
+		}
+	}
+	return all
+}
+
 // Largest is, of each resource, the most that is left on one node, all pods counted: a pod that asks for more has to wait.
 func (p *Pool) Largest() corev1.ResourceList {
 	p.mu.Lock()
@@ -168,12 +192,8 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 		t = &tally{name: name}
 	}
 	unused, own := t.total-t.used, map[string]int64{}
-	all := unused // and what pods of those take that are offered something.
 	for of, o := range p.owners {
 		own[of.Consumer] += o.sums[t]
-		if _, asks := p.wishes[of]; asks {
-			all += o.sums[t]
-		}
 	}
 	claims := make([]claim, len(order))
 	for i, of := range order {
@@ -189,7 +209,7 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 		}
 	}
 	if exclusive {
-		lower(consumers, all/size)
+		lower(consumers, p.shared(t)/size)
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -307,13 +327,19 @@ func level(claims []claim, free int64) {
 }
 
 // Settled is the next offer, or the last one if they differ too little to be told: by no more than a hundredth of each resource, and by no
-// whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is.
+// whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is. By how
+// much more runs than is offered is told alike.
 func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	for name := range Sum(last.Resources, next.Resources) {
 		before, known := last.Resources[name]
 		after, still := next.Resources[name]
 		running := next.Running[name]
 		if known != still || before.Cmp(running) < 0 || exclusive && after.Cmp(before) < 0 || differs(name, before, after) {
+			return next, true
+		}
+	}
+	for name := range Sum(last.Over, next.Over) {
+		if differs(name, last.Over[name], next.Over[name]) {
 			return next, true
 		}
 	}

@@ -163,6 +163,18 @@ func (p *Pool) ForgetPod(key types.NamespacedName) {
 	}
 }
 
+// PodsWithout are the pods that are known and not among those.
+func (p *Pool) PodsWithout(there map[types.NamespacedName]bool) (others []types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.pods {
+		if !there[key] {
+			others = append(others, key)
+		}
+	}
+	return others
+}
+
 // room refuses more kinds of resources than the pool keeps.
 func (p *Pool) room(list []measured) error {
 	more := 0

@@ -3,6 +3,7 @@ package capacity
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -163,6 +164,16 @@ func Sum(a, b corev1.ResourceList) corev1.ResourceList {
 	sum := Larger(nil, a)
 	add(sum, b)
 	return sum
+}
+
+// Text says a list in words, such as "cpu 2, memory 1Gi".
+func Text(list corev1.ResourceList) string {
+	parts := make([]string, 0, len(list))
+	for _, name := range names(list) {
+		quantity := list[name]
+		parts = append(parts, fmt.Sprintf("%s %s", name, quantity.String()))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // UserLabel returns the label value that stands for a user. User names hold characters that label values cannot; a digest of

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/move"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
@@ -36,7 +37,7 @@ func fallbacks(t *testing.T) map[string][]any {
 		"networking.genevePort":                          {v1alpha1.DefaultOverlayPort, dataplane.DefaultOverlayPort},
 		"offloading.consumers.limits.resourceSlices":     {slicegrant.DefaultResourceSlices},
 		"offloading.consumers.maxTerminationGracePeriod": {duration(reflection.DefaultMaxGracePeriod)},
-		"offloading.defaultNodeResources":                {slicegrant.DefaultResources()},
+		"offloading.sharingPercentage":                   {capacity.DefaultPercentage},
 		"offloading.reflection.maxRemovals":              {massremoval.DefaultShare},
 		"offloading.runtimeClass.name":                   {offloadingv1beta1.DefaultRuntimeClass},
 		"offloading.serviceAccountTokens.maxLifetime":    {duration(reflection.MaxTokenLifetime)},

@@ -49,6 +49,7 @@ var another = []struct{ pattern, value string }{
 	{"offloading.consumers.capabilities", "[NET_ADMIN]"},
 	{"offloading.consumers.serviceTypes", "[ClusterIP]"},
 	{"offloading.consumers.limits.resources", `{cpu: "3"}`},
+	{"offloading.sharingPercentages", `{gold: 3}`},
 	{"reflection.*.type", "AllowList"},
 	{"offloading.reflection.*.*Classes", "[{name: fence, default: true}]"},
 	{"offloading.serviceAccountTokens.maxLifetime", "20m"},
@@ -222,9 +223,10 @@ var composed = map[string][]string{
 
 // unset are the fields that no value sets, and why.
 var unset = map[string]string{
-	"offloading.reflection.*.type":           "some kinds have rules of their own",
-	"offloading.reflection.*.statusBack":     "only Ingresses have a status to bring back",
-	"offloading.consumers.limits.namespaces": "it is offloading.twinNamespaces.maxPerTenant",
+	"offloading.reflection.*.type":                  "some kinds have rules of their own",
+	"offloading.reflection.*.statusBack":            "only Ingresses have a status to bring back",
+	"offloading.consumers.limits.namespaces":        "it is offloading.twinNamespaces.maxPerTenant",
+	"offloading.consumers.limits.sharingPercentage": "it is offloading.sharingPercentage",
 }
 
 // valueOf is the path of the value that a field of the configuration has.

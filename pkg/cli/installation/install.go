@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/install"
 	"liqo.io/liqo/pkg/cli/complete"
 	"liqo.io/liqo/pkg/cli/failure"
@@ -52,7 +53,10 @@ type installFlags struct {
 	noSanity               bool
 	podCIDRs               []string
 	serviceCIDR, apiServer string
+	sharing                int32
 }
+
+const sharingFlag = "sharing-percentage"
 
 func newInstall(s *session.Session) *cobra.Command {
 	f := &installFlags{}
@@ -103,6 +107,7 @@ func (f *installFlags) register(s *session.Session, command *cobra.Command) {
 	set.StringVar(&f.dump, "dump-values-path", "./values.yaml", "File that --only-output-values writes, - for standard output")
 	set.BoolVar(&f.noSanity, "disable-api-server-sanity-check", false, "Accept an --api-server-url other than that of the kubeconfig")
 	set.BoolVar(&o.SkipValidation, "skip-validation", false, "Do not compare the CIDRs with the addresses in use")
+	set.Int32Var(&f.sharing, sharingFlag, capacity.DefaultPercentage, "How much of what this cluster has free each consumer is offered, in percent")
 	set.BoolVar(&o.EnableMetrics, "enable-metrics", false, "Serve metrics")
 	set.StringVarP(&f.format, "output", "o", "", "Write what was installed to standard output: json or yaml")
 	s.Complete(command, "output", complete.Words(output.Formats...))
@@ -116,6 +121,9 @@ func (f *installFlags) run(s *session.Session, command *cobra.Command, provider 
 	}
 	options := f.options
 	options.Timeout, options.Observer, options.Chart = f.timeout, s.Observer(), s.Chart
+	if command.Flags().Changed(sharingFlag) {
+		options.SharingPercentage = &f.sharing
+	}
 	options.Wishes = install.Wishes{
 		Provider: provider, PodCIDRs: f.podCIDRs, ServiceCIDR: f.serviceCIDR, APIServerURL: f.apiServer, NoSanityCheck: f.noSanity,
 	}

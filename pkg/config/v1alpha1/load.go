@@ -250,6 +250,29 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	if d := o.ServiceAccountTokens.MaxLifetime; d != nil && (d.Duration < minTokenLifetime || d.Duration > maxTokenLifetime) {
 		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
 	}
+	errs = append(errs, o.validateSharing(path)...)
 	errs = append(errs, validateQuantities(path.Child("twinNamespaces", "quota"), o.TwinNamespaces.Quota)...)
 	return append(errs, validateQuantities(path.Child("defaultNodeResources"), o.DefaultNodeResources)...)
+}
+
+// validateSharing checks what is said of how much is offered.
+func (o *Offloading) validateSharing(path *field.Path) (errs field.ErrorList) {
+	percentage := func(path *field.Path, percent int32) {
+		if percent < 0 || percent > 100 {
+			errs = append(errs, field.Invalid(path, percent, "must be a percentage, from 0 to 100"))
+		}
+	}
+	if o.SharingPercentage != nil {
+		percentage(path.Child("sharingPercentage"), *o.SharingPercentage)
+	}
+	for class, percent := range o.SharingPercentages {
+		percentage(path.Child("sharingPercentages").Key(class), percent)
+	}
+	if ways := []Sharing{SharedOffers, ExclusiveOffers}; o.Sharing != "" && !slices.Contains(ways, o.Sharing) {
+		errs = append(errs, field.NotSupported(path.Child("sharing"), o.Sharing, ways))
+	}
+	if o.Consumers.Limits.SharingPercentage != nil {
+		errs = append(errs, field.Forbidden(path.Child("consumers", "limits", "sharingPercentage"), "set offloading.sharingPercentage"))
+	}
+	return errs
 }

@@ -175,8 +175,14 @@ type Offloading struct {
 	CreateNode bool `json:"createNode"`
 	// DisableNetworkCheck is the default of VirtualNode.spec.disableNetworkCheck.
 	DisableNetworkCheck bool `json:"disableNetworkCheck"`
-	// DefaultNodeResources are granted where a slice does not say.
+	// DefaultNodeResources are granted where a slice does not say; of others it gets a share of what is free.
 	DefaultNodeResources corev1.ResourceList `json:"defaultNodeResources"`
+	// SharingPercentage is that share, in percent; nil means 90.
+	SharingPercentage *int32 `json:"sharingPercentage"`
+	// SharingPercentages by class of slices; those that are named here are answered besides the default class.
+	SharingPercentages map[string]int32 `json:"sharingPercentages"`
+	// Sharing says whether all offers together may be more than what is free: shared, which empty means, too, or exclusive.
+	Sharing Sharing `json:"sharing"`
 	// Reflection configures what crosses.
 	Reflection Reflection `json:"reflection"`
 	// ServiceAccountTokens configures the tokens that offloaded pods get.
@@ -188,6 +194,16 @@ type Offloading struct {
 	// Providers configures what is believed of them.
 	Providers Providers `json:"providers"`
 }
+
+// Sharing says what several consumers are offered of what is free.
+type Sharing string
+
+const (
+	// SharedOffers are each a share of what is free: all together may be more.
+	SharedOffers Sharing = "shared"
+	// ExclusiveOffers together are not more than what is free.
+	ExclusiveOffers Sharing = "exclusive"
+)
 
 // Providers configures what this cluster believes of what a provider says of itself.
 type Providers struct {

@@ -21,6 +21,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/sliceidentity"
 	"liqo.io/liqo/pkg/controller/authentication/slicenode"
 	"liqo.io/liqo/pkg/controller/authentication/slicerequest"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/pkg/controller/authentication/tenant"
 	"liqo.io/liqo/pkg/controller/authentication/tenantnamespace"
 	"liqo.io/liqo/pkg/identity"
@@ -91,6 +92,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Address: o.APIServerAddress, CA: o.APIServerCA, TrustedCA: o.TrustedCA, Config: mgr.GetConfig(), Reader: mgr.GetAPIReader(),
 		AllowLoopback: o.Endpoints.AllowLoopback,
 	}
+	offers, err := supply.Register(mgr, supply.Options{Exclusive: o.Grants.Exclusive, Log: mgr.GetLogger().WithName("capacity")})
+	if err != nil {
+		return fmt.Errorf("registering the authentication controllers: %w", err)
+	}
 	steps := []error{
 		tenantnamespace.Register(mgr, tenantnamespace.Options{ServiceAccount: o.ServiceAccount, LiqoNamespace: o.LiqoNamespace, Watch: watch}),
 		nonce.Register(mgr, nonce.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Watch: watch, Secrets: store}),
@@ -103,7 +108,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		slicerequest.Register(mgr, slicerequest.Options{
 			ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Watch: watch, PodCIDRs: o.PodCIDRs, HideAddresses: o.HideAddresses,
 		}),
-		slicegrant.Register(mgr, grantOptions(o, issuer, advertiser, watch)),
+		slicegrant.Register(mgr, grantOptions(o, issuer, advertiser, watch, offers)),
 		sliceidentity.Register(mgr, sliceidentity.Options{ClusterID: o.ClusterID, Secrets: store, Clock: o.Clock}),
 		renewal.Register(mgr, renewal.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Clock: o.Clock}),
 		renewgrant.Register(mgr, renewgrant.Options{ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser}),
@@ -121,10 +126,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func grantOptions(o Options, issuer *certificate.Issuer, advertiser advertise.Advertiser, watch *secrets.Watch) slicegrant.Options {
+func grantOptions(o Options, issuer *certificate.Issuer, advertiser advertise.Advertiser, watch *secrets.Watch, offers *supply.Supply) slicegrant.Options {
 	return slicegrant.Options{
 		ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Watch: watch, Clock: o.Clock,
-		Policy:       o.Grants,
+		Policy: o.Grants, Supply: offers,
 		StorageClass: o.StorageClass, IngressClasses: o.IngressClasses, LoadBalancerClasses: o.LoadBalancerClasses,
 		ClusterLabels: o.ClusterLabels, PodCIDRs: o.PodCIDRs,
 	}

@@ -80,6 +80,12 @@ type TenantLimits struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// sharingPercentage is how much of what this cluster has free the tenant is offered, in percent, of the resources that its
+	// ResourceSlices ask for no quantity of; together they get as much as one.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	SharingPercentage *int32 `json:"sharingPercentage,omitempty"`
 	// resourceSlices that are answered.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -86,7 +86,7 @@ const (
 // as no such sign is known.
 const ConsumerSeenCondition = "ConsumerSeen"
 
-// Condition types of a ResourceSlice, and their statuses; Identity and Cordoned, as Ready, stand in its summary.
+// Condition types of a ResourceSlice, and their statuses; Identity, Cordoned and OverCommitted, as Ready, stand in its summary.
 const (
 	// IdentityCondition tells the consumer whether the slice's certificate became an Identity: True or False.
 	IdentityCondition = "Identity"
@@ -96,6 +96,8 @@ const (
 	ResourcesCondition = "Resources"
 	// CordonedCondition says that the slice keeps what it has and gets no new pods; it is there only then.
 	CordonedCondition = "Cordoned"
+	// OverCommittedCondition says that more runs than is offered now: it stays, and nothing new is taken. It is there only then.
+	OverCommittedCondition = "OverCommitted"
 	// Accepted is the positive status of both.
 	Accepted = "Accepted"
 	// Denied is the negative status of both.
@@ -128,6 +130,10 @@ const (
 	ReasonTenantCordoned = "TenantCordoned"
 	// ReasonSliceCordoned: the slice keeps what it has and gets no new pods.
 	ReasonSliceCordoned = "SliceCordoned"
+	// ReasonMoreRunsThanIsOffered: the pods of the slice take more than it is offered since the provider has less that is free.
+	ReasonMoreRunsThanIsOffered = "MoreRunsThanIsOffered"
+	// ReasonCountingResources: the provider's nodes and pods are not counted yet; an offer follows within seconds.
+	ReasonCountingResources = "CountingResources"
 	// ReasonRenewalNotSigned: a renewal was not signed with the key of the certificate that was issued last.
 	ReasonRenewalNotSigned = "RenewalNotSigned"
 	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.

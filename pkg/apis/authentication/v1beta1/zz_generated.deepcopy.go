@@ -547,6 +547,11 @@ func (in *TenantLimits) DeepCopyInto(out *TenantLimits) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.SharingPercentage != nil {
+		in, out := &in.SharingPercentage, &out.SharingPercentage
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ResourceSlices != nil {
 		in, out := &in.ResourceSlices, &out.ResourceSlices
 		*out = new(int32)

@@ -36,6 +36,8 @@ type Options struct {
 	ClusterLabels map[string]string
 	// ReservedSubnets that are never used.
 	ReservedSubnets []string
+	// SharingPercentage of what is free is offered to consumers; nil leaves it as it is.
+	SharingPercentage *int32
 	// EnableMetrics serves metrics.
 	EnableMetrics bool
 	// ResetValues forgets the values of the present installation.

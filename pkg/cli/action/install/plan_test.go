@@ -94,6 +94,7 @@ func TestValuesLaterOnesWin(t *testing.T) {
 	}}}
 	o := options(t, r, nil)
 	o.ClusterLabels, o.EnableMetrics, o.ReservedSubnets = map[string]string{"region": "europe"}, true, []string{"10.3.0.0/16"}
+	o.SharingPercentage = new(int32(40))
 	o.Values = []map[string]any{{"tag": "v2", "pullPolicy": "Always"}, {"pullPolicy": "Never"}}
 	o.Set, o.SetString = []string{"controllerManager.replicas=3,webhook.port=9444"}, []string{"virtualKubelet.extra.annotations.x=1"}
 	plan, err := install.Prepare(context.Background(), o)
@@ -112,6 +113,7 @@ func TestValuesLaterOnesWin(t *testing.T) {
 			"podCIDRs": []any{"10.20.0.0/16"}, "serviceCIDR": "10.11.0.0/16", "reservedSubnets": []any{"10.3.0.0/16"},
 		},
 		"metrics":        map[string]any{"enabled": true},
+		"offloading":     map[string]any{"sharingPercentage": int64(40)},
 		"pullPolicy":     "Never",
 		"tag":            "v2",
 		"virtualKubelet": map[string]any{"extra": map[string]any{"annotations": map[string]any{"x": "1"}}},

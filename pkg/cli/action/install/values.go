@@ -107,6 +107,9 @@ func (o *Options) explicit() map[string]any {
 	if o.Wishes.Provider != Auto {
 		put(values, string(o.Wishes.Provider), "discovery", "config", "clusterLabels", providerLabel)
 	}
+	if o.SharingPercentage != nil {
+		put(values, int64(*o.SharingPercentage), "offloading", "sharingPercentage")
+	}
 	if o.EnableMetrics {
 		put(values, true, "metrics", "enabled")
 	}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -16,8 +19,11 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
+	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/counting"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // Limits are those of a tenant: what its Tenant sets, else what the policy does. How many slices are answered is always set.
@@ -74,35 +80,102 @@ func (r *Reconciler) tooMany(ctx context.Context, s *scope) (string, error) {
 	return WhyTooMany(s.slice, list.Items, *Limits(s.tenant, r.options.Policy.TenantLimits).ResourceSlices), nil
 }
 
-// bound returns what is granted of what is wanted, and what is said about it.
-func (r *Reconciler) bound(ctx context.Context, s *scope, wanted corev1.ResourceList) (granted corev1.ResourceList, message string, err error) {
+// bound returns what is granted, and what is said about it: what is asked for by quantity, up to the ceiling, and a share of what is free of
+// all else.
+func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (granted corev1.ResourceList, message string, err error) {
+	if !r.options.Supply.Known() {
+		return nil, "", reconcile.Wait(authv1beta1.ReasonCountingResources, "waiting until the nodes and pods of this cluster are counted", time.Second)
+	}
 	nodes := &corev1.NodeList{}
 	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, "", fmt.Errorf("listing Nodes: %w", err)
 	}
-	ceiling := capacity.Ceiling{Set: Limits(s.tenant, r.options.Policy.TenantLimits).Resources, Nodes: capacity.NodesHave(nodes.Items)}
-	held := s.held()
-	others, err := granting(ctx, r.client, s)
+	limits, held := Limits(s.tenant, r.options.Policy.TenantLimits), s.held()
+	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: capacity.NodesHave(nodes.Items)}
+	asked := maps.Clone(r.options.Policy.DefaultResources)
+	if asked == nil {
+		asked = corev1.ResourceList{}
+	}
+	maps.Copy(asked, s.slice.Spec.Resources)
+	percentages, consumer := r.percentages(s), string(s.tenant.Spec.ClusterID)
+	of := supply.Of(consumer, identity.SliceUser(consumer, s.slice.Name))
+	wish := capacity.Wish{Requested: ceiling.Possible(asked), Percentages: percentages}
+	offer, err := r.options.Supply.Offer(client.ObjectKeyFromObject(s.slice), of, wish, held)
+	if err != nil {
+		return nil, "", reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
+	}
+	s.over = overCommitted(offer.Over)
+	wanted := Grant(offer.Resources, held, cordoned)
+	others, err := granting(ctx, r.client, s, s.slice.Namespace)
 	if err != nil {
 		return nil, "", err
 	}
 	granted = ceiling.Bound(wanted, held, others)
 	if len(capacity.Less(held, granted)) > 0 {
 		// The cache may not show yet what another slice was granted a moment ago.
-		if others, err = granting(ctx, r.live, s); err != nil {
+		if others, err = granting(ctx, r.live, s, s.slice.Namespace); err != nil {
 			return nil, "", err
 		}
 		granted = ceiling.Bound(wanted, held, others)
+		if r.options.Policy.Exclusive {
+			if err := r.exclusively(ctx, s, granted, held, offer.Running); err != nil {
+				return nil, "", err
+			}
+		}
 	}
-	message = "the resources were granted"
-	if less := capacity.Less(granted, wanted); len(less) > 0 {
+	return granted, said(granted, asked, percentages.Closest()), nil
+}
+
+// percentages are what was said of how much of what is free a slice is offered.
+func (r *Reconciler) percentages(s *scope) capacity.Percentages {
+	p := capacity.Percentages{Chart: r.options.Policy.TenantLimits.SharingPercentage}
+	if percent, named := r.options.Policy.Classes[string(s.slice.Spec.Class)]; named {
+		p.Class = &percent
+	}
+	if own := s.tenant.Spec.Limits; own != nil {
+		p.Tenant = own.SharingPercentage
+	}
+	return p
+}
+
+// exclusively leaves of a grant what no other Quota of this cluster holds: who is to get less may not have got it yet. What runs stays, and
+// so does what was held before and is still offered.
+func (r *Reconciler) exclusively(ctx context.Context, s *scope, granted, held, running corev1.ResourceList) error {
+	others, err := granting(ctx, r.live, s, metav1.NamespaceAll)
+	if err != nil {
+		return err
+	}
+	room := r.options.Supply.Room()
+	for name, quantity := range granted {
+		left := room[name].DeepCopy()
+		left.Sub(others[name])
+		for _, least := range []resource.Quantity{running[name], held[name], {}} {
+			if left.Cmp(least) < 0 {
+				left = least.DeepCopy()
+			}
+		}
+		if quantity.Cmp(left) > 0 {
+			granted[name] = left
+		}
+	}
+	return nil
+}
+
+// said is what a slice is told of its grant.
+func said(granted, asked corev1.ResourceList, percent int64) string {
+	if less := capacity.Less(granted, asked); len(less) > 0 {
 		names := make([]string, 0, len(less))
 		for _, name := range less {
 			names = append(names, string(name))
 		}
-		message = fmt.Sprintf("the resources were granted, but less %s than asked for: all slices of this consumer together get what the provider's nodes have, or what its administrator set", strings.Join(names, ", "))
+		return fmt.Sprintf("the resources were granted, but less %s than asked for: all slices of this consumer together get what the provider's nodes have, or what its administrator set", strings.Join(names, ", "))
 	}
-	return granted, message, nil
+	for name := range granted {
+		if _, named := asked[name]; !named {
+			return fmt.Sprintf("the resources were granted: of those that it asks for no quantity of, %d %% of what is free", percent)
+		}
+	}
+	return "the resources were granted"
 }
 
 // held is what the slice was granted before.
@@ -113,11 +186,11 @@ func (s *scope) held() corev1.ResourceList {
 	return s.quota.Spec.Resources
 }
 
-// granting returns what the other slices of the tenant are granted, those that are gone and whose pods are not included.
-func granting(ctx context.Context, reader client.Reader, s *scope) (corev1.ResourceList, error) {
+// granting returns what the Quotas of a namespace but the slice's own hold, those of slices that are gone and whose pods are not included.
+func granting(ctx context.Context, reader client.Reader, s *scope, namespace string) (corev1.ResourceList, error) {
 	list := &offloadingv1beta1.QuotaList{}
-	if err := reader.List(ctx, list, client.InNamespace(s.slice.Namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
-		return nil, fmt.Errorf("listing Quotas in Namespace %s: %w", s.slice.Namespace, err)
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
+		return nil, fmt.Errorf("listing the Quotas beside that of ResourceSlice %s/%s: %w", s.slice.Namespace, s.slice.Name, err)
 	}
 	own, sum := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name), corev1.ResourceList{}
 	for i := range list.Items {

@@ -18,6 +18,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -32,15 +33,19 @@ type provider struct {
 
 func newProvider(t *testing.T, objects ...client.Object) *provider {
 	t.Helper()
+	offers := supply.New(supply.Options{})
 	for i := range 3 {
-		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("sim-%d", i)}, Status: corev1.NodeStatus{
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("sim-%d", i)}, Status: corev1.NodeStatus{
 			Allocatable: list("cpu", "4", "memory", "16Gi", "pods", "110"),
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+		offers.Node(node)
+		objects = append(objects, node)
 	}
+	offers.Counted()
 	kinds := []func(*runtime.Scheme) error{authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme}
 	p := &provider{T: t, Server: fakeapi.New(t, fakeapi.Options{Kinds: kinds, Objects: objects})}
-	p.r = &Reconciler{client: p.Server, live: p.Server, options: Options{ClusterID: "milan", Policy: Policy{
-		DefaultClassEnabled: true, DefaultResources: DefaultResources(), LimitsEnforcement: offloadingv1beta1.NoLimitsEnforcement}}}
+	p.r = &Reconciler{client: p.Server, live: p.Server, options: Options{ClusterID: "milan", Supply: offers, Policy: Policy{
+		DefaultClassEnabled: true, DefaultResources: list("cpu", "4", "memory", "8Gi", "pods", "110", "ephemeral-storage", "20Gi"), LimitsEnforcement: offloadingv1beta1.NoLimitsEnforcement}}}
 	return p
 }
 

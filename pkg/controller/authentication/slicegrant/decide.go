@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/identity"
 )
 
@@ -22,14 +22,6 @@ const (
 	maxSliceName = 63
 	slicePrefix  = identity.UserPrefix + "slice:"
 )
-
-// DefaultResources are granted where a slice does not ask for a quantity, unless Options say otherwise.
-func DefaultResources() corev1.ResourceList {
-	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
-		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
-	}
-}
 
 // WhyInvalid returns what a replicated slice contradicts, empty if nothing: its tenant namespace, its own labels, or the
 // bounds of what can be asked.
@@ -58,12 +50,9 @@ func WhyInvalid(slice *authv1beta1.ResourceSlice, consumer, home string) string 
 	return ""
 }
 
-// Grant is what a slice gets: what it asks for, and defaults for the rest. A cordoned tenant keeps the present grant, where
-// that is less than what is asked.
-func Grant(asked, defaults, present corev1.ResourceList, cordoned bool) corev1.ResourceList {
-	granted := corev1.ResourceList{}
-	maps.Copy(granted, defaults)
-	maps.Copy(granted, asked)
+// Grant is what a slice gets of what it is offered. A cordoned tenant keeps the present grant, where that is less.
+func Grant(offered, present corev1.ResourceList, cordoned bool) corev1.ResourceList {
+	granted := maps.Clone(offered)
 	if !cordoned || present == nil {
 		return granted
 	}
@@ -94,6 +83,15 @@ func cordonedBy(slice, tenant bool) *outcome {
 	default:
 		return &outcome{}
 	}
+}
+
+// overCommitted is what a slice is told if more runs than it is offered; nothing if not.
+func overCommitted(over corev1.ResourceList) *outcome {
+	if len(over) == 0 {
+		return &outcome{}
+	}
+	message := "what runs stays, and no more pods are taken: it is more than is offered now, by " + capacity.Text(over)
+	return &outcome{"True", authv1beta1.ReasonMoreRunsThanIsOffered, message}
 }
 
 // cordon says whether a slice is cordoned by itself: its annotation, or that of the slice of the same name before it.

@@ -2,6 +2,7 @@ package slicegrant
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -73,27 +74,25 @@ func TestWhyInvalid(t *testing.T) {
 }
 
 func TestGrant(t *testing.T) {
-	defaults := list("cpu", "4", "memory", "8Gi")
 	for name, tc := range map[string]struct {
-		asked, present, want corev1.ResourceList
-		cordoned             bool
+		offered, present, want corev1.ResourceList
+		cordoned               bool
 	}{
-		"nothing asked gives the defaults":             {want: list("cpu", "4", "memory", "8Gi")},
-		"what is asked wins":                           {asked: list("cpu", "1"), want: list("cpu", "1", "memory", "8Gi")},
-		"other resources are given too":                {asked: list("nvidia.com/gpu", "1"), want: list("cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "1")},
-		"a cordoned tenant gets no more than it has":   {asked: list("cpu", "9"), present: list("cpu", "2", "memory", "8Gi"), cordoned: true, want: list("cpu", "2", "memory", "8Gi")},
-		"nor anything new":                             {asked: list("x/y", "1"), present: list("cpu", "4", "memory", "8Gi"), cordoned: true, want: list("cpu", "4", "memory", "8Gi")},
-		"but may give back":                            {asked: list("cpu", "1"), present: list("cpu", "2", "memory", "8Gi"), cordoned: true, want: list("cpu", "1", "memory", "8Gi")},
-		"an active tenant is not held to what it had ": {asked: list("cpu", "9"), present: list("cpu", "2"), want: list("cpu", "9", "memory", "8Gi")},
+		"what is offered": {offered: list("cpu", "4", "nvidia.com/gpu", "1"), want: list("cpu", "4", "nvidia.com/gpu", "1")},
+		"a cordoned tenant gets no more than it has":   {offered: list("cpu", "9", "memory", "8Gi"), present: list("cpu", "2", "memory", "8Gi"), cordoned: true, want: list("cpu", "2", "memory", "8Gi")},
+		"nor anything new":                             {offered: list("x/y", "1", "cpu", "4"), present: list("cpu", "4"), cordoned: true, want: list("cpu", "4")},
+		"but may give back":                            {offered: list("cpu", "1"), present: list("cpu", "2"), cordoned: true, want: list("cpu", "1")},
+		"an active tenant is not held to what it had ": {offered: list("cpu", "9"), present: list("cpu", "2"), want: list("cpu", "9")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Grant(tc.asked, defaults, tc.present, tc.cordoned)); diff != "" {
+			before := maps.Clone(tc.offered)
+			if diff := cmp.Diff(tc.want, Grant(tc.offered, tc.present, tc.cordoned)); diff != "" {
 				t.Error(diff)
 			}
+			if diff := cmp.Diff(before, tc.offered); diff != "" {
+				t.Errorf("the offer was changed: %s", diff)
+			}
 		})
-	}
-	if diff := cmp.Diff(list("cpu", "4", "memory", "8Gi"), defaults); diff != "" {
-		t.Errorf("the defaults were changed: %s", diff)
 	}
 }
 

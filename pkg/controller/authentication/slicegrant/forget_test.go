@@ -11,6 +11,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -30,7 +31,7 @@ func TestForget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kinds := []func(*runtime.Scheme) error{authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme}
 			server := fakeapi.New(t, fakeapi.Options{Kinds: kinds, Objects: tc.there})
-			r := &Reconciler{client: server.Lagging(t, quota.DeepCopy()), live: server}
+			r := &Reconciler{client: server.Lagging(t, quota.DeepCopy()), live: server, options: Options{Supply: supply.New(supply.Options{})}}
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(slice)})
 			if err != nil || result.RequeueAfter > 0 != tc.kept {
 				t.Errorf("again in %s, error %v", result.RequeueAfter, err)

@@ -153,6 +153,8 @@ func forEarlierPeering(slice *authv1beta1.ResourceSlice, present identity.Access
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	slice := s.slice
 	isDefault := slice.Spec.Class == authv1beta1.DefaultResourceSliceClass || slice.Spec.Class == ""
+	_, named := r.options.Policy.Classes[string(slice.Spec.Class)]
+	ours := isDefault || named
 	tenantCordoned := s.tenant.Spec.TenantCondition == authv1beta1.TenantCordoned
 	accepted := conditions.Is(slice.Status.Conditions, authv1beta1.ResourcesCondition, authv1beta1.Accepted)
 	var granted corev1.ResourceList
@@ -164,9 +166,9 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	case tenantCordoned && !accepted && s.quota == nil:
 		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonTenantCordoned, "the tenant is cordoned: it gets nothing new"}
 		return nil
-	case isDefault:
+	case ours:
 		var err error
-		if granted, message, err = r.bound(ctx, s, Grant(slice.Spec.Resources, r.options.Policy.DefaultResources, s.held(), tenantCordoned)); err != nil {
+		if granted, message, err = r.bound(ctx, s, tenantCordoned); err != nil {
 			return err
 		}
 	case !accepted:
@@ -186,7 +188,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := r.writeQuota(ctx, s, want); err != nil {
 		return err
 	}
-	if !isDefault {
+	if !ours {
 		return nil
 	}
 	slice.Status.Resources = want.Spec.Resources

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -26,6 +27,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/advertise"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
@@ -53,6 +55,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Policy of what is granted.
 	Policy Policy
+	// Supply is what this cluster has to offer.
+	Supply *supply.Supply
 	// StorageClass offered as the default; empty means the cluster's own.
 	StorageClass string
 	// IngressClasses offered.
@@ -69,11 +73,15 @@ type Options struct {
 type Policy struct {
 	// DefaultClassEnabled says whether slices of the default class are answered.
 	DefaultClassEnabled bool
-	// DefaultResources are granted where a slice does not ask; nil means DefaultResources().
+	// Classes are answered besides the default one, with so many percent of what is free, which wins over other percentages.
+	Classes map[string]int32
+	// DefaultResources are granted where a slice does not ask; of others it gets a share of what is free.
 	DefaultResources corev1.ResourceList
+	// Exclusive has all grants of consumers together be not more than what is free.
+	Exclusive bool
 	// LimitsEnforcement of new Quotas; empty means None.
 	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
-	// TenantLimits are those of tenants whose Tenant sets none.
+	// TenantLimits are those of tenants whose Tenant sets none, and how much of what is free they are offered.
 	TenantLimits authv1beta1.TenantLimits
 }
 
@@ -95,18 +103,15 @@ type scope struct {
 	quota  *offloadingv1beta1.Quota // the present one, set by admit; nil if none
 	// authentication and resources are the outcomes of their phases.
 	authentication, resources outcome
-	// cordoned is set by grant: what the condition says; a zero one if there is to be none, nil if that is not known.
-	cordoned *outcome
-	renewAt  time.Time // set by authenticate
+	// cordoned and over are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
+	cordoned, over *outcome
+	renewAt        time.Time // set by authenticate
 }
 
 // Register adds the controller to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
 	if err := identity.ValidateClusterID(o.ClusterID); err != nil {
 		return fmt.Errorf("registering the grant controller: %w", err)
-	}
-	if o.Policy.DefaultResources == nil {
-		o.Policy.DefaultResources = DefaultResources()
 	}
 	if o.Policy.LimitsEnforcement == "" {
 		o.Policy.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
@@ -115,6 +120,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("slicegrant").
 		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).
 		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(sliceOf)).
+		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(r.slicesBeside), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(o.Supply.Changed(), &handler.EnqueueRequestForObject{})).
 		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
 			return r.slicesOf(ctx, client.InNamespace(object.GetNamespace()))
 		})).
@@ -142,6 +149,14 @@ func sliceOf(_ context.Context, object client.Object) []ctrlreconcile.Request {
 	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
+// slicesBeside are those that may get what a Quota does not hold any more.
+func (r *Reconciler) slicesBeside(ctx context.Context, quota client.Object) []ctrlreconcile.Request {
+	if r.options.Policy.Exclusive {
+		return r.slicesOf(ctx)
+	}
+	return r.slicesOf(ctx, client.InNamespace(quota.GetNamespace()))
+}
+
 func (r *Reconciler) slicesOf(ctx context.Context, options ...client.ListOption) []ctrlreconcile.Request {
 	list := &authv1beta1.ResourceSliceList{}
 	if r.client.List(ctx, list, append(options, client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"})...) != nil {
@@ -159,6 +174,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	slice := &authv1beta1.ResourceSlice{}
 	err := r.client.Get(ctx, request.NamespacedName, slice)
 	if apierrors.IsNotFound(err) {
+		r.options.Supply.Withdraw(request.NamespacedName)
 		return reconcile.Result(r.forget(ctx, request.NamespacedName))
 	}
 	if err != nil {
@@ -169,6 +185,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s := &scope{slice: slice.DeepCopy()}
 	err = r.phases(ctx, s)
+	if s.resources.status == authv1beta1.Denied {
+		r.options.Supply.Withdraw(request.NamespacedName)
+	}
 	r.summarize(s, err)
 	if !equality.Semantic.DeepEqual(slice.Status, s.slice.Status) {
 		if err := r.client.Status().Patch(ctx, s.slice, client.MergeFrom(slice)); err != nil {

@@ -37,12 +37,16 @@ func (r *Reconciler) summarize(s *scope, err error) {
 			r.events.Eventf(s.slice, nil, kind, o.reason, "Answer", "%s", conditions.Bound(o.message))
 		}
 	}
-	if o := s.cordoned; o != nil && o.status == "" {
-		conditions.Remove(summary, authv1beta1.CordonedCondition)
-	} else if o != nil {
-		conditions.Set(summary, corev1beta1.Condition{
-			Type: authv1beta1.CordonedCondition, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: s.slice.Generation,
-		}, now)
+	for conditionType, o := range map[string]*outcome{authv1beta1.CordonedCondition: s.cordoned, authv1beta1.OverCommittedCondition: s.over} {
+		switch {
+		case o == nil:
+		case o.status == "":
+			conditions.Remove(summary, conditionType)
+		default:
+			conditions.Set(summary, corev1beta1.Condition{
+				Type: conditionType, Status: o.status, Reason: o.reason, Message: o.message, ObservedGeneration: s.slice.Generation,
+			}, now)
+		}
 	}
 	if err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return // it is retried at once: nothing that a user should see

@@ -23,8 +23,8 @@ var (
 	}
 	// reservedDomains mean something to Kubernetes or to us.
 	reservedDomains = []string{"kubernetes.io", "k8s.io", "liqo.io"}
-	// offered are the resources that a provider may give without being asked.
-	offered = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage}
+	// basic are the resources of Kubernetes that a provider may give without being asked, besides pages of memory.
+	basic = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage}
 )
 
 // NodeLabels returns those of a provider's labels that the virtual node may carry: the allowed ones, and those of no reserved
@@ -50,13 +50,17 @@ func allowedLabel(key string) bool {
 	if !prefixed {
 		return true
 	}
-	return !slices.ContainsFunc(reservedDomains, func(reserved string) bool {
+	return !reserved(domain)
+}
+
+func reserved(domain string) bool {
+	return slices.ContainsFunc(reservedDomains, func(reserved string) bool {
 		return domain == reserved || strings.HasSuffix(domain, "."+reserved)
 	})
 }
 
-// Capacity is what the virtual node offers: what was granted, never more than what was asked, and of what was not asked only
-// the basic resources.
+// Capacity is what the virtual node offers: what was granted, never more than what was asked, and of what was not asked only what physical
+// nodes have: the basic resources, pages, and devices.
 func Capacity(asked, granted corev1.ResourceList) corev1.ResourceList {
 	capacity := corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(granted)) {
@@ -67,11 +71,20 @@ func Capacity(asked, granted corev1.ResourceList) corev1.ResourceList {
 			continue
 		case wasAsked && quantity.Cmp(limit) > 0:
 			capacity[name] = limit
-		case wasAsked, slices.Contains(offered, name):
+		case wasAsked, mayBeOffered(name):
 			capacity[name] = quantity
 		}
 	}
 	return capacity
+}
+
+// mayBeOffered tells whether a resource may be given that was not asked for: of the reserved domains none, which mean something to Kubernetes
+// or to us.
+func mayBeOffered(name corev1.ResourceName) bool {
+	if domain, _, prefixed := strings.Cut(string(name), "/"); prefixed {
+		return len(content.IsLabelKey(string(name))) == 0 && !reserved(domain)
+	}
+	return slices.Contains(basic, name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // Wanted tells whether a slice asks for a VirtualNode.

@@ -3,9 +3,6 @@ package shadowpod
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,12 +102,7 @@ func terminating(left corev1.ResourceList) string {
 	if len(left) == 0 {
 		return ""
 	}
-	parts := make([]string, 0, len(left))
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		amount := left[name]
-		parts = append(parts, fmt.Sprintf("%s %s", name, amount.String()))
-	}
-	return "; pods that were deleted and are still terminating hold " + strings.Join(parts, ", ")
+	return "; pods that were deleted and are still terminating hold " + capacity.Text(left)
 }
 
 // of returns the claims of a user, but for those that a Pod is just being made for.

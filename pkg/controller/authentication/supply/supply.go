@@ -1,0 +1,218 @@
+package supply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+)
+
+const (
+	// Period is the least time between two changes of an offer that nobody asked for.
+	Period = 10 * time.Second
+	// together is how long changes are awaited that come together, as the pods of a Deployment do.
+	together = time.Second
+)
+
+// Options of a Supply.
+type Options struct {
+	// Exclusive has all offers together be not more than what is free.
+	Exclusive bool
+	// Clock tells when offers are told again; nil means the real one.
+	Clock clock.Clock
+	// Log of what cannot be believed.
+	Log logr.Logger
+}
+
+// Supply is what a cluster offers. Make it with New and Register; all methods may be called at any time from anywhere.
+type Supply struct {
+	options Options
+	pool    *capacity.Pool
+	dirty   chan struct{}
+	changed chan event.GenericEvent
+	known   atomic.Bool
+
+	mu     sync.Mutex
+	asking map[types.NamespacedName]*asking
+	// refused is what is not believed, by node or pod, so that it is said once.
+	refused map[string]string
+}
+
+// asking is a slice that asks, and what it was told.
+type asking struct {
+	of   capacity.Owner
+	wish capacity.Wish
+	told capacity.Offer
+}
+
+// New returns a Supply that knows of nothing.
+func New(o Options) *Supply {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Supply{options: o, pool: capacity.NewPool(), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
+		asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
+}
+
+// Known tells whether all nodes and pods were told of.
+func (s *Supply) Known() bool { return s.known.Load() }
+
+// Counted tells that all nodes and pods were told of once.
+func (s *Supply) Counted() {
+	s.known.Store(true)
+	s.wake()
+}
+
+// Node tells of a node as it is now.
+func (s *Supply) Node(node *corev1.Node) { s.note("node/"+node.Name, s.pool.Node(node)) }
+
+// ForgetNode tells that a node is gone.
+func (s *Supply) ForgetNode(name string) {
+	s.pool.ForgetNode(name)
+	s.note("node/"+name, nil)
+}
+
+// Pod tells of a pod as it is now.
+func (s *Supply) Pod(pod *corev1.Pod) {
+	s.note("pod/"+pod.Namespace+"/"+pod.Name, s.pool.Pod(pod, ownerOf(pod)))
+}
+
+// ForgetPod tells that a pod is gone.
+func (s *Supply) ForgetPod(pod types.NamespacedName) {
+	s.pool.ForgetPod(pod)
+	s.note("pod/"+pod.String(), nil)
+}
+
+// Changed has the ResourceSlices whose offers changed.
+func (s *Supply) Changed() <-chan event.GenericEvent { return s.changed }
+
+// Offer is what a slice may use that asks so. Its offer stays while it asks for the same, until it is told on Changed. One that asks anew
+// keeps what it held if that differs too little.
+func (s *Supply) Offer(slice types.NamespacedName, of capacity.Owner, wish capacity.Wish, held corev1.ResourceList) (capacity.Offer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.asking[slice]
+	if before != nil && equality.Semantic.DeepEqual(before.wish, wish) {
+		return before.told, nil
+	}
+	if err := s.pool.Ask(of, wish); err != nil {
+		return capacity.Offer{}, fmt.Errorf("working out an offer: %w", err)
+	}
+	next := s.pool.Offers(s.options.Exclusive)[of]
+	last := capacity.Offer{Resources: held, Over: next.Over, Running: next.Running}
+	settled, _ := capacity.Settled(last, next, s.options.Exclusive)
+	s.asking[slice] = &asking{of: of, wish: wish, told: settled}
+	s.wake()
+	return settled, nil
+}
+
+// Withdraw tells that a slice asks for nothing any more.
+func (s *Supply) Withdraw(slice types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.asking[slice]; before != nil {
+		delete(s.asking, slice)
+		s.pool.Withdraw(before.of)
+		s.wake()
+	}
+}
+
+// Room is what is free for all slices that ask, what their pods take included: with Options.Exclusive the most of all offers together.
+func (s *Supply) Room() corev1.ResourceList { return s.pool.Room() }
+
+func (s *Supply) wake() {
+	select {
+	case s.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// follow tells of offers that changed until ctx ends.
+func (s *Supply) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.dirty:
+		}
+		if !s.wait(ctx, together) {
+			return
+		}
+		for _, slice := range s.Settle() {
+			select {
+			case <-ctx.Done():
+				return
+			case s.changed <- event.GenericEvent{Object: &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name}}}:
+			}
+		}
+		if !s.wait(ctx, Period-together) {
+			return
+		}
+	}
+}
+
+func (s *Supply) wait(ctx context.Context, d time.Duration) bool {
+	timer := s.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+// Settle works out all offers anew, and returns the slices whose offer is another one now.
+func (s *Supply) Settle() (changed []types.NamespacedName) {
+	if !s.Known() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	offers := s.pool.Offers(s.options.Exclusive)
+	for slice, a := range s.asking {
+		settled, differs := capacity.Settled(a.told, offers[a.of], s.options.Exclusive)
+		if differs {
+			a.told = settled
+			changed = append(changed, slice)
+		}
+	}
+	return changed
+}
+
+// note takes whether what is known of a node or a pod is believed, and says so once if it is not.
+func (s *Supply) note(of string, err error) {
+	s.mu.Lock()
+	before, text := s.refused[of], ""
+	if err != nil {
+		text = err.Error()
+		s.refused[of] = text
+	} else {
+		delete(s.refused, of)
+	}
+	s.mu.Unlock()
+	if text != before && text != "" {
+		s.options.Log.Info("What is offered to consumers leaves out what cannot be", "reason", text)
+	}
+	s.wake()
+}
+
+// Refused is what is not believed, by "node/<name>" or "pod/<namespace>/<name>".
+func (s *Supply) Refused() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.refused)
+}
