@@ -262,6 +262,26 @@ func TestACordonComesHomeAndGoes(t *testing.T) {
 	}
 }
 
+// So does what is said of pods that take more than is offered.
+func TestOverCommitmentComesHomeAndGoes(t *testing.T) {
+	mine, theirs := &authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSlice{}
+	for _, said := range []string{"", "by cpu 1", "by cpu 2", ""} {
+		theirs.Status.Summary = nil
+		if said != "" {
+			theirs.Status.Summary = []corev1beta1.Condition{
+				{Type: authv1beta1.OverCommittedCondition, Status: "True", Reason: authv1beta1.ReasonMoreRunsThanIsOffered, Message: said}}
+		}
+		pullSlice(mine, theirs, time.Unix(1000, 0))
+		got := ""
+		if c := conditions.Find(mine.Status.Summary, authv1beta1.OverCommittedCondition); c != nil {
+			got = c.Message
+		}
+		if got != said {
+			t.Errorf("told is %q, want %q", got, said)
+		}
+	}
+}
+
 // Who asks for more must not take the answer to an earlier request for the present one.
 func TestAnAnswerIsAboutTheRequestThatTheProviderHasSeen(t *testing.T) {
 	of := func(s *authv1beta1.ResourceSlice) int64 {

@@ -138,12 +138,14 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			ObservedGeneration: answered(local, remote, answer),
 		}, now)
 	}
-	if answer := summed(offered, authv1beta1.CordonedCondition); answer == nil || answer.Status != string(metav1.ConditionTrue) {
-		conditions.Remove(&status.Summary, authv1beta1.CordonedCondition)
-	} else {
-		conditions.Set(&status.Summary, corev1beta1.Condition{
-			Type: answer.Type, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message, ObservedGeneration: local.Generation,
-		}, now)
+	for _, trouble := range authv1beta1.Troubles {
+		if answer := summed(offered, trouble); answer == nil || answer.Status != string(metav1.ConditionTrue) {
+			conditions.Remove(&status.Summary, trouble)
+		} else {
+			conditions.Set(&status.Summary, corev1beta1.Condition{
+				Type: trouble, Status: answer.Status, Reason: word(answer.Reason), Message: answer.Message, ObservedGeneration: local.Generation,
+			}, now)
+		}
 	}
 	local.Status = status
 	conditions.Set(&local.Status.Summary, readySlice(local, remote), now)

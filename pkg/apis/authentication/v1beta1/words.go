@@ -104,6 +104,9 @@ const (
 	Denied = "Denied"
 )
 
+// Troubles are the conditions in the summary of a ResourceSlice that are there only while something is wrong.
+var Troubles = []string{CordonedCondition, OverCommittedCondition}
+
 // Reasons of conditions and Events in this group.
 const (
 	// ReasonReady: everything is in place.

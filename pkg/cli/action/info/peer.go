@@ -304,7 +304,7 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 	}
 	accepted := 0
 	for _, condition := range slices.Concat(slice.Status.Conditions, slice.Status.Summary) {
-		positive := condition.Type != authv1beta1.CordonedCondition && (condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue))
+		positive := !slices.Contains(authv1beta1.Troubles, condition.Type) && (condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue))
 		switch {
 		case positive && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
 			accepted++
