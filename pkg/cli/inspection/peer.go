@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqo.io/liqo/pkg/cli/action/info"
-	"liqo.io/liqo/pkg/cli/action/peer"
+	"liqo.io/liqo/pkg/cli/action/share"
 	"liqo.io/liqo/pkg/cli/complete"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/output"
@@ -119,7 +119,7 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 		state := "not accepted yet"
 		if slice.Accepted {
 			state = "accepted: " + amounts(slice.Resources)
-			if less := peer.Shortfall(slice.Resources, slice.Asked); less != "" {
+			if less := share.Shortfall(slice.Resources, slice.Asked); less != "" {
 				state += "; less than asked for: " + less
 			}
 		}
@@ -146,7 +146,7 @@ func conditions(page *output.Page, list []info.Condition) {
 	page.Table([]string{"OBJECT", "CONDITION", "STATUS", "REASON", "MESSAGE"}, rows)
 }
 
-func amounts(resources corev1.ResourceList) string { return peer.Amounts(resources) }
+func amounts(resources corev1.ResourceList) string { return share.Amounts(resources) }
 
 func module(page *output.Page, name string, state info.Module) {
 	page.Field(name, string(state.Status))

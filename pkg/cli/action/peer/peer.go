@@ -7,12 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/authenticate"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/action/networktest"
+	"liqo.io/liqo/pkg/cli/action/share"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/target"
@@ -129,11 +128,7 @@ func (r *run) consumerRights() []target.Right {
 		rights = append(rights, network.Rights(r.pair.Consumer, namespace)...)
 	}
 	if !r.NoResourceSlice {
-		rights = append(rights, target.Rights(authv1beta1.GroupVersion.Group, "resourceslices", namespace, "get", "create", "update")...)
-	}
-	if r.wantsNode() {
-		rights = append(rights, target.Rights(offloadingv1beta1.GroupVersion.Group, "virtualnodes", namespace, "get")...)
-		rights = append(rights, target.Rights("", "nodes", "", "get")...)
+		rights = append(rights, r.request().Rights()...)
 	}
 	return rights
 }
@@ -190,19 +185,59 @@ func (r *run) connected(ctx context.Context) error {
 
 func (r *run) wantsNode() bool { return !r.NoResourceSlice && !r.NoVirtualNode }
 
-// free refuses a node name that is taken by a real node: the virtual node could never be created.
+// free refuses a node name that is taken: the virtual node could never be created.
 func (r *run) free(ctx context.Context) error {
 	if !r.wantsNode() {
 		return nil
 	}
-	node := &corev1.Node{}
-	node.Name = r.pair.ProviderID
-	found, err := r.pair.Consumer.Get(ctx, node)
-	if err != nil || !found || isVirtual(node) {
+	why, err := r.request().WhyTaken(ctx)
+	if err != nil || why == "" {
 		return err
 	}
-	return failure.Unmet("peer with --create-virtual-node=false, and create one of another name",
-		"%s is a real node, and the virtual node would have that name", r.pair.Consumer.Describe(node))
+	return failure.Unmet("peer with --create-virtual-node=false, and create one of another name", "%s", why)
+}
+
+// request asks the provider for resources, by a ResourceSlice that is named after it.
+func (r *run) request() *share.Request {
+	return &share.Request{
+		Cluster: r.pair.Consumer, ConsumerID: r.pair.ConsumerID, ProviderID: r.pair.ProviderID, Name: r.pair.ProviderID,
+		Class: r.Class, Resources: r.Resources, NoVirtualNode: r.NoVirtualNode, Observer: r.Observer,
+		Again: "peer again", Otherwise: "peer again", ClassFlag: "--resource-slice-class",
+	}
+}
+
+// slice asks the provider for resources, and waits for its answer.
+func (r *run) slice(ctx context.Context) error {
+	if r.NoResourceSlice {
+		return nil
+	}
+	request := r.request()
+	slice, change, err := request.Ask(ctx, request.Render)
+	r.report.Changed = r.report.Changed || change == target.Created || change == target.Updated
+	if change != "" {
+		r.report.ResourceSlice = slice.Name
+	}
+	if err == nil {
+		r.report.Resources = slice.Status.Resources
+	}
+	return err
+}
+
+// virtualNode waits for the VirtualNode that the controller manager makes of the slice.
+func (r *run) virtualNode(ctx context.Context) error {
+	if !r.wantsNode() {
+		return nil
+	}
+	r.report.VirtualNode = r.pair.ProviderID
+	return r.request().VirtualNode(ctx)
+}
+
+// node waits until pods can be scheduled onto the virtual node.
+func (r *run) node(ctx context.Context) error {
+	if !r.wantsNode() {
+		return nil
+	}
+	return r.request().Node(ctx)
 }
 
 // unmark takes the word back that one of the two will not come back, or is cut off, which an earlier 'unpeer --force' or 'revoke' may have left:

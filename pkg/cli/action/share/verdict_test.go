@@ -1,4 +1,4 @@
-package peer
+package share
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestOnlyTheAnswerToThePresentRequestCounts(t *testing.T) {
 	}
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			judge := &verdict{}
+			judge := &verdict{request: &Request{}}
 			var done bool
 			var missing string
 			var err error
