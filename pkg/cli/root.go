@@ -104,8 +104,31 @@ const (
 )
 
 // ofV1 are the verbs that only Liqo v1 has, with what does their work here.
-var ofV1 = map[string]string{
-	"create": singleSteps, "delete": singleSteps, "generate": singleSteps, "get": singleSteps,
+var ofV1 = map[string]string{"generate": singleSteps}
+
+// kindsOfV1 are the kinds that only Liqo v1 creates, deletes or gets, each with its aliases.
+var kindsOfV1 = map[string][]string{
+	"configuration": {"config", "configurations"}, "gatewayserver": {"gatewayservers", "server", "servers", "gws"},
+	"gatewayclient": {"gatewayclients", "client", "clients", "gwc"}, "publickey": {"publickeys", "publickeies"}, "nonce": nil,
+	"peering-user": nil, "kubeconfig": {"kc"},
+}
+
+// insteadOfV1 is what does the work here of a command of Liqo v1 that is not there; empty if v1 has none either.
+func insteadOfV1(command *cobra.Command, word string) string {
+	if !command.HasParent() {
+		return ofV1[word]
+	}
+	if slices.Contains([]string{"create", "delete", "get"}, command.Name()) {
+		for kind, aliases := range kindsOfV1 {
+			if kind == word || slices.Contains(aliases, word) {
+				return singleSteps
+			}
+		}
+	}
+	if command.Name() == "install" && slices.Contains(providersOfV1, word) {
+		return byFlags
+	}
+	return ""
 }
 
 // providersOfV1 are the clusters for which Liqo v1 has an install of its own, and which have none here.
@@ -124,10 +147,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		}
 	}
 	next := command.CommandPath() + " --help"
-	if instead := ofV1[rest[0]]; instead != "" && !command.HasParent() {
+	if instead := insteadOfV1(command, rest[0]); instead != "" {
 		next = "Liqo v1 has it, and here it is not there yet: " + instead
-	} else if command.Name() == "install" && slices.Contains(providersOfV1, rest[0]) {
-		next = "Liqo v1 has it, and here it is not there yet: " + byFlags
 	} else if likely := failure.Nearest(rest[0], known); len(likely) > 0 {
 		next = "did you mean " + command.CommandPath() + " " + likely[0] + "?"
 	}

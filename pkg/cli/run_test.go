@@ -131,7 +131,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"a flag of another sub-command":        {[]string{"network", "--wait", "status"}, usage, "ERRO unknown flag: --wait\n     Next: liqoctl network status --help\n"},
 		"a time before the sub-command":        {[]string{"test", "--timeout", "0s", "network"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"an unknown kind of nodes":             {[]string{"test", "network", "--np-nodes", "some"}, usage, "ERRO --np-nodes some is unknown\n     Next: choose one of all, workers, control-planes\n"},
-		"a command that only v1 has":           {[]string{"get", "nonce", "--x"}, usage, "ERRO unknown command \"get\" for \"liqoctl\"\n     Next: Liqo v1 has it, and here it is not there yet: peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects\n"},
+		"a command that only v1 has":           {[]string{"generate", "tenant", "--x"}, usage, "ERRO unknown command \"generate\" for \"liqoctl\"\n     Next: Liqo v1 has it, and here it is not there yet: peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects\n"},
 		"a command that is misspelt":           {[]string{"network", "statsu", "--x"}, usage, "ERRO unknown command \"statsu\" for \"liqoctl network\"\n     Next: did you mean liqoctl network status?\n"},
 		"a command like no other":              {[]string{"fly", "--x"}, usage, "ERRO unknown command \"fly\" for \"liqoctl\"\n     Next: liqoctl --help\n"},
 		"a flag that is misspelt":              {[]string{"peer", "--remote-ctx", "milan"}, usage, "ERRO unknown flag: --remote-ctx\n     Next: did you mean --remote-context? See liqoctl peer --help\n"},
@@ -158,6 +158,19 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"no time to drain":                     {[]string{"drain", "tenant", "a", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"an alias of v1 for tenants":           {[]string{"uncordon", "tenants", "a", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"an alias of v1 for slices":            {[]string{"cordon", "rs", "a", "--remote-cluster-id", "rome", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
+		"create without saying what":           {[]string{"create"}, usage, "ERRO say what to create\n     Next: liqoctl create resourceslice|virtualnode NAME\n"},
+		"create what only v1 does":             {[]string{"create", "gws", "a", "--port", "1"}, usage, "ERRO unknown command \"gws\" for \"liqoctl create\"\n     Next: Liqo v1 has it, and here it is not there yet: peer, authenticate and network connect do these steps, and kubectl shows and deletes the objects\n"},
+		"a slice for no provider":              {[]string{"create", "resourceslice", "a"}, usage, "ERRO the provider is missing\n     Next: name it with --remote-cluster-id\n"},
+		"a slice without a name":               {[]string{"create", "rs", "--remote-cluster-id", "milan"}, usage, "ERRO accepts 1 arg(s), received 0\n     Next: liqoctl create resourceslice --help\n"},
+		"a slice of a name that is none":       {[]string{"create", "resourceslice", "Gpu_1", "--remote-cluster-id", "milan"}, usage, "ERRO \"Gpu_1\" cannot name a virtual node\n     Next: use at most 63 lower-case letters, digits, '-' and '.'\n"},
+		"a slice of a name that is too long":   {[]string{"create", "resourceslice", strings.Repeat("a", 64), "--remote-cluster-id", "milan"}, usage, "ERRO \"" + strings.Repeat("a", 64) + "\" cannot name a virtual node\n     Next: use at most 63 lower-case letters, digits, '-' and '.'\n"},
+		"a slice for a provider that is none":  {[]string{"create", "resourceslices", "a", "--remote-cluster-id", "Milan"}, usage, "ERRO the cluster ID \"Milan\" is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\"\n     Next: list the peers with 'liqoctl info'\n"},
+		"a slice in a namespace of anything":   {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "-n", "liqo"}, usage, "ERRO --namespace liqo is no tenant namespace\n     Next: name the peer with --remote-cluster-id, or where Liqo is installed with --liqo-namespace\n"},
+		"a slice in another peer's namespace":  {[]string{"create", "-n", "liqo-tenant-turin", "resourceslice", "a", "--remote-cluster-id", "milan"}, usage, "ERRO what is of milan is in namespace liqo-tenant-milan, and not in liqo-tenant-turin\n     Next: leave --namespace out\n"},
+		"a slice of less than nothing":         {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "--cpu=-1"}, usage, "ERRO --cpu -1 is negative\n     Next: give a positive one\n"},
+		"a slice of half a device":             {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "--resource", "nvidia.com/gpu=0.5"}, usage, "ERRO --resource nvidia.com/gpu 0.5 is no whole number\n     Next: pods and devices are counted: give a whole one\n"},
+		"a slice in a format that is none":     {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "-o", "xml"}, usage, "ERRO the output format \"xml\" is unknown\n     Next: choose one of json, yaml\n"},
+		"a slice without time":                 {[]string{"create", "resourceslice", "a", "-n", "liqo-tenant-milan", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
 		"a provider that does not answer":      {append([]string{"activate", "tenant", "a"}, local...), unmet, ""},
 		"offload without saying what":          {[]string{"offload"}, usage, "ERRO say what to offload\n     Next: liqoctl offload namespace NAME\n"},
 		"no namespace":                         {[]string{"offload", "namespace"}, usage, "ERRO the namespace is missing\n     Next: name one, or select some with --ns-selector\n"},
@@ -319,6 +332,22 @@ func TestVersionOfTheClientNeedsNoCluster(t *testing.T) {
 	want := result{failure.OK, "{\n  \"client\": \"v0.0.0-dev\"\n}\n", ""}
 	if diff := cmp.Diff(want, run(t, nil, "", "version", "--client", "-o", "json"), cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A slice is shown as a manifest for kubectl, without any cluster.
+func TestASliceIsShownInsteadOfCreated(t *testing.T) {
+	for name, args := range map[string][]string{
+		"slice.yaml": {"create", "resourceslice", "gpus", "--remote-cluster-id", "milan", "-o", "yaml", "--cpu", "8", "--resource", "nvidia.com/gpu=2", "--global-labels", "team=a"},
+		"slice.json": {"create", "rs", "pool", "-n", "liqo-tenant-milan", "-o", "json", "--class", "gold", "--no-virtual-node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, nil, "", args...)
+			if got.code != failure.OK || got.err != "" {
+				t.Fatalf("exit code %d: %s", got.code, got.err)
+			}
+			golden(t, name, got.out)
+		})
 	}
 }
 

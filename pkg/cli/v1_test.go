@@ -27,4 +27,16 @@ func TestTheReadmeSaysWhatOnlyV1Has(t *testing.T) {
 			}
 		}
 	}
+	for kind, aliases := range kindsOfV1 {
+		if !strings.Contains(string(readme), "`"+kind+"`") {
+			t.Errorf("the README does not say that %s is not there yet", kind)
+		}
+		for _, verb := range []string{"create", "delete", "get"} {
+			for _, word := range append([]string{kind}, aliases...) {
+				if command, _, err := root.Find([]string{verb, word}); err == nil && command.Name() == kind {
+					t.Errorf("%s %s is there", verb, word)
+				}
+			}
+		}
+	}
 }

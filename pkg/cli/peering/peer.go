@@ -2,16 +2,12 @@ package peering
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
-	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/networking"
@@ -23,7 +19,7 @@ import (
 // Commands returns the family's commands.
 func Commands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{newPeer(s), newUnpeer(s), newForce(s), newAuthenticate(s), newUnauthenticate(s), newRevoke(s),
-		newCordon(s), newUncordon(s), newDrain(s), newActivate(s)}
+		newCordon(s), newUncordon(s), newDrain(s), newActivate(s), newCreate(s)}
 }
 
 const peerLong = `Let this cluster use resources of another cluster, its provider.
@@ -59,8 +55,7 @@ type peerFlags struct {
 	createSlice, createNode           bool
 	volumes                           bool
 	class, proxyURL, format           string
-	cpu, memory, pods                 string
-	others                            map[string]string
+	resources                         resourceFlags
 	gateway                           networking.Flags
 }
 
@@ -85,10 +80,7 @@ func newPeer(s *session.Session) *cobra.Command {
 	set.BoolVar(&f.createSlice, "create-resource-slice", true, "Ask the provider for resources")
 	set.StringVar(&f.class, "resource-slice-class", string(authv1beta1.DefaultResourceSliceClass), "Class of the resource slice")
 	set.BoolVar(&f.createNode, "create-virtual-node", true, "Make a virtual node of the granted resources")
-	set.StringVar(&f.cpu, "cpu", "", "CPU to ask for; empty leaves it to the provider")
-	set.StringVar(&f.memory, "memory", "", "Memory to ask for; empty leaves it to the provider")
-	set.StringVar(&f.pods, "pods", "", "Number of pods to ask for; empty leaves it to the provider")
-	set.StringToStringVar(&f.others, "resource", nil, "Other resources to ask for, such as nvidia.com/gpu=2")
+	f.resources.askedFor(set)
 	set.StringVar(&f.proxyURL, "proxy-url", "", "Proxy through which this cluster reaches the provider's API server")
 	return command
 }
@@ -143,8 +135,8 @@ func (f *peerFlags) options(set *pflag.FlagSet) (peer.Options, error) {
 	if err := checkProxy(f.proxyURL); err != nil {
 		return options, err
 	}
-	if slices.ContainsFunc([]string{"cpu", "memory", "pods", "resource"}, set.Changed) {
-		if options.Resources, err = resources(f.cpu, f.memory, f.pods, f.others); err != nil {
+	if givenResource(set) != "" {
+		if options.Resources, err = f.resources.list(); err != nil {
 			return options, err
 		}
 	}
@@ -162,47 +154,4 @@ func checkProxy(proxy string) error {
 		return failure.Misuse("give it as http://HOST:PORT", "--proxy-url %s: %w", proxy, err)
 	}
 	return nil
-}
-
-// resources reads the quantities that are asked for.
-func resources(cpu, memory, pods string, others map[string]string) (corev1.ResourceList, error) {
-	list := corev1.ResourceList{}
-	add := func(flag string, name corev1.ResourceName, value string) error {
-		if value == "" {
-			return nil
-		}
-		quantity, err := resource.ParseQuantity(value)
-		if err != nil {
-			return failure.Misuse("write it as Kubernetes does, for example 2, 500m or 4Gi", "%s %s is not a quantity", flag, value)
-		}
-		if quantity.Sign() < 0 {
-			return failure.Misuse("give a positive one", "%s %s is negative", flag, value)
-		}
-		list[name] = quantity
-		if capacity.WhyNotWhole(list) != "" {
-			return failure.Misuse("pods and devices are counted: give a whole one", "%s %s is no whole number", flag, value)
-		}
-		return nil
-	}
-	for _, item := range []struct {
-		flag  string
-		name  corev1.ResourceName
-		value string
-	}{{"--cpu", corev1.ResourceCPU, cpu}, {"--memory", corev1.ResourceMemory, memory}, {"--pods", corev1.ResourcePods, pods}} {
-		if err := add(item.flag, item.name, item.value); err != nil {
-			return nil, err
-		}
-	}
-	for name, value := range others {
-		if _, twice := list[corev1.ResourceName(name)]; twice {
-			return nil, failure.Misuse("give it once", "--resource %s and --%s ask for the same", name, name)
-		}
-		if value == "" {
-			return nil, failure.Misuse("write it as --resource NAME=QUANTITY", "--resource %s has no quantity", name)
-		}
-		if err := add("--resource "+name, corev1.ResourceName(name), value); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }

@@ -106,7 +106,7 @@ func (c *Cluster) Ensure(ctx context.Context, object client.Object, mutate func(
 	for range 5 {
 		result, err = controllerutil.CreateOrUpdate(ctx, c.Client, object, func() error {
 			if object.GetResourceVersion() == "" {
-				stamp(object, c.Stamp)
+				Put(object, c.Stamp)
 			}
 			return mutate()
 		})
@@ -128,7 +128,8 @@ func (c *Cluster) Ensure(ctx context.Context, object client.Object, mutate func(
 	}
 }
 
-func stamp(object client.Object, s Stamp) {
+// Put puts a stamp on an object, where the object does not say otherwise.
+func Put(object client.Object, s Stamp) {
 	if len(s.Labels) > 0 {
 		labels := maps.Clone(s.Labels)
 		maps.Copy(labels, object.GetLabels())

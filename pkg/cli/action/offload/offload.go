@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -61,20 +59,12 @@ type Result struct {
 
 // Render returns the object that offloads a namespace, as a manifest: what only the cluster writes is left out.
 func Render(namespace string, spec offloadingv1beta1.NamespaceOffloadingSpec, stamp target.Stamp) (map[string]any, error) {
-	object := &offloadingv1beta1.NamespaceOffloading{
-		TypeMeta: metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "NamespaceOffloading"},
+	return target.Manifest(&offloadingv1beta1.NamespaceOffloading{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName, Labels: stamp.Labels, Annotations: stamp.Annotations,
 		},
 		Spec: spec,
-	}
-	manifest, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("rendering the NamespaceOffloading of namespace %s: %w", namespace, err)
-	}
-	unstructured.RemoveNestedField(manifest, "status")
-	unstructured.RemoveNestedField(manifest, "metadata", "creationTimestamp")
-	return manifest, nil
+	})
 }
 
 // WhyNever refuses a namespace that can never be offloaded, as far as its name and labels show it.
