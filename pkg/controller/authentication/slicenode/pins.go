@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"liqo.io/liqo/pkg/addressing"
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -53,8 +54,8 @@ func pinLabels(object *offloadingv1beta1.VirtualNode, suggested map[string]strin
 	wanted := NodeLabels(suggested)
 	text, there := object.Annotations[offloadingv1beta1.ProviderLabelsAnnotation]
 	before := parse(text)
-	if !there && object.UID != "" {
-		// It was made before there were pins: what it has is what it keeps.
+	if !there && object.UID != "" && object.Name == object.Labels[authv1beta1.ResourceSliceNameLabel] {
+		// We made it before there were pins: what it has is what it keeps. What somebody made of the slice has another name.
 		before, there = NodeLabels(object.Spec.Labels), true
 	}
 	approval, approved := object.Annotations[offloadingv1beta1.ApprovedLabelsAnnotation]

@@ -72,7 +72,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// Reconcile makes, updates or removes the VirtualNode of one slice.
+// Reconcile makes, updates or removes the VirtualNodes of one slice.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	slice := &authv1beta1.ResourceSlice{}
 	err := r.client.Get(ctx, request.NamespacedName, slice)
@@ -85,18 +85,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !slicerequest.IsLocal(slice) {
 		return ctrl.Result{}, nil
 	}
-	live := &offloadingv1beta1.VirtualNode{}
-	err = r.client.Get(ctx, request.NamespacedName, live)
-	if apierrors.IsNotFound(err) {
-		live, err = nil, nil
-	}
+	owned, err := r.owned(ctx, slice)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("reading VirtualNode %s: %w", request, err)
 	case !slice.DeletionTimestamp.IsZero():
-		err = r.remove(ctx, slice, live)
-	case Wanted(slice) && sliceidentity.Accepted(slice):
-		err = r.ensure(ctx, slice, live)
+		err = r.remove(ctx, owned)
+	case sliceidentity.Accepted(slice):
+		err = r.ensure(ctx, slice, owned)
 	}
 	if class := reconcile.Classify(err); err != nil && (class == reconcile.Terminal || class == reconcile.Refused) {
 		r.events.Eventf(slice, nil, corev1.EventTypeWarning, reconcile.ReasonOf(err), "VirtualNode", "%s", err)
@@ -104,18 +99,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return reconcile.Result(err)
 }
 
-// remove has the slice's VirtualNode drained and removed before the slice itself goes.
-func (r *Reconciler) remove(ctx context.Context, slice *authv1beta1.ResourceSlice, live *offloadingv1beta1.VirtualNode) error {
-	if live == nil || !live.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(live, slice) {
-		return nil
+// owned are the slice's VirtualNodes that are not going: the one of its name, and those that somebody made of it under other names.
+func (r *Reconciler) owned(ctx context.Context, slice *authv1beta1.ResourceSlice) ([]offloadingv1beta1.VirtualNode, error) {
+	list := &offloadingv1beta1.VirtualNodeList{}
+	if err := r.client.List(ctx, list, client.InNamespace(slice.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the VirtualNodes of ResourceSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	}
-	if err := r.client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+	return slices.DeleteFunc(list.Items, func(node offloadingv1beta1.VirtualNode) bool {
+		return !node.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(&node, slice)
+	}), nil
+}
+
+// remove has the slice's VirtualNodes drained and removed before the slice itself goes.
+func (r *Reconciler) remove(ctx context.Context, owned []offloadingv1beta1.VirtualNode) error {
+	for i := range owned {
+		live := &owned[i]
+		if err := r.client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+		}
 	}
 	return nil
 }
 
-func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlice, live *offloadingv1beta1.VirtualNode) error {
+// ensure keeps the slice's VirtualNodes in step with it, and makes that of its name if it is to have one.
+func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlice, owned []offloadingv1beta1.VirtualNode) error {
+	if !Wanted(slice) && len(owned) == 0 {
+		return nil
+	}
 	kubeconfig, err := r.kubeconfig(ctx, slice)
 	if err != nil || kubeconfig == "" {
 		return err // the Identity's own watch brings us back
@@ -124,21 +134,32 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 	if err != nil {
 		return err
 	}
-	if live == nil {
-		return r.create(ctx, slice, kubeconfig, trust)
+	for i := range owned {
+		live := &owned[i]
+		updated := live.DeepCopy()
+		Fill(updated, slice, kubeconfig, trust)
+		if equality.Semantic.DeepEqual(live, updated) {
+			continue
+		}
+		if err := r.client.Update(ctx, updated); err != nil {
+			return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+		}
 	}
-	if !metav1.IsControlledBy(live, slice) {
-		return reconcile.NotOurs(authv1beta1.ReasonVirtualNodeConflict, "VirtualNode", client.ObjectKeyFromObject(live))
-	}
-	updated := live.DeepCopy()
-	Fill(updated, slice, kubeconfig, trust)
-	if equality.Semantic.DeepEqual(live, updated) {
+	if !Wanted(slice) || slices.ContainsFunc(owned, func(node offloadingv1beta1.VirtualNode) bool { return node.Name == slice.Name }) {
 		return nil
 	}
-	if err := r.client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+	live := &offloadingv1beta1.VirtualNode{}
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(slice), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.create(ctx, slice, kubeconfig, trust)
+	case err != nil:
+		return fmt.Errorf("reading VirtualNode %s/%s: %w", slice.Namespace, slice.Name, err)
+	case !metav1.IsControlledBy(live, slice):
+		return reconcile.NotOurs(authv1beta1.ReasonVirtualNodeConflict, "VirtualNode", client.ObjectKeyFromObject(live))
+	default:
+		return nil // It is going, which brings us back.
 	}
-	return nil
 }
 
 // pinUnsliced writes down where the pods of a VirtualNode are that somebody made without a slice: where the slices of the same provider

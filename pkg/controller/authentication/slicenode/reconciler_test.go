@@ -5,10 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -145,5 +149,64 @@ func TestVirtualNodesWithoutASlice(t *testing.T) {
 				t.Errorf("pinned %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A VirtualNode that somebody made of a slice under a name of its own follows the slice, and goes before it; what is not the slice's stays.
+func TestVirtualNodesOfOtherNamesFollowTheSlice(t *testing.T) {
+	objects := granted("10.20.0.0/16")
+	slice := objects[0].(*authv1beta1.ResourceSlice)
+	slice.Annotations, slice.Finalizers = nil, []string{"liqo.io/test"}
+	slice.Status.Resources, slice.Status.NodeLabels = list("cpu", "4"), map[string]string{"tier": "gold"}
+	made := func(name string, owner types.UID) *offloadingv1beta1.VirtualNode {
+		return &offloadingv1beta1.VirtualNode{
+			ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: name, UID: types.UID(name), Finalizers: []string{"liqo.io/test"}, OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: authv1beta1.GroupVersion.String(), Kind: "ResourceSlice", Name: slice.Name, UID: owner, Controller: ptr.To(true)}}},
+			Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan", Labels: map[string]string{"mine": "1"}},
+		}
+	}
+	r, _ := started(t, Options{Labels: true}, append(objects, made("first", "slice"), made("second", "slice"), made("other", "an earlier one"))...)
+	pass := func() (nodes [3]*offloadingv1beta1.VirtualNode) {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"first", "second", "other"} {
+			nodes[i] = &offloadingv1beta1.VirtualNode{}
+			if err := r.client.Get(t.Context(), client.ObjectKey{Namespace: slice.Namespace, Name: name}, nodes[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return nodes
+	}
+	for _, cpu := range []string{"4", "2"} {
+		slice.Status.Resources = list("cpu", cpu)
+		if err := r.client.Update(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+		nodes := pass()
+		for _, node := range nodes[:2] {
+			want := offloadingv1beta1.VirtualNodeSpec{
+				ClusterID: "milan", KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig"},
+				ResourceQuota: corev1.ResourceQuotaSpec{Hard: list("cpu", cpu)}, Labels: map[string]string{"mine": "1", "tier": "gold"},
+			}
+			if diff := cmp.Diff(want, node.Spec); diff != "" || node.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] != "10.20.0.0/16" {
+				t.Errorf("%s: %s, pinned %v", node.Name, diff, node.Annotations)
+			}
+		}
+		if len(nodes[2].Spec.ResourceQuota.Hard) > 0 || len(nodes[2].Annotations) > 0 {
+			t.Errorf("that of another slice became %+v", nodes[2])
+		}
+	}
+	if err := r.client.Get(t.Context(), name, &offloadingv1beta1.VirtualNode{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a slice that wants no node has one of its name: %v", err)
+	}
+	if err := r.client.Delete(t.Context(), slice); err != nil {
+		t.Fatal(err)
+	}
+	for i, node := range pass() {
+		if going := !node.DeletionTimestamp.IsZero(); going != (i < 2) {
+			t.Errorf("%s is going: %v", node.Name, going)
+		}
 	}
 }

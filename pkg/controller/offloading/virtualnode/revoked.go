@@ -31,7 +31,7 @@ func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNo
 	return denied, cordoned, nil
 }
 
-// ofSlice finds the VirtualNode that was made of a ResourceSlice, which has its name.
-func ofSlice(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+// ofSlice finds the VirtualNodes that were made of a ResourceSlice.
+func (r *reconciler) ofSlice(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.those(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{authv1beta1.ResourceSliceNameLabel: o.GetName()})
 }
