@@ -171,6 +171,18 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"a slice of half a device":             {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "--resource", "nvidia.com/gpu=0.5"}, usage, "ERRO --resource nvidia.com/gpu 0.5 is no whole number\n     Next: pods and devices are counted: give a whole one\n"},
 		"a slice in a format that is none":     {[]string{"create", "resourceslice", "a", "--remote-cluster-id", "milan", "-o", "xml"}, usage, "ERRO the output format \"xml\" is unknown\n     Next: choose one of json, yaml\n"},
 		"a slice without time":                 {[]string{"create", "resourceslice", "a", "-n", "liqo-tenant-milan", "--timeout", "0s"}, usage, "ERRO --timeout 0s is not positive\n     Next: give a duration such as 5m\n"},
+		"a virtual node of nothing":            {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan"}, usage, "ERRO what the virtual node is made of is missing\n     Next: name a ResourceSlice with --resource-slice-name, or a Secret with --kubeconfig-secret-name\n"},
+		"a virtual node of two things":         {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--kubeconfig-secret-name", "c"}, usage, "ERRO --resource-slice-name and --kubeconfig-secret-name exclude each other\n     Next: leave one of them out\n"},
+		"a virtual node for no provider":       {[]string{"create", "vn", "a"}, usage, "ERRO the provider is missing\n     Next: name it with --remote-cluster-id\n"},
+		"a virtual node of a name of none":     {[]string{"create", "virtualnode", "a_b", "--remote-cluster-id", "milan"}, usage, "ERRO \"a_b\" cannot name a virtual node\n     Next: use at most 63 lower-case letters, digits, '-' and '.'\n"},
+		"a size beside that of a slice":        {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--cpu", "1"}, usage, "ERRO --cpu has no meaning with --resource-slice-name\n     Next: leave it out: what the provider granted to the slice counts\n"},
+		"classes beside those of a slice":      {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--ingress-classes", "c"}, usage, "ERRO --ingress-classes has no meaning with --resource-slice-name\n     Next: leave it out: what the provider granted to the slice counts\n"},
+		"a virtual node of half a pod":         {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--kubeconfig-secret-name", "b", "--pods", "0.5"}, usage, "ERRO --pods 0.5 is no whole number\n     Next: pods and devices are counted: give a whole one\n"},
+		"labels of a node that are none":       {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--labels", "a b=c"}, usage, "ERRO --labels a b=c is not a label\n     Next: write it as KEY=VALUE, as kubectl label takes it\n"},
+		"a node selector that is none":         {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--node-selector", "a=b c"}, usage, "ERRO --node-selector a=b c is not a label\n     Next: write it as KEY=VALUE, as kubectl label takes it\n"},
+		"a template that is none":              {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--vk-options-template", "mine"}, usage, "ERRO --vk-options-template mine names no VkOptionsTemplate\n     Next: write it as NAMESPACE/NAME\n"},
+		"a runtime class that is none":         {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--resource-slice-name", "b", "--runtime-class-name", "Kata"}, usage, "ERRO --runtime-class-name Kata cannot name a RuntimeClass\n     Next: use lower-case letters, digits, '-' and '.'\n"},
+		"an empty variable for a Secret":       {[]string{"create", "virtualnode", "a", "--remote-cluster-id", "milan", "--kubeconfig-secret-name="}, usage, "ERRO what the virtual node is made of is missing\n     Next: name a ResourceSlice with --resource-slice-name, or a Secret with --kubeconfig-secret-name\n"},
 		"a provider that does not answer":      {append([]string{"activate", "tenant", "a"}, local...), unmet, ""},
 		"offload without saying what":          {[]string{"offload"}, usage, "ERRO say what to offload\n     Next: liqoctl offload namespace NAME\n"},
 		"no namespace":                         {[]string{"offload", "namespace"}, usage, "ERRO the namespace is missing\n     Next: name one, or select some with --ns-selector\n"},
@@ -335,10 +347,13 @@ func TestVersionOfTheClientNeedsNoCluster(t *testing.T) {
 	}
 }
 
-// A slice is shown as a manifest for kubectl, without any cluster.
-func TestASliceIsShownInsteadOfCreated(t *testing.T) {
+// Objects are shown as manifests for kubectl, without any cluster.
+func TestObjectsAreShownInsteadOfCreated(t *testing.T) {
 	for name, args := range map[string][]string{
 		"slice.yaml": {"create", "resourceslice", "gpus", "--remote-cluster-id", "milan", "-o", "yaml", "--cpu", "8", "--resource", "nvidia.com/gpu=2", "--global-labels", "team=a"},
+		"node.yaml": {"create", "virtualnode", "small", "--remote-cluster-id", "milan", "--kubeconfig-secret-name", "by-hand", "-o", "yaml", "--cpu", "1", "--labels", "tier=gold",
+			"--storage-classes", "fast,slow", "--ingress-classes", "nginx", "--load-balancer-classes", "metal", "--node-selector", "disk=ssd", "--runtime-class-name", "kata",
+			"--vk-options-template", "liqo/mine", "--create-node=false", "--disable-network-check"},
 		"slice.json": {"create", "rs", "pool", "-n", "liqo-tenant-milan", "-o", "json", "--class", "gold", "--no-virtual-node"},
 	} {
 		t.Run(name, func(t *testing.T) {

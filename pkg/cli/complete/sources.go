@@ -55,6 +55,11 @@ var (
 		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), corev1beta1.ReplicatedLabel+"=true")
 		return collect(items, func(o *metav1.ObjectMeta) []string { return []string{o.Name} }), err
 	}}
+	// OwnSlices are the ResourceSlices that this cluster asks its providers with.
+	OwnSlices = Source{Question: "ownslices", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
+		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), corev1beta1.ReplicationLabel+"=true,"+corev1beta1.ReplicatedLabel+"!=true")
+		return collect(items, func(o *metav1.ObjectMeta) []string { return []string{o.Name} }), err
+	}}
 	// NodeSelectors are the labels by which virtual nodes differ.
 	NodeSelectors = Source{Question: "nodelabels", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		items, err := fetch(ctx, c, "/api/v1/nodes", corev1beta1.TypeLabel+"="+corev1beta1.VirtualNodeType)

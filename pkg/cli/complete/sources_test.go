@@ -77,6 +77,8 @@ func TestSources(t *testing.T) {
 		"tenants":       {Tenants, "/apis/authentication.liqo.io/v1beta1/tenants", named("rome"), []string{"rome"}},
 		"slices of consumers, not of this cluster": {ConsumersSlices, "/apis/authentication.liqo.io/v1beta1/resourceslices?labelSelector=liqo.io%2Freplicated%3Dtrue",
 			named("rome", "gpus"), []string{"gpus", "rome"}},
+		"slices of this cluster, not of consumers": {OwnSlices, "/apis/authentication.liqo.io/v1beta1/resourceslices?labelSelector=liqo.io%2Freplication%3Dtrue%2Cliqo.io%2Freplicated%21%3Dtrue",
+			named("milan", "gpus"), []string{"gpus", "milan"}},
 		"peers, by the labels of their namespaces": {ClusterIDs, "/api/v1/namespaces?labelSelector=liqo.io%2Ftenant-namespace%3Dtrue",
 			append(labelled(corev1beta1.RemoteClusterIDLabel, "milan", "turin", "milan"), named("half-made")...), []string{"milan", "turin"}},
 		"labels of virtual nodes": {NodeSelectors, "/api/v1/nodes?labelSelector=liqo.io%2Ftype%3Dvirtual-node",

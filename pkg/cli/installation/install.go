@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/install"
@@ -178,12 +177,7 @@ func (f *installFlags) check(command *cobra.Command) error {
 			return failure.Misuse("give another one with --cluster-id", "%w", err)
 		}
 	}
-	for key, value := range f.options.ClusterLabels {
-		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			return failure.Misuse("write it as KEY=VALUE, as kubectl label takes it", "--cluster-labels %s=%s is not a label", key, value)
-		}
-	}
-	return nil
+	return session.Labels("cluster-labels", f.options.ClusterLabels)
 }
 
 // preview writes values or manifests, and installs nothing.

@@ -38,10 +38,11 @@ deletes the ResourceSlice and makes it again has the cordon again.`
 const uncordonSliceLong = `Take new pods of a consumer's ResourceSlice again. They still stay out while the whole tenant is
 cordoned, which is told then.`
 
-// aliases of v1 for what is cordoned.
+// aliases of v1.
 var (
 	aliasesOfTenant = []string{"tenants"}
 	aliasesOfSlice  = []string{"resourceslices", "rs"}
+	aliasesOfNode   = []string{"virtualnodes", "vn"}
 )
 
 func newCordon(s *session.Session) *cobra.Command {

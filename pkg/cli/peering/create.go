@@ -93,7 +93,7 @@ func checkNodeName(name string) error {
 
 func newCreate(s *session.Session) *cobra.Command {
 	where := &place{}
-	parent := verb("create", "Create a ResourceSlice or a virtual node", "resourceslice|virtualnode", newCreateSlice(s, where))
+	parent := verb("create", "Create a ResourceSlice or a virtual node", "resourceslice|virtualnode", newCreateSlice(s, where), newCreateNode(s, where))
 	where.addNamespace(s, parent)
 	return parent
 }

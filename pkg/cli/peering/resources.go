@@ -28,6 +28,14 @@ func (f *resourceFlags) askedFor(set *pflag.FlagSet) {
 	set.StringToStringVar(&f.others, "resource", nil, "Other resources to ask for, such as nvidia.com/gpu=2")
 }
 
+// ofNode registers them as what a virtual node has, with the defaults of Liqo v1.
+func (f *resourceFlags) ofNode(set *pflag.FlagSet) {
+	set.StringVar(&f.cpu, "cpu", "2", "CPU of the virtual node, where it is made of no ResourceSlice")
+	set.StringVar(&f.memory, "memory", "4Gi", "Memory of the virtual node, where it is made of no ResourceSlice")
+	set.StringVar(&f.pods, "pods", "110", "Number of pods of the virtual node, where it is made of no ResourceSlice")
+	set.StringToStringVar(&f.others, "resource", nil, "Other resources of it, such as nvidia.com/gpu=2")
+}
+
 // givenResource is the first of the flags that the user gave; empty if none.
 func givenResource(set *pflag.FlagSet) string {
 	if i := slices.IndexFunc(namesOfResources, set.Changed); i >= 0 {

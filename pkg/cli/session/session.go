@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -274,6 +276,16 @@ func (s *Session) TimeoutFlag(set *pflag.FlagSet, timeout *time.Duration, value 
 func Positive(timeout time.Duration) error {
 	if timeout <= 0 {
 		return failure.Misuse("give a duration such as 5m", "--timeout %s is not positive", timeout)
+	}
+	return nil
+}
+
+// Labels refuses what is no label among the values of a flag.
+func Labels(flag string, labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(labels[key])) > 0 {
+			return failure.Misuse("write it as KEY=VALUE, as kubectl label takes it", "--%s %s=%s is not a label", flag, key, labels[key])
+		}
 	}
 	return nil
 }
