@@ -55,11 +55,11 @@ func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (
 	for i := range nodes.Items {
 		node := nodes.Items[i].Name
 		found.Nodes = append(found.Nodes, node)
-		pods := &corev1.PodList{}
-		if err := cluster.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+		pods, err := On(ctx, cluster, node, namespace)
+		if err != nil {
 			return nil, err
 		}
-		found.Pods = append(found.Pods, unended(pods)...)
+		found.Pods = append(found.Pods, pods...)
 	}
 	slices.Sort(found.Pods)
 	list := &offloadingv1beta1.NamespaceMapList{}
@@ -77,6 +77,15 @@ func At(ctx context.Context, cluster *target.Cluster, other, namespace string) (
 	var err error
 	found.Volumes, err = volume.At(ctx, cluster, other, namespace)
 	return found, err
+}
+
+// On are the pods, as namespace/name, that are bound to a node and have not ended; of one namespace, unless that is empty.
+func On(ctx context.Context, cluster *target.Cluster, node, namespace string) ([]string, error) {
+	pods := &corev1.PodList{}
+	if err := cluster.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, err
+	}
+	return unended(pods), nil
 }
 
 // Hosted is what another cluster has here.
@@ -219,4 +228,12 @@ func Counted(word string, names []string) string {
 		some += fmt.Sprintf(" and %d more", len(names)-named)
 	}
 	return fmt.Sprintf("%d %s (%s)", len(names), word, some)
+}
+
+// Enumerate joins parts of a sentence: a, b and c.
+func Enumerate(parts []string) string {
+	if last := len(parts) - 1; last > 0 {
+		parts = []string{strings.Join(parts[:last], ", "), parts[last]}
+	}
+	return strings.Join(parts, " and ")
 }

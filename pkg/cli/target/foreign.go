@@ -48,6 +48,16 @@ func (c *Cluster) NoPeer(ctx context.Context, id string) error {
 	return failure.Unmet(next, "cluster %s has no peer %s, and nothing is left of one", c.Name, id)
 }
 
+// RequireAnswering refuses to take anything back from a provider that does not answer, or does not let this cluster work any more.
+func (c *Cluster) RequireAnswering(ctx context.Context, peerID string) error {
+	peer, err := c.ForeignCluster(ctx, peerID)
+	if err != nil || peer.WhyLost() == "" {
+		return err
+	}
+	return failure.Unmet("run the same command once that works again; if it never will: liqoctl unpeer --force "+peerID,
+		"nothing can be taken back from %s (cluster %s): %s", peerID, c.Name, peer.WhyLost())
+}
+
 // MarkDead says of a peer that it will not come back, or takes that word back, and that of CutOff. It tells whether anything changed.
 func (c *Cluster) MarkDead(ctx context.Context, peer *corev1beta1.ForeignCluster, dead bool) (bool, error) {
 	if peer == nil || dead == peer.IsMarkedDead() && (dead || !peer.IsCutOff()) {

@@ -310,7 +310,7 @@ func TestRefusals(t *testing.T) {
 		"a tenant that leaves":        {run: onTenant, name: "oslo", want: "Tenant liqo-tenant-oslo/oslo (cluster milan) is being deleted: it needs nothing any more"},
 		"no right to list tenants":    {run: onTenant, name: "rome", missing: "list tenants.authentication.liqo.io", want: "you are not allowed to: list tenants"},
 		"no right to change it":       {run: onTenant, name: "rome", missing: "patch tenants.authentication.liqo.io in namespace liqo-tenant-rome", want: "you are not allowed to: patch tenants"},
-		"a slice that is nowhere":     {run: onSlice, name: "singapore", want: "milan has no resourceslice singapore: list them with 'kubectl get resourceslices -A --context milan'"},
+		"a slice that is nowhere":     {run: onSlice, name: "singapore", want: "milan has no resourceslice singapore: list them with 'liqoctl get resourceslice --context milan'"},
 		"a name of two slices":        {run: onSlice, name: "milan", want: "that of rome in namespace liqo-tenant-rome, that of turin in namespace liqo-tenant-turin: say whose is meant with --remote-cluster-id"},
 		"a slice of this cluster":     {run: onSlice, name: "paris", want: "milan asks with ResourceSlice paris itself: only the provider cordons it: run it at the provider, or cordon the virtual node with 'kubectl cordon paris'"},
 		"no right to change a slice":  {run: onSlice, name: "milan", consumer: "rome", missing: "patch resourceslices.authentication.liqo.io in namespace liqo-tenant-rome", want: "you are not allowed to: patch resourceslices"},

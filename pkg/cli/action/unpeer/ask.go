@@ -3,7 +3,6 @@ package unpeer
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -109,15 +108,7 @@ func Question(pair *target.Pair, holdings *offloaded.Holdings) string {
 	if len(goes) == 0 {
 		return what + " takes nothing with it: nothing of " + pair.ConsumerID + " runs there."
 	}
-	return what + " " + enumerate(goes) + "."
-}
-
-// enumerate joins parts of a sentence: a, b and c.
-func enumerate(parts []string) string {
-	if last := len(parts) - 1; last > 0 {
-		parts = []string{strings.Join(parts[:last], ", "), parts[last]}
-	}
-	return strings.Join(parts, " and ")
+	return what + " " + offloaded.Enumerate(goes) + "."
 }
 
 // askForce checks that the user may do all of it, says what goes with a peer that is left from this side alone, and asks whether to go on.
@@ -201,7 +192,7 @@ func ForceQuestion(home, peer string, holdings *offloaded.Holdings, hosted *offl
 	if len(goes) == 0 {
 		return what + " removes all that the two know of each other here; neither runs anything of the other."
 	}
-	return what + " " + enumerate(goes) + "."
+	return what + " " + offloaded.Enumerate(goes) + "."
 }
 
 // forceRights are what Force needs. What goes is known only later, and so is what is left.

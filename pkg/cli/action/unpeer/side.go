@@ -14,7 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
-	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/action/share"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
 	"liqo.io/liqo/pkg/cli/residue"
@@ -68,9 +68,9 @@ func (s *side) leaveProvider(ctx context.Context) error {
 // requireProvider refuses if the controllers could not give back what this cluster has of its provider, because the provider does not
 // answer them or does not let them work any more. If nothing is left that needs the provider, it need not work.
 func (s *side) requireProvider(ctx context.Context) error {
-	peer, err := s.cluster.ForeignCluster(ctx, s.peerID)
-	if err != nil || peer.WhyLost() == "" {
-		return err
+	lost := s.cluster.RequireAnswering(ctx, s.peerID)
+	if lost == nil {
+		return nil
 	}
 	nodes, maps, slices := &offloadingv1beta1.VirtualNodeList{}, &offloadingv1beta1.NamespaceMapList{}, &authv1beta1.ResourceSliceList{}
 	left := 0
@@ -83,8 +83,7 @@ func (s *side) requireProvider(ctx context.Context) error {
 	if left == 0 {
 		return nil
 	}
-	return failure.Unmet("run the same command once that works again; if it never will: liqoctl unpeer --force "+s.peerID,
-		"nothing can be taken back from %s (cluster %s): %s", s.peerID, s.cluster.Name, peer.WhyLost())
+	return lost
 }
 
 func (s *side) stopAsking(ctx context.Context) error {
@@ -94,13 +93,11 @@ func (s *side) stopAsking(ctx context.Context) error {
 	}
 	for i := range slices.Items {
 		slice := &slices.Items[i]
-		if slice.Annotations[authv1beta1.CreateVirtualNodeAnnotation] != "true" || !slice.DeletionTimestamp.IsZero() {
+		if !slice.DeletionTimestamp.IsZero() {
 			continue
 		}
-		changed := slice.DeepCopy()
-		changed.Annotations[authv1beta1.CreateVirtualNodeAnnotation] = "false"
-		if err := s.cluster.Client.Patch(ctx, changed, client.MergeFrom(slice)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("changing %s: %w", s.cluster.Describe(slice), err)
+		if err := share.StopAsking(ctx, s.cluster, slice); err != nil {
+			return err
 		}
 	}
 	return nil
