@@ -50,6 +50,10 @@ var (
 	Tenants = Source{Question: "tenants", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		return names(ctx, c, path(authv1beta1.GroupVersion.String(), "tenants"))
 	}}
+	// Slices are the ResourceSlices in both directions.
+	Slices = Source{Question: "slices", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
+		return names(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"))
+	}}
 	// ConsumersSlices are the ResourceSlices that consumers ask this cluster with.
 	ConsumersSlices = Source{Question: "consumersslices", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
 		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), corev1beta1.ReplicatedLabel+"=true")
@@ -57,7 +61,8 @@ var (
 	}}
 	// OwnSlices are the ResourceSlices that this cluster asks its providers with.
 	OwnSlices = Source{Question: "ownslices", Ask: func(ctx context.Context, c *target.Cluster) ([]string, error) {
-		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), corev1beta1.ReplicationLabel+"=true,"+corev1beta1.ReplicatedLabel+"!=true")
+		selector := corev1beta1.ReplicationLabel + "=true," + corev1beta1.ReplicatedLabel + "!=true"
+		items, err := fetch(ctx, c, path(authv1beta1.GroupVersion.String(), "resourceslices"), selector)
 		return collect(items, func(o *metav1.ObjectMeta) []string { return []string{o.Name} }), err
 	}}
 	// NodeSelectors are the labels by which virtual nodes differ.

@@ -75,6 +75,7 @@ func TestSources(t *testing.T) {
 			named("a", "a"), []string{"of-a"}},
 		"virtual nodes": {VirtualNodes, "/apis/offloading.liqo.io/v1beta1/virtualnodes", named("milan"), []string{"milan"}},
 		"tenants":       {Tenants, "/apis/authentication.liqo.io/v1beta1/tenants", named("rome"), []string{"rome"}},
+		"slices":        {Slices, "/apis/authentication.liqo.io/v1beta1/resourceslices", named("rome", "gpus"), []string{"gpus", "rome"}},
 		"slices of consumers, not of this cluster": {ConsumersSlices, "/apis/authentication.liqo.io/v1beta1/resourceslices?labelSelector=liqo.io%2Freplicated%3Dtrue",
 			named("rome", "gpus"), []string{"gpus", "rome"}},
 		"slices of this cluster, not of consumers": {OwnSlices, "/apis/authentication.liqo.io/v1beta1/resourceslices?labelSelector=liqo.io%2Freplication%3Dtrue%2Cliqo.io%2Freplicated%21%3Dtrue",

@@ -133,7 +133,8 @@ func (f *createNodeFlags) checkSource(set *pflag.FlagSet) error {
 	case f.slice != "" && f.secret != "":
 		return failure.Misuse("leave one of them out", "--resource-slice-name and --kubeconfig-secret-name exclude each other")
 	case f.slice == "" && f.secret == "":
-		return failure.Misuse("name a ResourceSlice with --resource-slice-name, or a Secret with --kubeconfig-secret-name", "what the virtual node is made of is missing")
+		return failure.Misuse("name a ResourceSlice with --resource-slice-name, or a Secret with --kubeconfig-secret-name",
+			"what the virtual node is made of is missing")
 	case f.slice == "":
 		return nil
 	}

@@ -40,7 +40,8 @@ func deletion(s *session.Session, where *place, run func(context.Context, share.
 	var timeout time.Duration
 	command := &cobra.Command{
 		Use: kind + " NAME", Args: cobra.ExactArgs(1), ValidArgsFunction: complete.Arguments(s.Local, source, 1),
-		Example: "  {{ .Executable }} delete " + kind + " gpus\n\n  # Without being asked\n  {{ .Executable }} delete " + kind + " gpus --remote-cluster-id milan --skip-confirm",
+		Example: "  {{ .Executable }} delete " + kind + " gpus\n\n" +
+			"  # Without being asked\n  {{ .Executable }} delete " + kind + " gpus --remote-cluster-id milan --skip-confirm",
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := session.Positive(timeout); err != nil {
 				return err

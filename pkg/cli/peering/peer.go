@@ -19,7 +19,7 @@ import (
 // Commands returns the family's commands.
 func Commands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{newPeer(s), newUnpeer(s), newForce(s), newAuthenticate(s), newUnauthenticate(s), newRevoke(s),
-		newCordon(s), newUncordon(s), newDrain(s), newActivate(s), newCreate(s), newDelete(s)}
+		newCordon(s), newUncordon(s), newDrain(s), newActivate(s), newCreate(s), newDelete(s), newGet(s)}
 }
 
 const peerLong = `Let this cluster use resources of another cluster, its provider.

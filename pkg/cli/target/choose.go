@@ -21,7 +21,7 @@ type Choice struct {
 	Kind, ListedBy string
 	// Name of the object.
 	Name string
-	// PeerID of the peer whose it is; empty means whoever has something of the name. Role is what the peer is: consumer or provider.
+	// PeerID of the peer whose it is; empty means whoever has something of the name. Role is what the peer is: consumer, provider or peer.
 	PeerID, Role string
 }
 
@@ -40,7 +40,7 @@ func (c *Cluster) Choose(o Choice, all []Named) (client.Object, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, c.noneNamed(o, known)
+		return nil, c.NoneNamed(o, known)
 	case len(found) > 1:
 		return nil, failure.Unmet("say whose is meant with --remote-cluster-id", "%s has several %ss of the name %s: %s",
 			c.Name, o.Kind, o.Name, strings.Join(places, ", "))
@@ -49,8 +49,8 @@ func (c *Cluster) Choose(o Choice, all []Named) (client.Object, error) {
 	}
 }
 
-// noneNamed says that nothing has the name, and what may be meant.
-func (c *Cluster) noneNamed(o Choice, known []string) error {
+// NoneNamed says that nothing has the name, and what may be meant.
+func (c *Cluster) NoneNamed(o Choice, known []string) error {
 	next := "list them with '" + c.Command(o.ListedBy) + "'"
 	if likely := failure.Nearest(o.Name, known); len(likely) > 0 {
 		next = "did you mean " + likely[0] + "?"

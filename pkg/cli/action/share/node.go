@@ -145,7 +145,8 @@ func (o *NodeOptions) slice(ctx context.Context) (*authv1beta1.ResourceSlice, er
 		slice := &list.Items[i]
 		switch theirs := slice.Labels[corev1beta1.ReplicatedLabel] == "true"; {
 		case theirs && slice.Name == o.SliceName:
-			return nil, failure.Unmet("create one with 'liqoctl create resourceslice'", "%s asks this cluster with ResourceSlice %s, and grants nothing by it", o.ProviderID, slice.Name)
+			return nil, failure.Unmet("create one with 'liqoctl create resourceslice'", "%s asks this cluster with ResourceSlice %s, and grants nothing by it",
+				o.ProviderID, slice.Name)
 		case theirs:
 		case slice.Name != o.SliceName:
 			known = append(known, slice.Name)
@@ -173,7 +174,8 @@ func (o *NodeOptions) whyOther(node *offloadingv1beta1.VirtualNode, slice *authv
 	case !node.DeletionTimestamp.IsZero():
 		return failure.Unmet("wait until it is gone, and run the same command again", "%s is being deleted", o.Cluster.Describe(node))
 	case !sameOwner, !o.ofItsName() && !equality.Semantic.DeepEqual(node, wanted):
-		return failure.Unmet("choose another name, or delete it with 'liqoctl delete virtualnode "+node.Name+" --remote-cluster-id "+o.ProviderID+"' and create it again",
+		deletion := "liqoctl delete virtualnode " + node.Name + " --remote-cluster-id " + o.ProviderID
+		return failure.Unmet("choose another name, or delete it with '"+deletion+"' and create it again",
 			"%s is there already, and is otherwise", o.Cluster.Describe(node))
 	}
 	return nil
@@ -201,7 +203,8 @@ func (o *NodeOptions) write(ctx context.Context, r *Request, slice *authv1beta1.
 
 // made waits for the VirtualNode that the controller manager makes.
 func (r *Request) made(ctx context.Context, node *offloadingv1beta1.VirtualNode) error {
-	return progress.Run(ctx, r.Observer, r.Cluster.Name, "Making a virtual node of ResourceSlice "+r.Name, func(ctx context.Context, task progress.Task) (string, error) {
+	title := "Making a virtual node of ResourceSlice " + r.Name
+	return progress.Run(ctx, r.Observer, r.Cluster.Name, title, func(ctx context.Context, task progress.Task) (string, error) {
 		return "ResourceSlice " + r.Name + " has a virtual node", await.Until(ctx, task, r.Cluster.Describe(node)+" to be there",
 			func(ctx context.Context) (bool, string, error) {
 				found, err := r.Cluster.Get(ctx, node)

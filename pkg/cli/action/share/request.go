@@ -174,15 +174,23 @@ func (v *verdict) look(slice *authv1beta1.ResourceSlice) (done bool, missing str
 		}
 		return false, condition.Reason + ": " + condition.Message, nil
 	}
-	accepted := authentication != nil && authentication.Status == authv1beta1.Accepted &&
-		resources != nil && resources.Status == authv1beta1.Accepted
-	if accepted {
+	if accepted(slice) {
 		return true, "", nil
 	}
 	if ready := find(slice.Status.Summary, corev1beta1.ConditionReady); ready != nil && ready.Message != "" {
 		return false, ready.Reason + ": " + ready.Message, nil
 	}
 	return false, "no answer of the provider yet", nil
+}
+
+// accepted tells whether the provider accepted both parts of a slice.
+func accepted(slice *authv1beta1.ResourceSlice) bool {
+	for _, kind := range []string{authv1beta1.AuthenticationCondition, authv1beta1.ResourcesCondition} {
+		if condition := find(slice.Status.Conditions, kind); condition == nil || condition.Status != authv1beta1.Accepted {
+			return false
+		}
+	}
+	return true
 }
 
 func find(conditions []corev1beta1.Condition, kind string) *corev1beta1.Condition {

@@ -89,7 +89,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
 		Watches(&offloadingv1beta1.NamespaceMap{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(removed())).
 		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer)).
-		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(r.ofSlice), builder.WithPredicates(answerChanged())).
+		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice(r.those)), builder.WithPredicates(answerChanged())).
 		Watches(&offloadingv1beta1.VkOptionsTemplate{}, handler.EnqueueRequestsFromMapFunc(r.all)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: reconcile.RateLimiter()})
 	if o.Networking {

@@ -3,9 +3,9 @@ package virtualnode
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -31,7 +31,9 @@ func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNo
 	return denied, cordoned, nil
 }
 
-// ofSlice finds the VirtualNodes that were made of a ResourceSlice.
-func (r *reconciler) ofSlice(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.those(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{authv1beta1.ResourceSliceNameLabel: o.GetName()})
+// ofSlice finds the VirtualNodes that were made of a ResourceSlice, among those.
+func ofSlice(those func(context.Context, ...client.ListOption) []ctrl.Request) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []ctrl.Request {
+		return those(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{authv1beta1.ResourceSliceNameLabel: o.GetName()})
+	}
 }

@@ -51,7 +51,7 @@ func TestVirtualNodesOfASliceAreFoundByTheirLabel(t *testing.T) {
 	r := &reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		node("liqo-tenant-milan", "pool", "pool"), node("liqo-tenant-milan", "second", "pool"), node("liqo-tenant-milan", "milan", "milan"), node("liqo-tenant-turin", "turin", "pool")).Build()}
 	var found []string
-	for _, request := range r.ofSlice(t.Context(), &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "pool"}}) {
+	for _, request := range ofSlice(r.those)(t.Context(), &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "pool"}}) {
 		found = append(found, request.String())
 	}
 	slices.Sort(found)
