@@ -18,6 +18,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/cli/progress"
+	"liqo.io/liqo/pkg/cli/target"
 )
 
 // kubeconfig is a Secret by which milan is reached.
@@ -158,5 +159,28 @@ func TestCreateNodeRefuses(t *testing.T) {
 				t.Errorf("got %v, wrote %v", err, rome.Writes())
 			}
 		})
+	}
+}
+
+// The manifest of a slice's virtual node says whose it is, so that it follows the slice and goes with it; nothing is written.
+func TestTheManifestOfASlicesNode(t *testing.T) {
+	rome := fixture.New(t, fixture.Options{Name: "rome", ClusterID: "rome", Objects: append(peered(), slice("pool", nil, "false"))})
+	o := share.NodeOptions{Cluster: rome.Cluster, ProviderID: "milan", Name: "second", SliceName: "pool"}
+	got, err := o.Manifest(t.Context(), target.Stamp{Labels: map[string]string{"team": "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "offloading.liqo.io/v1beta1", "kind": "VirtualNode",
+		"metadata": map[string]any{"namespace": tenant, "name": "second", "labels": map[string]any{"team": "a", authv1beta1.ResourceSliceNameLabel: "pool"},
+			"ownerReferences": []any{map[string]any{"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice", "name": "pool", "uid": "slice-uid", "controller": true}}},
+		"spec": map[string]any{"clusterID": "milan", "kubeconfigSecretRef": map[string]any{"name": "kubeconfig-resourceslice-pool"}, "resourceQuota": map[string]any{}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(rome.Writes()) > 0 {
+		t.Errorf("%s, wrote %v", diff, rome.Writes())
+	}
+	o.SliceName = "pol"
+	if _, err := o.Manifest(t.Context(), target.Stamp{}); failure.CodeOf(err) != failure.Precondition || !strings.Contains(err.Error(), "did you mean pool?") {
+		t.Errorf("got %v", err)
 	}
 }
