@@ -304,7 +304,8 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 	}
 	accepted := 0
 	for _, condition := range slices.Concat(slice.Status.Conditions, slice.Status.Summary) {
-		positive := !slices.Contains(authv1beta1.Troubles, condition.Type) && (condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue))
+		yes := condition.Status == authv1beta1.Accepted || condition.Status == string(metav1.ConditionTrue)
+		positive := yes && !slices.Contains(authv1beta1.Troubles, condition.Type)
 		switch {
 		case positive && (condition.Type == authv1beta1.AuthenticationCondition || condition.Type == authv1beta1.ResourcesCondition):
 			accepted++
