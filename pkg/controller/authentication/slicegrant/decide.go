@@ -50,6 +50,16 @@ func WhyInvalid(slice *authv1beta1.ResourceSlice, consumer, home string) string 
 	return ""
 }
 
+func isDefault(class authv1beta1.ResourceSliceClass) bool {
+	return class == authv1beta1.DefaultResourceSliceClass || class == ""
+}
+
+// answers tells whether slices of a class are answered here, and not by somebody else's controller.
+func (p *Policy) answers(class authv1beta1.ResourceSliceClass) bool {
+	_, named := p.Classes[string(class)]
+	return named || isDefault(class)
+}
+
 // Grant is what a slice gets of what it is offered. A cordoned tenant keeps the present grant, where that is less.
 func Grant(offered, present corev1.ResourceList, cordoned bool) corev1.ResourceList {
 	granted := maps.Clone(offered)

@@ -152,15 +152,13 @@ func forEarlierPeering(slice *authv1beta1.ResourceSlice, present identity.Access
 // grant decides on the resources, writes the Quota, and copies it into the status.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	slice := s.slice
-	isDefault := slice.Spec.Class == authv1beta1.DefaultResourceSliceClass || slice.Spec.Class == ""
-	_, named := r.options.Policy.Classes[string(slice.Spec.Class)]
-	ours := isDefault || named
+	ours := r.options.Policy.answers(slice.Spec.Class)
 	tenantCordoned := s.tenant.Spec.TenantCondition == authv1beta1.TenantCordoned
 	accepted := conditions.Is(slice.Status.Conditions, authv1beta1.ResourcesCondition, authv1beta1.Accepted)
 	var granted corev1.ResourceList
 	var message string
 	switch {
-	case isDefault && !r.options.Policy.DefaultClassEnabled:
+	case isDefault(slice.Spec.Class) && !r.options.Policy.DefaultClassEnabled:
 		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonDefaultClassDisabled, "this cluster does not answer slices of the default class: ask for another class"}
 		return nil
 	case tenantCordoned && !accepted && s.quota == nil:
