@@ -73,7 +73,7 @@ func TestTheNodeFollowsWhatTheProviderHasFree(t *testing.T) {
 		fixture.Must(t, "changing what a Tenant is offered", env.Milan.Client.Patch(t.Context(), tenant, patch))
 	}
 	share("50")
-	t.Cleanup(func() { share("null") })
+	defer share("null")
 	shows("the Tenant gets half", "100")
 	share("1")
 	shows("less is offered than runs", "10")
