@@ -1,11 +1,11 @@
 package supply
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -58,73 +57,55 @@ func (s *Supply) asks(t *testing.T, wish capacity.Wish) string {
 // The three numbers of what a virtual node is: 90 of 100 that are free, 45 once the provider takes 50, 180 once 200 are free. Each change is
 // told within ten seconds, by one message, and nothing is told while nothing changes.
 func TestOffersAreToldOnceAndInTime(t *testing.T) {
-	clock := testclock.NewFakeClock(time.Unix(1000, 0))
-	s := New(Options{Clock: clock})
-	s.Node(node("n", "100"))
-	if s.Known() || s.Settle() != nil {
-		t.Error("what was not counted is offered")
-	}
-	s.Counted()
-	if got := s.asks(t, capacity.Wish{}); got != "90" {
-		t.Fatalf("%s cores are offered of 100", got)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); s.follow(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	// passes lets time pass, a second at a time, and returns after how many a message came; 0 if none did.
-	passes := func(seconds int) (after int) {
-		t.Helper()
-		for i := 1; i <= seconds; i++ {
-			waits(t, clock, s)
-			clock.Step(time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{})
+		s.Node(node("n", "100"))
+		if s.Known() || s.Settle() != nil {
+			t.Error("what was not counted is offered")
+		}
+		s.Counted()
+		if got := s.asks(t, capacity.Wish{}); got != "90" {
+			t.Fatalf("%s cores are offered of 100", got)
+		}
+		go s.follow(t.Context())
+		// told is after how long a message comes within that time; 0 if none does.
+		told := func(within time.Duration) time.Duration {
+			since := time.Now()
 			select {
 			case <-s.changed:
-				if after != 0 {
-					t.Errorf("told again after %d s", i)
-				}
-				after = i
-			case <-time.After(20 * time.Millisecond):
+				return time.Since(since)
+			case <-time.After(within):
+				return 0
 			}
 		}
-		return after
-	}
-	passes(30)
-	for _, step := range []struct {
-		sentence string
-		change   func()
-		want     string
-		told     bool
-	}{
-		{"pods of the provider's own take 50", func() { s.Pod(pod("own", "50")) }, "45", true},
-		{"pods of the consumer's own take nothing away", func() { s.Pod(ofRome(pod("theirs", "20"))) }, "45", false},
-		{"a crumb is not told", func() { s.Pod(pod("crumb", "400m")) }, "45", false},
-		{"nodes come", func() { s.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "crumb"}); s.Node(node("m", "150")) }, "180", true},
-		{"a node goes", func() { s.ForgetNode("m") }, "45", true},
-		{"the consumer's pods end", func() { s.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "theirs"}) }, "45", false},
-	} {
-		step.change()
-		after := passes(11)
-		if told := after != 0; told != step.told || after > 10 {
-			t.Errorf("%s: told after %d s, want told %v", step.sentence, after, step.told)
+		if told(time.Minute) != 0 {
+			t.Error("told although nothing changed")
 		}
-		if got := s.asks(t, capacity.Wish{}); got != step.want {
-			t.Errorf("%s: %s cores are offered, want %s", step.sentence, got, step.want)
+		for _, step := range []struct {
+			sentence string
+			change   func()
+			want     string
+			told     bool
+		}{
+			{"pods of the provider's own take 50", func() { s.Pod(pod("own", "50")) }, "45", true},
+			{"pods of the consumer's own take nothing away", func() { s.Pod(ofRome(pod("theirs", "20"))) }, "45", false},
+			{"a crumb is not told", func() { s.Pod(pod("crumb", "400m")) }, "45", false},
+			{"nodes come", func() { s.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "crumb"}); s.Node(node("m", "150")) }, "180", true},
+			{"a node goes at once", func() { s.ForgetNode("m") }, "45", true},
+			{"the consumer's pods end", func() { s.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "theirs"}) }, "45", false},
+		} {
+			step.change()
+			if after := told(Period + time.Millisecond); (after != 0) != step.told {
+				t.Errorf("%s: told after %s, want told %v", step.sentence, after, step.told)
+			}
+			if got := s.asks(t, capacity.Wish{}); got != step.want {
+				t.Errorf("%s: %s cores are offered, want %s", step.sentence, got, step.want)
+			}
+			if step.sentence != "nodes come" && told(time.Minute) != 0 {
+				t.Errorf("%s: it is told again", step.sentence)
+			}
 		}
-		if passes(15) != 0 {
-			t.Errorf("%s: it is told again", step.sentence)
-		}
-	}
-}
-
-// waits waits until the follower waits for time to pass, or for a change.
-func waits(t *testing.T, clock *testclock.FakeClock, s *Supply) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !clock.HasWaiters() && len(s.dirty) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody takes up the change")
-		}
-	}
+	})
 }
 
 func TestAnOfferStaysUntilItIsTold(t *testing.T) {
