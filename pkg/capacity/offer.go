@@ -213,11 +213,22 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 	}
 	for i := range claims {
 		c := &claims[i]
+		if !c.named {
+			c.want = readable(name, c.want)
+		}
 		offers[c.of].Resources[name] = amountOf(name, max(c.want, c.running)*size)
 		if c.running > 0 {
 			offers[c.of].Running[name] = amountOf(name, c.running*size)
 		}
 	}
+}
+
+// readable is a share of bytes without those that people would stumble over: from a gibibyte on it has whole mebibytes.
+func readable(name corev1.ResourceName, value int64) int64 {
+	if (name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage) && value >= 1<<30 {
+		return value &^ (1<<20 - 1)
+	}
+	return value
 }
 
 // claim is what a slice asks for of a resource, and has.

@@ -77,17 +77,17 @@ func TestAShareOfWhatIsFreeIsGranted(t *testing.T) {
 		runs   corev1.ResourceList
 		want   string
 	}{
-		"nothing is asked for":           {want: "cpu 10800m, memory 46385646796, pods 297"},
+		"nothing is asked for":           {want: "cpu 10800m, memory 44236Mi, pods 297"},
 		"the provider's own pods run":    {runs: list("cpu", "2", "memory", "8Gi"), want: "cpu 9, memory 36Gi, pods 296"},
-		"a quantity is asked for":        {asks: list("cpu", "3"), want: "cpu 3, memory 46385646796, pods 297"},
-		"one that no cluster has":        {asks: list("cpu", "30"), want: "cpu 12, memory 46385646796, pods 297"},
+		"a quantity is asked for":        {asks: list("cpu", "3"), want: "cpu 3, memory 44236Mi, pods 297"},
+		"one that no cluster has":        {asks: list("cpu", "30"), want: "cpu 12, memory 44236Mi, pods 297"},
 		"the chart says how much":        {policy: func(p *Policy) { p.TenantLimits.SharingPercentage = ptr.To[int32](50) }, want: "cpu 6, memory 24Gi, pods 165"},
 		"the Tenant says how much":       {policy: func(p *Policy) { p.TenantLimits.SharingPercentage = ptr.To[int32](50) }, tenant: percent(25), want: "cpu 3, memory 12Gi, pods 82"},
 		"the class says how much":        {policy: func(p *Policy) { p.Classes = map[string]int32{"gold": 100} }, tenant: percent(25), class: "gold", want: "cpu 12, memory 48Gi, pods 330"},
 		"nothing is shared":              {tenant: percent(0), want: "cpu 0, memory 0, pods 0"},
-		"fixed quantities are given":     {policy: func(p *Policy) { p.DefaultResources = list("cpu", "4") }, want: "cpu 4, memory 46385646796, pods 297"},
-		"the administrator set a limit":  {tenant: func(s *authv1beta1.TenantSpec) { s.Limits = &authv1beta1.TenantLimits{Resources: list("cpu", "2")} }, want: "cpu 2, memory 46385646796, pods 297"},
-		"a device of which none is here": {asks: list("nvidia.com/gpu", "2"), want: "cpu 10800m, memory 46385646796, nvidia.com/gpu 0, pods 297"},
+		"fixed quantities are given":     {policy: func(p *Policy) { p.DefaultResources = list("cpu", "4") }, want: "cpu 4, memory 44236Mi, pods 297"},
+		"the administrator set a limit":  {tenant: func(s *authv1beta1.TenantSpec) { s.Limits = &authv1beta1.TenantLimits{Resources: list("cpu", "2")} }, want: "cpu 2, memory 44236Mi, pods 297"},
+		"a device of which none is here": {asks: list("nvidia.com/gpu", "2"), want: "cpu 10800m, memory 44236Mi, nvidia.com/gpu 0, pods 297"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy == nil {
