@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"liqo.io/liqo/pkg/addressing"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
+	"liqo.io/liqo/pkg/controller/authentication/slicenode"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/networking"
 	"liqo.io/liqo/pkg/controller/networking/gatewaytemplate"
@@ -134,11 +136,10 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
 		ClusterLabels:       config.Discovery.ClusterLabels,
 		PodCIDRs:            texts(config.IPAM.Prefixes()),
-		ProviderLabels:      *config.Offloading.Providers.AcceptLabels,
-		ProviderAddresses:   *config.Offloading.Providers.AssumePrivateAddresses,
 		HideAddresses:       !*config.Networking.ReflectIPs,
-		VirtualNodes:        config.Offloading.Enabled,
+		VirtualNodes:        virtualNodes(config),
 		StorageClass:        config.Storage.RealStorageClassName,
+		Registerer:          ctrlmetrics.Registry,
 	})
 	if err != nil {
 		return err
@@ -310,6 +311,15 @@ func texts(prefixes []netip.Prefix) []string {
 		out = append(out, prefix.String())
 	}
 	return out
+}
+
+// virtualNodes is what is believed of providers; nil if there are to be no VirtualNodes.
+func virtualNodes(config *v1alpha1.ControllerManager) *slicenode.Options {
+	if !config.Offloading.Enabled {
+		return nil
+	}
+	believed := &config.Offloading.Providers
+	return &slicenode.Options{Own: ownRanges(config), Labels: *believed.AcceptLabels, PrivateAddresses: *believed.AssumePrivateAddresses}
 }
 
 // grants is what consumers get.

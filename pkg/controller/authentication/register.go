@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,14 +59,12 @@ type Options struct {
 	ClusterLabels map[string]string
 	// PodCIDRs of this cluster, announced to consumers.
 	PodCIDRs []string
-	// ProviderLabels and ProviderAddresses say what is believed of a provider: the labels that it suggests at first, and that its pods
-	// have private addresses if it announced no range.
-	ProviderLabels, ProviderAddresses bool
 	// HideAddresses keeps providers from learning the ranges of this cluster's endpoints.
 	HideAddresses bool
-	// VirtualNodes says whether VirtualNodes are made of slices, and their kubelets' certificates approved: the offloading
-	// module is on.
-	VirtualNodes bool
+	// VirtualNodes says how VirtualNodes are made of slices, whose kubelets' certificates are approved then; nil makes none.
+	VirtualNodes *slicenode.Options
+	// Registerer takes the metrics of what is offered; nil has none.
+	Registerer prometheus.Registerer
 	// Clock times everything; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -93,6 +92,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		AllowLoopback: o.Endpoints.AllowLoopback,
 	}
 	offers, err := supply.Register(mgr, supply.Options{Exclusive: o.Grants.Exclusive, Log: mgr.GetLogger().WithName("capacity")})
+	if err == nil && o.Registerer != nil {
+		err = o.Registerer.Register(offers)
+	}
 	if err != nil {
 		return fmt.Errorf("registering the authentication controllers: %w", err)
 	}
@@ -113,10 +115,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 		renewal.Register(mgr, renewal.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Clock: o.Clock}),
 		renewgrant.Register(mgr, renewgrant.Options{ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser}),
 	}
-	if o.VirtualNodes {
-		steps = append(steps, slicenode.Register(mgr, slicenode.Options{
-			Own: o.Endpoints.Deny, Labels: o.ProviderLabels, PrivateAddresses: o.ProviderAddresses,
-		}), approval.Register(mgr, approval.Options{Clock: o.Clock}))
+	if o.VirtualNodes != nil {
+		steps = append(steps, slicenode.Register(mgr, *o.VirtualNodes), approval.Register(mgr, approval.Options{Clock: o.Clock}))
 	}
 	for _, err := range steps {
 		if err != nil {
