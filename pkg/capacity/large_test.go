@@ -2,9 +2,7 @@ package capacity
 
 import (
 	"runtime"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -16,16 +14,7 @@ func heap() float64 {
 	return float64(stats.HeapAlloc) / 1e6
 }
 
-// processor is the time that this process had a processor.
-func processor(t testing.TB) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// A provider of 5000 nodes and 100 000 pods costs at most 50 ms of processor time for a change with all offers after it, and 60 MB.
+// A provider of 5000 nodes and 100 000 pods costs 60 MB at most; what a change costs is measured below.
 func TestALargeProvider(t *testing.T) {
 	before := heap()
 	p := large(t)
@@ -34,19 +23,8 @@ func TestALargeProvider(t *testing.T) {
 	} else {
 		t.Logf("it takes %.1f MB", took)
 	}
-	const changes = 20
-	start := processor(t)
-	for i := range changes {
-		p.took(p.Pod(largePod(100_000+i), nobody))
-		p.node(sharedNode("node-1", "cpu=32 memory=128Gi pods=110", func(n *corev1.Node) { n.Spec.Unschedulable = i%2 == 0 }))
-		if len(p.Offers(true)) != 10 || len(p.Largest()) == 0 {
-			t.Fatal("nothing is offered")
-		}
-	}
-	each := (processor(t) - start) / changes
-	t.Logf("a change of a pod and a node, and all offers after it, take %s", each)
-	if each > 50*time.Millisecond {
-		t.Errorf("%s of processor time for a change", each)
+	if n := len(p.Offers(true)); n != 10 {
+		t.Errorf("%d slices are offered something", n)
 	}
 	runtime.KeepAlive(p)
 }
