@@ -77,11 +77,11 @@ func runManager(ctx context.Context, config *v1alpha1.ControllerManager, env sur
 	if err := mgr.Add(certificates); err != nil {
 		return fmt.Errorf("adding the webhooks' certificates: %w", err)
 	}
-	meter, err := measure(mgr, ctrlmetrics.Registry, config, certificates)
+	m, err := measure(mgr, ctrlmetrics.Registry, config, certificates)
 	if err != nil {
 		return err
 	}
-	if err := register(ctx, mgr, config, env, f, meter); err != nil {
+	if err := register(ctx, mgr, config, env, f, m); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -33,11 +33,11 @@ func TestThePageHasTheMetricsOfTheControllerManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := &v1alpha1.ControllerManager{}
-	config.Offloading.Enabled = true
+	config.Offloading.Enabled, config.Authentication.Enabled = true, true
 	registry := monitoring.NewRegistry()
-	meter, err := measure(mgr, registry, config, certificates)
-	if err != nil || meter == nil {
-		t.Fatal(meter, err)
+	m, err := measure(mgr, registry, config, certificates)
+	if err != nil || m.peers == nil || m.supply == nil {
+		t.Fatal(m, err)
 	}
 	if diff := cmp.Diff(monitoring.Of(t, "../..", monitoring.ControllerManager), registry.Registered()); diff != "" {
 		t.Errorf("-docs/metrics.md +registered:\n%s", diff)

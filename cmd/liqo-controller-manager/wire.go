@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"liqo.io/liqo/pkg/addressing"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
 	"liqo.io/liqo/pkg/controller/authentication/slicenode"
+	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/pkg/controller/core/foreigncluster"
 	"liqo.io/liqo/pkg/controller/networking"
 	"liqo.io/liqo/pkg/controller/networking/gatewaytemplate"
@@ -36,7 +36,6 @@ import (
 	"liqo.io/liqo/pkg/controller/replication"
 	"liqo.io/liqo/pkg/controller/storage/provisioner"
 	"liqo.io/liqo/pkg/identity"
-	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
 	claimwebhook "liqo.io/liqo/pkg/webhook/claim"
@@ -60,8 +59,8 @@ var twinPods = resource.MustParse("5000")
 type podCheck = func(*corev1.PodSpec) field.ErrorList
 
 // register adds all controllers and webhooks of the enabled modules.
-func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, meter *peer.Meter) error {
-	links := newConnections(meter)
+func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, m *measured) error {
+	links := newConnections(m.peers)
 	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled}); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.Controller
 		return fmt.Errorf("registering the ForeignCluster webhook: %w", err)
 	}
 	if config.Authentication.Enabled {
-		if err := registerAuthentication(mgr, config, env, f, links); err != nil {
+		if err := registerAuthentication(mgr, config, env, f, links, m.supply); err != nil {
 			return err
 		}
 	}
@@ -110,7 +109,7 @@ func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networ
 	}
 }
 
-func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, links *connections) error {
+func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, links *connections, offers *supply.Supply) error {
 	ca, err := base64.StdEncoding.DecodeString(config.APIServer.CA)
 	if err != nil {
 		return fmt.Errorf("decoding apiServer.ca: %w", err)
@@ -139,7 +138,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		HideAddresses:       !*config.Networking.ReflectIPs,
 		VirtualNodes:        virtualNodes(config),
 		StorageClass:        config.Storage.RealStorageClassName,
-		Registerer:          ctrlmetrics.Registry,
+		Supply:              offers,
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,8 +62,8 @@ type Options struct {
 	HideAddresses bool
 	// VirtualNodes says how VirtualNodes are made of slices, whose kubelets' certificates are approved then; nil makes none.
 	VirtualNodes *slicenode.Options
-	// Registerer takes the metrics of what is offered; nil has none.
-	Registerer prometheus.Registerer
+	// Supply is what this cluster has to offer.
+	Supply *supply.Supply
 	// Clock times everything; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -91,13 +90,6 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Address: o.APIServerAddress, CA: o.APIServerCA, TrustedCA: o.TrustedCA, Config: mgr.GetConfig(), Reader: mgr.GetAPIReader(),
 		AllowLoopback: o.Endpoints.AllowLoopback,
 	}
-	offers, err := supply.Register(mgr, supply.Options{Exclusive: o.Grants.Exclusive, Log: mgr.GetLogger().WithName("capacity")})
-	if err == nil && o.Registerer != nil {
-		err = o.Registerer.Register(offers)
-	}
-	if err != nil {
-		return fmt.Errorf("registering the authentication controllers: %w", err)
-	}
 	steps := []error{
 		tenantnamespace.Register(mgr, tenantnamespace.Options{ServiceAccount: o.ServiceAccount, LiqoNamespace: o.LiqoNamespace, Watch: watch}),
 		nonce.Register(mgr, nonce.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Watch: watch, Secrets: store}),
@@ -110,7 +102,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		slicerequest.Register(mgr, slicerequest.Options{
 			ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Watch: watch, PodCIDRs: o.PodCIDRs, HideAddresses: o.HideAddresses,
 		}),
-		slicegrant.Register(mgr, grantOptions(o, issuer, advertiser, watch, offers)),
+		slicegrant.Register(mgr, grantOptions(o, issuer, advertiser, watch)),
 		sliceidentity.Register(mgr, sliceidentity.Options{ClusterID: o.ClusterID, Secrets: store, Clock: o.Clock}),
 		renewal.Register(mgr, renewal.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Secrets: store, Clock: o.Clock}),
 		renewgrant.Register(mgr, renewgrant.Options{ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser}),
@@ -126,10 +118,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func grantOptions(o Options, issuer *certificate.Issuer, advertiser advertise.Advertiser, watch *secrets.Watch, offers *supply.Supply) slicegrant.Options {
+func grantOptions(o Options, issuer *certificate.Issuer, advertiser advertise.Advertiser, watch *secrets.Watch) slicegrant.Options {
 	return slicegrant.Options{
 		ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Watch: watch, Clock: o.Clock,
-		Policy: o.Grants, Supply: offers,
+		Policy: o.Grants, Supply: o.Supply,
 		StorageClass: o.StorageClass, IngressClasses: o.IngressClasses, LoadBalancerClasses: o.LoadBalancerClasses,
 		ClusterLabels: o.ClusterLabels, PodCIDRs: o.PodCIDRs,
 	}

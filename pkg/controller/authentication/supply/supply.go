@@ -3,7 +3,6 @@ package supply
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -31,8 +29,6 @@ const (
 type Options struct {
 	// Exclusive has all offers together be not more than what is free.
 	Exclusive bool
-	// Clock tells when offers are told again; nil means the real one.
-	Clock clock.Clock
 	// Log of what cannot be believed.
 	Log logr.Logger
 }
@@ -60,9 +56,6 @@ type asking struct {
 
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	return &Supply{options: o, pool: capacity.NewPool(), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
 		asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
@@ -148,7 +141,7 @@ func (s *Supply) follow(ctx context.Context) {
 			return
 		case <-s.dirty:
 		}
-		if !s.wait(ctx, together) {
+		if !wait(ctx, together) {
 			return
 		}
 		for _, slice := range s.Settle() {
@@ -158,19 +151,17 @@ func (s *Supply) follow(ctx context.Context) {
 			case s.changed <- event.GenericEvent{Object: &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name}}}:
 			}
 		}
-		if !s.wait(ctx, Period-together) {
+		if !wait(ctx, Period-together) {
 			return
 		}
 	}
 }
 
-func (s *Supply) wait(ctx context.Context, d time.Duration) bool {
-	timer := s.options.Clock.NewTimer(d)
-	defer timer.Stop()
+func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C():
+	case <-time.After(d):
 		return true
 	}
 }
@@ -208,11 +199,4 @@ func (s *Supply) note(of string, err error) {
 		s.options.Log.Info("What is offered to consumers leaves out what cannot be", "reason", text)
 	}
 	s.wake()
-}
-
-// Refused is what is not believed, by "node/<name>" or "pod/<namespace>/<name>".
-func (s *Supply) Refused() map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.refused)
 }

@@ -3,6 +3,7 @@ package supply
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,7 +146,7 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 	s.asks(t, capacity.Wish{})
 	s.Node(node("n", "-1"))
 	s.Pod(pod("x", "-5"))
-	refused := s.Refused()
+	refused := maps.Clone(s.refused)
 	if len(refused) != 2 || !strings.Contains(refused["node/n"], "negative") || !strings.Contains(refused["pod/shop/x"], "negative") || s.Settle() != nil {
 		t.Errorf("not believed are %v", refused)
 	}
@@ -157,7 +158,7 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 	}
 	s.Node(node("n", "10"))
 	s.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "x"})
-	if refused := s.Refused(); len(refused) != 0 || len(s.Settle()) != 1 {
+	if refused := maps.Clone(s.refused); len(refused) != 0 || len(s.Settle()) != 1 {
 		t.Errorf("not believed are still %v", refused)
 	}
 }
