@@ -27,6 +27,7 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/token"
+	"liqo.io/liqo/pkg/virtualkubelet/usage"
 )
 
 // clientCARetry is the wait between two tries to read the CA of the cluster's clients.
@@ -279,7 +280,8 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node,
 		Serving:  func() { n.answering.Store(true) },
 		Working:  func() bool { pods := n.running(); return pods != nil && pods.Informed() },
-		Pods:     func() []*corev1.Pod { return n.running().Pods() },
+		Pods:     n.allPods,
+		Usage:    usage.New(usage.Options{Node: n.k.flags.node, Pods: n.allPods, Twins: n, Provider: n.k.provider}),
 		Gatherer: n.k.metrics, Registerer: n.k.metrics,
 	})
 	if err != nil {
@@ -287,6 +289,9 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 	}
 	return server.Run(ctx)
 }
+
+// allPods are the local pods, once there is who knows.
+func (n *nodeSide) allPods() []*corev1.Pod { return n.running().Pods() }
 
 // Twin tells the endpoint where a pod runs, once there is who knows.
 func (n *nodeSide) Twin(ctx context.Context, namespace, name, uid string) (api.Target, error) {

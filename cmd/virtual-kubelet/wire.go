@@ -132,6 +132,12 @@ func (k *kubelet) connect(ctx context.Context) error {
 	return err
 }
 
+// provider is the client of the provider's API server that leaves encoding to its caller.
+func (k *kubelet) provider() (rest.Interface, error) {
+	clients, err := k.peer.Clients()
+	return clients.REST, err
+}
+
 // compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
 func compact(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)

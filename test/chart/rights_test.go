@@ -115,7 +115,7 @@ func TestReflectionReadsPodsInOffloadedNamespacesOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, rule := range role.Rules {
-				if strings.HasPrefix(role.Name, "liqo-virtual-kubelet") && slices.Contains(rule.Resources, "pods") {
+				if strings.HasPrefix(role.Name, "liqo-virtual-kubelet") && slices.Contains(rule.Resources, "pods") && slices.Contains(rule.APIGroups, "") {
 					got[role.Name] = append(got[role.Name], rule.Verbs...)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,6 +95,9 @@ type Options struct {
 	Working func() bool
 	// Pods lists the local pods of this node, for /pods and /runningpods. Default: none.
 	Pods func() []*corev1.Pod
+	// Usage answers what the pods of this node use, at /metrics/resource, /metrics/cadvisor, /metrics/probes and /stats/summary. Default:
+	// nobody knows.
+	Usage http.Handler
 	// Serving is called once, when callers can be told apart and are answered from then on. Default: nothing.
 	Serving func()
 	// Clock measures dial and idle timeouts. Default: the real one.
@@ -140,6 +144,9 @@ func (o *Options) complete() error {
 	}
 	if o.Pods == nil {
 		o.Pods = func() []*corev1.Pod { return nil }
+	}
+	if o.Usage == nil {
+		o.Usage = http.NotFoundHandler()
 	}
 	if o.Serving == nil {
 		o.Serving = func() {}

@@ -86,6 +86,11 @@ func (s *Server) routes() *http.ServeMux {
 			aboutPods(method+" /portForward"+path, "portForward", runs, s.servePortForward)
 		}
 	}
+	usage := s.options.Usage.ServeHTTP
+	for _, path := range []string{"resource", "cadvisor", "probes"} {
+		aboutPods("GET /metrics/"+path, "usage", access{subresources: []string{"metrics"}}, usage)
+	}
+	aboutPods("GET /stats/summary", "usage", access{subresources: []string{"stats"}}, usage)
 	// The subtrees of a kubelet that are not offered here keep a kubelet's permission, so that 403 comes before 404.
 	handle("/run/", "other", runs, http.NotFound)
 	handle("/stats/", "other", access{subresources: []string{"stats"}}, http.NotFound)

@@ -55,6 +55,8 @@ const (
 	Ginkgo     = "ginkgo"
 	Agnhost    = "agnhost"
 	NoNewPrivs = "nonewprivs"
+	// MetricsServer measures what pods and nodes use.
+	MetricsServer = "metrics-server"
 )
 
 // Set maps the name of a program to the path of its file.
@@ -85,6 +87,10 @@ func modules() []module {
 				Agnhost: "k8s.io/kubernetes/test/images/agnhost", NoNewPrivs: "k8s.io/kubernetes/test/images/nonewprivs",
 			},
 		},
+		{
+			name: measuring, dir: "hack/kube/metrics-server", packages: map[string]string{MetricsServer: "sigs.k8s.io/metrics-server/cmd/metrics-server"},
+			inputs: pinned,
+		},
 		{name: "etcd", dir: "hack/kube/etcd", packages: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"}, inputs: pinned},
 		{name: "kwok", dir: "hack/kube/kwok", packages: map[string]string{Kwok: "sigs.k8s.io/kwok/cmd/kwok"}, inputs: pinned},
 		{name: "coredns", dir: "hack/kube/coredns", packages: map[string]string{CoreDNS: "."}, inputs: written},
@@ -104,13 +110,13 @@ func modules() []module {
 	}
 }
 
-// conformance is the module that only Kubernetes' own tests need.
-const conformance = "conformance"
+// conformance and measuring are the modules that only some tests need.
+const conformance, measuring = "conformance", "metrics-server"
 
-// Usual lists the programs of labs, without those of Kubernetes' own tests, in alphabetical order.
+// Usual lists the programs of labs, without those that only some tests need, in alphabetical order.
 func Usual() (names []string) {
 	for _, m := range modules() {
-		if m.name != conformance {
+		if m.name != conformance && m.name != measuring {
 			names = slices.AppendSeq(names, maps.Keys(m.packages))
 		}
 	}
