@@ -231,12 +231,14 @@ func TestWhatProvidersSayIsNotBelieved(t *testing.T) {
 		"no JSON":               func(n *node) { n.answers(http.StatusOK, `<html>`) },
 		"items of another kind": func(n *node) { n.answers(http.StatusOK, `{"items":{"a":1}}`) },
 		"no containers":         func(n *node) { n.answers(http.StatusOK, `{"items":[{"metadata":{"name":"web"}}]}`) },
-		"no usage":              func(n *node) { n.answers(http.StatusOK, `{"items":[{"metadata":{"name":"web"},"containers":[{"name":"server"}]}]}`) },
-		"no metrics API":        func(n *node) { n.answers(http.StatusNotFound, "") },
-		"metrics API is down":   func(n *node) { n.answers(http.StatusServiceUnavailable, "") },
-		"forbidden":             func(n *node) { n.answers(http.StatusForbidden, "") },
-		"an error":              func(n *node) { n.answers(http.StatusInternalServerError, "") },
-		"not connected":         func(n *node) { n.lost = api.ErrNotConnected },
+		"no usage": func(n *node) {
+			n.answers(http.StatusOK, `{"items":[{"metadata":{"name":"web"},"containers":[{"name":"server"}]}]}`)
+		},
+		"no metrics API":      func(n *node) { n.answers(http.StatusNotFound, "") },
+		"metrics API is down": func(n *node) { n.answers(http.StatusServiceUnavailable, "") },
+		"forbidden":           func(n *node) { n.answers(http.StatusForbidden, "") },
+		"an error":            func(n *node) { n.answers(http.StatusInternalServerError, "") },
+		"not connected":       func(n *node) { n.lost = api.ErrNotConnected },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, local("web", time.Hour, "server"))
