@@ -27,16 +27,19 @@ func (s *Shared) OffloadedTo(t *testing.T, selector corev1.NodeSelector) string 
 // OffloadedWith offloads it with a pod offloading strategy.
 func (s *Shared) OffloadedWith(t *testing.T, strategy offloadingv1beta1.PodOffloadingStrategyType, selector corev1.NodeSelector) string {
 	t.Helper()
+	return s.OffloadedAs(t, offloadingv1beta1.NamespaceOffloadingSpec{
+		NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType, PodOffloadingStrategy: strategy, ClusterSelector: selector,
+	})
+}
+
+// OffloadedAs offloads it in a way of the caller's.
+func (s *Shared) OffloadedAs(t *testing.T, spec offloadingv1beta1.NamespaceOffloadingSpec) string {
+	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("shop")}}
 	fixture.Must(t, "creating a namespace", s.Rome.Client.Create(t.Context(), namespace))
 	rome, err := target.FromKubeconfig(s.Rome.Kubeconfig, "")
 	fixture.Must(t, "opening the kubeconfig of rome", err)
-	_, err = offload.Namespace(t.Context(), offload.Options{Cluster: rome, Namespaces: []string{namespace.Name}, Timeout: 2 * fixture.Patience,
-		Spec: offloadingv1beta1.NamespaceOffloadingSpec{
-			NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType,
-			PodOffloadingStrategy:    strategy,
-			ClusterSelector:          selector,
-		}})
+	_, err = offload.Namespace(t.Context(), offload.Options{Cluster: rome, Namespaces: []string{namespace.Name}, Timeout: 2 * fixture.Patience, Spec: spec})
 	fixture.Must(t, "offloading namespace "+namespace.Name, err)
 	s.Rome.AwaitServiceAccount(t, namespace.Name)
 	return namespace.Name
