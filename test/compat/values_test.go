@@ -180,7 +180,7 @@ func TestTheDefaultValuesOfV1Render(t *testing.T) {
 	c := loadChart(t)
 	told := notes(t, c, chartutil.MergeTables(given(t, ""), whole(values(t))))
 	want := []string{
-		"no effect of metricAgent.enabled: There is no metric agent: virtual kubelets read what pods use from the provider's metrics API, which 'kubectl top' and autoscalers need there.",
+		"no effect of metricAgent.enabled: There is no metric agent; virtual kubelets read what pods use from the provider's metrics API, which 'kubectl top' and autoscalers need there.",
 		"no effect of proxy.enabled: There is no proxy of the API server, so peering in-band is not possible, and consumers have to reach apiServer.address themselves.",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
