@@ -196,6 +196,7 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		"get what is misspelt":                 {[]string{"get", "virtualnod"}, usage, "ERRO unknown command \"virtualnod\" for \"liqoctl get\"\n     Next: did you mean liqoctl get virtualnode?\n"},
 		"a provider that does not answer":      {append([]string{"activate", "tenant", "a"}, local...), unmet, ""},
 		"offload without saying what":          {[]string{"offload"}, usage, "ERRO say what to offload\n     Next: liqoctl offload namespace NAME\n"},
+		"evicting, and only writing":           {[]string{"offload", "namespace", "a", "--evict", "-o", "yaml"}, usage, "ERRO --evict has no meaning with --output, which writes the objects only\n     Next: leave one of them out\n"},
 		"no namespace":                         {[]string{"offload", "namespace"}, usage, "ERRO the namespace is missing\n     Next: name one, or select some with --ns-selector\n"},
 		"namespaces by name and by selector":   {[]string{"offload", "ns", "a", "--ns-selector", "b=c"}, usage, "ERRO namespaces are given both by name and by --ns-selector\n     Next: leave one of them out\n"},
 		"a namespace given twice":              {[]string{"offload", "namespaces", "a", "a"}, usage, "ERRO namespace a is given twice\n     Next: name it once\n"},

@@ -28,14 +28,10 @@ type PodRules struct {
 // rules), nothing is changed. A pod that no provider takes is kept off virtual nodes if it may run elsewhere and does not ask for one,
 // with a note of the fields; else the virtual kubelet says why it does not run. Applied twice it changes nothing the second time.
 func MutatePod(pod *corev1.Pod, rules PodRules) bool {
-	runtimeClass := rules.RuntimeClass
-	if runtimeClass == "" {
-		runtimeClass = offloadingv1beta1.DefaultRuntimeClass
-	}
 	if rules.Strategy == offloadingv1beta1.LocalPodOffloadingStrategyType {
 		return false
 	}
-	if pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName == runtimeClass {
+	if rules.byRuntimeClass(pod) {
 		return false
 	}
 	if len(rules.Never) > 0 && rules.Strategy != offloadingv1beta1.RemotePodOffloadingStrategyType &&

@@ -54,7 +54,9 @@ const offloadLong = `Extend namespaces to other clusters.
 
 Pods of an offloaded namespace can be scheduled onto the virtual nodes, where they run
 in a remote namespace of their own; what they need of the namespace follows them.
-Pods that were created before stay where they are.
+Pods that were created before stay where they are. With --evict those leave that run
+where new ones may not: each is evicted, as far as PodDisruptionBudgets let it go within
+--timeout. Whoever controls a pod makes it anew; a pod that nobody controls is lost.
 
 Run it again to offload a namespace another way. From clusters that are not selected any
 more it is taken back: the remote namespace there is deleted with everything in it. It says
@@ -67,12 +69,16 @@ const offloadExample = `  # Extend a namespace to all providers
   # Run its pods at providers in Europe only
   {{ .Executable }} offload namespace shop --pod-offloading-strategy Remote --selector region=europe
 
+  # Bring its pods home, and keep reflecting what pods of other clusters need
+  {{ .Executable }} offload namespace shop --pod-offloading-strategy Local --evict
+
   # Show the object instead of creating it
   {{ .Executable }} offload namespace shop -o yaml`
 
 type offloadFlags struct {
 	podStrategy, mappingStrategy, remoteName, query, format string
 	selectors                                               []string
+	evict                                                   bool
 	timeout                                                 time.Duration
 }
 
@@ -91,6 +97,7 @@ func newOffload(s *session.Session) *cobra.Command {
 	set.StringVar(&f.remoteName, "remote-namespace-name", "", "Name of the remote namespace, with the mapping strategy SelectedName")
 	set.StringArrayVarP(&f.selectors, "selector", "l", nil, "Labels of the virtual nodes to use; commas mean and, repeating the flag means or")
 	set.StringVar(&f.query, "ns-selector", "", "Labels of the namespaces to offload, instead of names")
+	set.BoolVar(&f.evict, "evict", false, "Evict the pods that run where new ones may not")
 	s.OutputFlag(command, &f.format, "Write the objects to standard output instead of creating them")
 	s.Complete(command, "pod-offloading-strategy", complete.Words(podStrategies...))
 	s.Complete(command, "namespace-mapping-strategy", complete.Words(mappingStrategies...))
@@ -107,6 +114,9 @@ func (f *offloadFlags) run(s *session.Session, command *cobra.Command, args []st
 	format, err := output.ParseFormat(f.format)
 	if err != nil {
 		return err
+	}
+	if format != output.Human && f.evict {
+		return failure.Misuse("leave one of them out", "--evict has no meaning with --output, which writes the objects only")
 	}
 	for _, name := range args {
 		if err := offload.WhyNever(placement.HomeNamespaces{Liqo: s.Local.LiqoNamespace}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -128,7 +138,7 @@ func (f *offloadFlags) run(s *session.Session, command *cobra.Command, args []st
 		return show(s, format, namespaces, spec)
 	}
 	_, err = offload.Namespace(command.Context(), offload.Options{
-		Cluster: cluster, Namespaces: namespaces, Spec: spec, Timeout: f.timeout, Confirm: s.Confirm, Observer: s.Observer(),
+		Cluster: cluster, Namespaces: namespaces, Spec: spec, Evict: f.evict, Timeout: f.timeout, Confirm: s.Confirm, Observer: s.Observer(),
 	})
 	return err
 }

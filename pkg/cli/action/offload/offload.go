@@ -37,7 +37,9 @@ type Options struct {
 	Namespaces []string
 	// Spec of the NamespaceOffloadings.
 	Spec offloadingv1beta1.NamespaceOffloadingSpec
-	// Timeout for each namespace; 0 means DefaultTimeout.
+	// Evict the pods that run where the new spec does not let them start any more. Without it they stay, and the observer is told of them.
+	Evict bool
+	// Timeout for each namespace, and for its evictions; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Confirm asks whether to go on, before anything is touched, if namespaces are taken back from clusters that they were offloaded
 	// to; the question says what goes. An error ends the command. nil means that nobody is asked.
@@ -96,6 +98,9 @@ func Namespace(ctx context.Context, o Options) ([]Result, error) {
 			return nil, err
 		}
 		rights := target.Rights(offloadingv1beta1.GroupVersion.Group, "namespaceoffloadings", namespace, "get", "create", "update")
+		if o.Evict {
+			rights = append(rights, evictionRights(namespace)...)
+		}
 		if err := o.Cluster.RequireRights(ctx, rights); err != nil {
 			return nil, err
 		}
@@ -106,7 +111,11 @@ func Namespace(ctx context.Context, o Options) ([]Result, error) {
 	var results []Result
 	var problems []error
 	for _, namespace := range o.Namespaces {
-		result, err := one(ctx, o, namespace)
+		result, stricter, err := one(ctx, o, namespace)
+		if err == nil {
+			rules := placement.PodRules{Strategy: o.Spec.PodOffloadingStrategy, Selector: o.Spec.ClusterSelector, RuntimeClass: installation.Config.RuntimeClass}
+			err = settle(ctx, o, namespace, rules, stricter)
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -119,11 +128,12 @@ func Namespace(ctx context.Context, o Options) ([]Result, error) {
 	return results, errors.Join(problems...)
 }
 
-func one(ctx context.Context, o Options, namespace string) (*Result, error) {
+// one offloads a namespace, and tells whether its strategy became stricter.
+func one(ctx context.Context, o Options, namespace string) (result *Result, stricter bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	result := &Result{Namespace: namespace}
-	err := progress.Run(ctx, o.Observer, o.Cluster.Name, "Offloading namespace "+namespace, func(ctx context.Context, task progress.Task) (string, error) {
+	result = &Result{Namespace: namespace}
+	err = progress.Run(ctx, o.Observer, o.Cluster.Name, "Offloading namespace "+namespace, func(ctx context.Context, task progress.Task) (string, error) {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		if found, err := o.Cluster.Get(ctx, object); err != nil || !found {
 			if err == nil {
@@ -131,10 +141,11 @@ func one(ctx context.Context, o Options, namespace string) (*Result, error) {
 			}
 			return "", err
 		}
-		offloading, err := apply(ctx, o, namespace)
+		offloading, became, err := apply(ctx, o, namespace)
 		if err != nil {
 			return "", err
 		}
+		stricter = became
 		if err := answered(ctx, task, o.Cluster, offloading); err != nil {
 			return "", err
 		}
@@ -145,7 +156,7 @@ func one(ctx context.Context, o Options, namespace string) (*Result, error) {
 		}
 		return fmt.Sprintf("Namespace %s offloaded to %s", namespace, strings.Join(result.Clusters, ", ")), nil
 	})
-	return result, err
+	return result, stricter, err
 }
 
 func hint(offloading *offloadingv1beta1.NamespaceOffloading) string {
@@ -155,8 +166,9 @@ func hint(offloading *offloadingv1beta1.NamespaceOffloading) string {
 	return "compare the selector with the labels of the virtual nodes: kubectl get nodes --show-labels -l liqo.io/type=virtual-node"
 }
 
-// apply writes the NamespaceOffloading, and refuses what the API server would refuse to change.
-func apply(ctx context.Context, o Options, namespace string) (*offloadingv1beta1.NamespaceOffloading, error) {
+// apply writes the NamespaceOffloading, refuses what the API server would refuse to change, and tells whether the strategy became stricter.
+func apply(ctx context.Context, o Options, namespace string) (*offloadingv1beta1.NamespaceOffloading, bool, error) {
+	became := false
 	offloading := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
 	_, err := o.Cluster.Ensure(ctx, offloading, func() error {
 		have := offloading.Spec
@@ -164,17 +176,14 @@ func apply(ctx context.Context, o Options, namespace string) (*offloadingv1beta1
 			if err := whyNotChangeable(offloading, o.Spec); err != nil {
 				return err
 			}
-			if stricter(have.PodOffloadingStrategy, o.Spec.PodOffloadingStrategy) {
-				o.Observer.Note(progress.Warning, o.Cluster.Name, fmt.Sprintf(
-					"the pod offloading strategy of namespace %s is now %s: pods that already run elsewhere stay where they are", namespace, o.Spec.PodOffloadingStrategy))
-			}
+			became = stricter(have.PodOffloadingStrategy, o.Spec.PodOffloadingStrategy)
 		}
 		if !equality.Semantic.DeepEqual(have, o.Spec) {
 			offloading.Spec = o.Spec
 		}
 		return nil
 	})
-	return offloading, err
+	return offloading, became, err
 }
 
 func whyNotChangeable(offloading *offloadingv1beta1.NamespaceOffloading, want offloadingv1beta1.NamespaceOffloadingSpec) error {

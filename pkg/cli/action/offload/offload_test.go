@@ -184,21 +184,6 @@ func TestOffloadingAgainWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAStricterStrategyIsWarnedAbout(t *testing.T) {
-	cluster := fixture.New(t, fixture.Options{
-		Name: "rome", ClusterID: "rome", React: answering(t, offloadingv1beta1.ReadyOffloadingPhaseType, corev1.ConditionTrue),
-		Objects: []client.Object{namespace("shop"), &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "offloading"}, Spec: spec}},
-	})
-	recorder, stricter := &progress.Recorder{}, spec
-	stricter.PodOffloadingStrategy = offloadingv1beta1.RemotePodOffloadingStrategyType
-	if _, err := offload.Namespace(context.Background(), offload.Options{Cluster: cluster.Cluster, Namespaces: []string{"shop"}, Spec: stricter, Observer: recorder}); err != nil {
-		t.Fatal(err)
-	}
-	if lines := strings.Join(recorder.Lines(), "\n"); !strings.Contains(lines, "warning: the pod offloading strategy of namespace shop is now Remote: pods that already run elsewhere stay where they are") {
-		t.Error(lines)
-	}
-}
-
 func TestUndoing(t *testing.T) {
 	cluster := fixture.New(t, fixture.Options{
 		Name: "rome", ClusterID: "rome",

@@ -50,7 +50,7 @@ func (r *reconciler) drain(ctx context.Context, s *scope) error {
 	var left, blocked []string
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if stays(pod) {
+		if placement.BelongsToNode(pod) {
 			continue
 		}
 		left = append(left, pod.Namespace+"/"+pod.Name)
@@ -88,15 +88,6 @@ func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 // overdue tells whether the time is over in which PodDisruptionBudgets are respected.
 func (r *reconciler) overdue(s *scope) bool {
 	return !s.vn.DeletionTimestamp.IsZero() && r.Clock.Since(s.vn.DeletionTimestamp.Time) > r.DrainTimeout
-}
-
-// stays tells whether a pod is none that a drain removes.
-func stays(pod *corev1.Pod) bool {
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return true
-	}
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // expel makes one pod leave and returns what keeps it, if something does.
