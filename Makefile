@@ -220,6 +220,10 @@ need-root:
 chaos: ## Do random things to the network of two clusters under steady traffic (needs root; about 20 minutes; LIQO_E2E_CHAOS_SEED repeats a run).
 	@LIQO_E2E_CHAOS_ROUNDS=$${LIQO_E2E_CHAOS_ROUNDS:-50} go test -count=1 -v -timeout 90m $(TEST_FLAGS) -run '^TestNetworkChaos$$' ./test/e2e
 
+.PHONY: chaos-partition
+chaos-partition: ## Cut the link to a provider at 50 random moments, in simulated clusters (no root needed; some 2 hours; LIQO_CHAOS_PARTITIONS says how often, LIQO_CHAOS_PARTITIONS_SEED repeats a run).
+	@LIQO_CHAOS_PARTITIONS=$${LIQO_CHAOS_PARTITIONS:-50} go test -count=1 -v -timeout 8h $(TEST_FLAGS) -run '^TestPartitionsAtRandomMoments$$' ./test/integration/outages
+
 .PHONY: skew
 skew: ## Run this code beside that of the last recorded release in real clusters, and upgrade each side first (needs root; about 10 minutes).
 	@go test -count=1 -timeout 40m $(TEST_FLAGS) ./test/skew

@@ -47,6 +47,8 @@ type nodeSide struct {
 	identity nodeIdentity
 	// answering is whether the node's endpoint does.
 	answering atomic.Bool
+	// renewed tells that the node's Lease was renewed.
+	renewed chan struct{}
 
 	mu       sync.Mutex
 	reporter *node.Reporter
@@ -59,7 +61,7 @@ type nodeSide struct {
 }
 
 func newNodeSide(k *kubelet) *nodeSide {
-	return &nodeSide{k: k, workers: workers{
+	return &nodeSide{k: k, renewed: make(chan struct{}, 1), workers: workers{
 		pods: int(k.flags.reflectors.config(podKind, nil).NumWorkers), tokens: int(k.flags.reflectors.config(tokenKind, nil).NumWorkers),
 	}}
 }
@@ -123,6 +125,7 @@ func (n *nodeSide) run(ctx context.Context) error {
 		group.Go(func() error { return n.reporter.Run(ctx) })
 		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
 		group.Go(func() error { return n.pods.Run(ctx) })
+		group.Go(func() error { n.giveSigns(ctx); return nil })
 		if n.tokens != nil {
 			group.Go(func() error { return n.tokens.Run(ctx) })
 		}
@@ -138,6 +141,12 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	reporter, err := node.New(node.Options{
 		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
 		LeaseDuration: f.nodeLease, Interval: f.nodeLeaseInterval(), Recorder: events,
+		Renewed: func() {
+			select {
+			case n.renewed <- struct{}{}:
+			default:
+			}
+		},
 	})
 	if err != nil {
 		return err
@@ -164,6 +173,21 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	n.k.uses.setPods(pods)
 	n.tell(ctx)
 	return nil
+}
+
+// giveSigns gives the provider a sign of life after each renewal of the node's Lease. Without renewals this cluster takes the node for lost
+// and may replace its pods: then the provider hears nothing either.
+func (n *nodeSide) giveSigns(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.renewed:
+		}
+		if err := n.pods.SignOfLife(ctx); err != nil {
+			klog.FromContext(ctx).V(1).Info("A sign of life did not come to the provider", "reason", err.Error())
+		}
+	}
 }
 
 // employ passes on how much is handled at a time. The caller locks.

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -91,6 +93,9 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 	if endContainers(&t.out, exitCode, offloadingv1beta1.ReasonRemotePodTerminated, t.now) {
 		t.out.Reason = offloadingv1beta1.ReasonRemotePodTerminated
 		t.out.Message = "the remote pod is gone; how its containers ended is not known beyond its phase"
+	}
+	if ready := meta.FindStatusCondition(record.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == offloadingv1beta1.ReasonStoppedOnPartition {
+		t.out.Reason, t.out.Message = ready.Reason, "the provider stopped the pod: it heard nothing of this cluster for as long as the pod says"
 	}
 	reason := "PodCompleted"
 	if record.Phase == corev1.PodFailed {

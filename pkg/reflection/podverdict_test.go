@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -60,9 +61,12 @@ func TestFinishedStatus(t *testing.T) {
 	}{
 		"the remote pod is still there": {localPod(running("10.1.0.7", 0), never), remotePod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: ended}, never),
 			record(corev1.PodFailed, nil), result{corev1.PodFailed, "", 3}},
-		"the record tells all":                 {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodFailed, ended), result{corev1.PodFailed, "", 3}},
-		"success, and nothing else is known":   {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodSucceeded, nil), result{corev1.PodSucceeded, "RemotePodTerminated", 0}},
-		"failure, and nothing else is known":   {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodFailed, nil), result{corev1.PodFailed, "RemotePodTerminated", 1}},
+		"the record tells all":               {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodFailed, ended), result{corev1.PodFailed, "", 3}},
+		"success, and nothing else is known": {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodSucceeded, nil), result{corev1.PodSucceeded, "RemotePodTerminated", 0}},
+		"failure, and nothing else is known": {localPod(running("10.1.0.7", 0), never), nil, record(corev1.PodFailed, nil), result{corev1.PodFailed, "RemotePodTerminated", 1}},
+		"the provider stopped it": {localPod(running("10.1.0.7", 0)), nil, &offloadingv1beta1.ShadowPodStatus{Phase: corev1.PodFailed,
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: offloadingv1beta1.ReasonStoppedOnPartition}}},
+			result{corev1.PodFailed, "StoppedOnPartition", 1}},
 		"nothing was ever heard of containers": {localPod(corev1.PodStatus{Phase: corev1.PodPending}, never), nil, record(corev1.PodFailed, nil), result{corev1.PodFailed, "RemotePodTerminated", 1}},
 		"a pod that is over stays as it is": {localPod(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Mine", ContainerStatuses: ended}, never), nil, record(corev1.PodSucceeded, nil),
 			result{corev1.PodFailed, "Mine", 3}},

@@ -41,6 +41,8 @@ type Options struct {
 	Interval time.Duration
 	// Recorder of Events about the Node, when its provider is lost and when it is back; nil records none.
 	Recorder Recorder
+	// Renewed is called each time that the node's Lease was renewed; it does not block. Nil means that nobody wants to know.
+	Renewed func()
 	// Clock tells the time; nil means the real one.
 	Clock clock.WithTicker
 }
@@ -201,6 +203,9 @@ func (r *Reporter) report(ctx context.Context, renew bool) error {
 	if facts.Connected && (renew || r.lease.last == nil) {
 		if err := r.lease.renew(ctx, node, r.options.Clock.Now()); err != nil {
 			return err
+		}
+		if r.options.Renewed != nil {
+			r.options.Renewed()
 		}
 	}
 	if node == r.patched {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type bench struct {
 	clock  *clocktesting.FakeClock
 	r      *Reporter
 	stop   func()
+	// renewed counts what the reporter told of renewals.
+	renewed atomic.Int32
 	// noDryRuns has the API server refuse dry runs.
 	noDryRuns bool
 }
@@ -43,7 +46,8 @@ func (b *bench) start() *bench {
 	t := b.t
 	t.Helper()
 	var err error
-	b.r, err = New(Options{Client: b.client, Node: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Clock: b.clock})
+	b.r, err = New(Options{Client: b.client, Node: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Clock: b.clock,
+		Renewed: func() { b.renewed.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +112,9 @@ func TestTheNodeFollowsTheProvider(t *testing.T) {
 	}
 	if n := b.writes("update", "leases"); n != renewals {
 		t.Errorf("the lease was renewed %d times while the provider was silent", n-renewals)
+	}
+	if told := int(b.renewed.Load()); told != 1+renewals {
+		t.Errorf("%d renewals were told, and there were %d: a sign of life after this cluster lost the node", told, 1+renewals)
 	}
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "")
 	b.eventually("the node is ready again", func() bool { return b.ready() == corev1.ConditionTrue })

@@ -9,7 +9,8 @@
 //   - A ShadowPod carries the UID of its local pod. One with another UID is of an earlier pod of that name: it goes first,
 //     and its remote pod with it, before a new one is made. Creation is guarded by the name: AlreadyExists with our UID is
 //     success, which also covers lost answers and crashes.
-//   - A terminating local pod is removed when its ShadowPod and its remote pod are known to be gone, not before.
+//   - A terminating local pod is removed when its ShadowPod and its remote pod are known to be gone, not before; or when its provider is
+//     lost, was told to stop it without signs of life, took some, and must have stopped it.
 //   - A ShadowPod without local pod is removed only after the local API server confirmed that there is no such pod.
 //     Many whose pods a list did not show, as after the restore of an old backup, are kept until that is confirmed.
 //   - A twin is watched from the first pod of its namespace on, or because a survey found ShadowPods there; it is surveyed until

@@ -39,7 +39,7 @@ func holdLocal(object any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	held.uses, held.counted = useKeys(pod), countedOf(pod)
+	held.uses, held.counted, held.asksForSigns = useKeys(pod), countedOf(pod), reflection.StoppedAfter(pod) > 0
 	return held, nil
 }
 

@@ -58,6 +58,8 @@ type Reconciler struct {
 	beats   map[string]time.Time
 	// budget bounds what the caches of all twins hold.
 	budget *replica.Budget
+	// heeded says that the provider took a sign of life, and so judges by them.
+	heeded bool
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
 	// idle says that there are no workers.

@@ -113,6 +113,12 @@ const (
 	OriginNamespaceAnnotation = "offloading.liqo.io/origin-namespace"
 	// OriginLabelsAnnotation: see OriginNamespaceAnnotation; one label per line, as in such a file.
 	OriginLabelsAnnotation = "offloading.liqo.io/origin-labels"
+	// OnPartitionAnnotation on a pod says what its provider does with it once it hears nothing of the pod's cluster any more: keep it (the
+	// default), stop it, or stop it while that cluster starts no other one before (fence); the last two with a time if wanted, as stop=5m.
+	OnPartitionAnnotation = "liqo.io/on-partition"
+	// SignOfLifePrefix and the value of a CreatorUserLabel name the Lease, in the tenant namespace, by which the virtual kubelet of that user
+	// tells that it lives. Its provider makes it once a pod asks for that, and judges by when it was written.
+	SignOfLifePrefix = "liqo-sign-of-life-"
 	// EndsInAnnotation (whole seconds, at least "1") on a ShadowPod has the provider end its pod in that time, which may be shorter or longer
 	// than the pod's own, and make no other one. It comes before the deletion of the ShadowPod, which cannot say that.
 	EndsInAnnotation = "offloading.liqo.io/ends-in"
@@ -269,6 +275,8 @@ const (
 	ReasonResizeFailed = "FailedResize"
 	// ReasonPodTerminated: the pod finished.
 	ReasonPodTerminated = "PodTerminated"
+	// ReasonStoppedOnPartition: the provider stopped the pod because it heard nothing of its consumer, and the pod asks for that.
+	ReasonStoppedOnPartition = "StoppedOnPartition"
 	// ReasonPodConflict: a pod of that name exists and is not this consumer's.
 	ReasonPodConflict = "PodConflict"
 	// ReasonPodRefused: the pod has a field that is not on the allow-list.

@@ -36,6 +36,8 @@ const (
 	End
 	// Evict deletes a Pod that an earlier ShadowPod of the name left behind.
 	Evict
+	// Stop records that the Pod is stopped for want of a sign of its consumer, then deletes it; no other one is made.
+	Stop
 )
 
 // settle is how long a failed Pod is looked at before it is replaced, so that a node that refuses it is not flooded.
@@ -87,6 +89,9 @@ func Decide(shadow *offloadingv1beta1.ShadowPod, pod *corev1.Pod, now time.Time)
 		// The garbage collector deletes the Pod; we only let it.
 		return release(pod, Decision{Action: Nothing})
 	case Terminal(shadow.Status.Phase):
+		if stopped(shadow) && pod.DeletionTimestamp.IsZero() && !Terminal(pod.Status.Phase) {
+			return Decision{Action: Stop, Message: silence}
+		}
 		return release(pod, Decision{Action: Nothing})
 	}
 	switch {

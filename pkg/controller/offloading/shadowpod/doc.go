@@ -4,6 +4,8 @@
 //   - What is done next is one pure decision (Decide) over the ShadowPod and the Pod of its name.
 //   - A Pod that finished by itself is recorded in the ShadowPod's status and never runs again, even when Pod and node vanish:
 //     Pods that may finish carry a finalizer until that is written. A Pod that was deleted, evicted or lost is made again.
+//   - A Pod that asks for it is stopped once its consumer gave no sign of life for as long as it says (Silent), and none is made again. Signs
+//     are when the API server wrote a Lease, so a restart forgets none. A consumer that never gave one is not judged.
 //   - No Pod is created from a specification that fails the allow-list, whoever admitted the ShadowPod.
 //   - The Pods together stay within what their user was granted, however many replicas of the webhook admitted ShadowPods: one
 //     without room has condition Ready=False with reason QuotaExceeded until there is. A Pod counts until it is gone or finished,

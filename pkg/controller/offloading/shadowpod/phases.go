@@ -86,6 +86,8 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 			return err
 		}
 		return r.remove(ctx, s)
+	case Stop:
+		return r.stop(ctx, s)
 	case End:
 		return r.remove(ctx, s, client.GracePeriodSeconds(s.decision.Grace))
 	case Await:

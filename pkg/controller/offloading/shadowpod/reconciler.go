@@ -76,6 +76,8 @@ type reconciler struct {
 	seen sync.Map
 	// efforts are, by name, the tries to change Pods that run.
 	efforts sync.Map
+	// signs are, by the name of the Lease, the last signs of life that were seen of consumers.
+	signs sync.Map
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the Pods with the label liqo.io/managed-by=shadowpod.
@@ -136,12 +138,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.Result(fmt.Errorf("reading ShadowPod %s: %w", req, err))
 	}
-	if Terminal(shadow.Status.Phase) {
-		r.claims.release(req.NamespacedName)
-	}
 	pod, err := r.pod(ctx, r.Client, req.NamespacedName)
 	if err != nil {
 		return reconcile.Result(err)
+	}
+	if Terminal(shadow.Status.Phase) && (pod == nil || !stopped(&shadow)) {
+		r.claims.release(req.NamespacedName)
 	}
 	s := &scope{shadow: &shadow, pod: pod}
 	grace := endsIn(&shadow, r.MaxGracePeriod)
@@ -156,6 +158,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.decision = Decide(s.shadow, s.pod, r.Clock.Now())
 	if grace > 0 {
 		s.decision = s.decision.Ending(s.shadow, s.pod, grace)
+	}
+	if err := r.onPartition(ctx, s); err != nil {
+		return reconcile.Result(err)
 	}
 	err = r.act(ctx, s)
 	if statusErr := r.report(ctx, s, err); statusErr != nil {

@@ -19,7 +19,7 @@ import (
 
 // report writes the status, if it differs from what is there. problem is what the action ended with.
 func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
-	if Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record {
+	if Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record || s.decision.Action == Stop {
 		return nil
 	}
 	if problem != nil && reconcile.Classify(problem) == reconcile.Transient {
