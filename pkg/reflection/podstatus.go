@@ -17,7 +17,7 @@ import (
 
 // StatusInput is what besides the two pods decides what is shown of the remote one.
 type StatusInput struct {
-	// NodeIP is the address of the virtual node, which pods show as their host's unless they show one already.
+	// NodeIP is the address of the virtual node, which pods show as their host's.
 	NodeIP string
 	// PodPrefixes are the ranges that the provider's pods must lie in; without any of a family, no address of it is shown.
 	PodPrefixes []netip.Prefix
@@ -219,7 +219,8 @@ func (t *translation) reason() {
 }
 
 func (t *translation) addresses() {
-	if t.out.HostIP == "" && t.in.NodeIP != "" && t.remote.Status.HostIP != "" {
+	// It follows the virtual kubelet that works, as the node's address does.
+	if t.in.NodeIP != "" && t.remote.Status.HostIP != "" && t.out.HostIP != t.in.NodeIP {
 		t.out.HostIP, t.out.HostIPs = t.in.NodeIP, []corev1.HostIP{{IP: t.in.NodeIP}}
 	}
 	t.out.PodIP, t.out.PodIPs = "", nil

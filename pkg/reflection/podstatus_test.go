@@ -637,3 +637,21 @@ func stampsOf(conditions []corev1.PodCondition) []metav1.Time {
 	}
 	return stamps
 }
+
+// After a hand-over another virtual kubelet, with another address, works for the node: its pods show that one, as the Node does.
+func TestHostAddressFollowsTheVirtualKubelet(t *testing.T) {
+	before, _ := LocalStatus(localPod(corev1.PodStatus{Phase: corev1.PodPending}), remotePod(running("10.1.0.7", 0)), plainInput)
+	moved := plainInput
+	moved.NodeIP = "10.9.9.10"
+	after, _ := LocalStatus(localPod(before), remotePod(running("10.1.0.7", 0)), moved)
+	want := before.DeepCopy()
+	want.HostIP, want.HostIPs = "10.9.9.10", []corev1.HostIP{{IP: "10.9.9.10"}}
+	if diff := cmp.Diff(*want, after); diff != "" {
+		t.Error(diff)
+	}
+	unknown := plainInput
+	unknown.NodeIP = ""
+	if kept, _ := LocalStatus(localPod(before), remotePod(running("10.1.0.7", 0)), unknown); kept.HostIP != "10.9.9.9" {
+		t.Errorf("without an address of its own the host is %q", kept.HostIP)
+	}
+}

@@ -29,7 +29,7 @@ import (
 const handOver = 25 * time.Second
 
 // Two virtual kubelets of one node: the second one stands by, ready, and takes over when the first one is told to end. The Node is
-// ready all the time and has the address of the one that works, no pod is replaced, and nothing else is written.
+// ready all the time and has the address of the one that works, its pods show that as their host's, none is replaced, and nothing else is written.
 func TestHandOver(t *testing.T) {
 	w := env.Peered(t)
 	namespace := env.Offloaded(t)
@@ -59,9 +59,26 @@ func TestHandOver(t *testing.T) {
 			return code == http.StatusBadGateway && strings.Contains(body, "at the provider cluster"), fmt.Sprint(code, " ", body)
 		})
 		t.Logf("taken over after %s", time.Since(began))
+		fixture.Await(t, handOver, "all pods to show the new address as their host's", func(ctx context.Context) (bool, string) {
+			pods, others := &corev1.PodList{}, 0
+			err := env.Rome.Client.List(ctx, pods, client.InNamespace(namespace))
+			for i := range pods.Items {
+				if s := &pods.Items[i].Status; s.HostIP != to.Environment["POD_IP"] || len(s.HostIPs) != 1 || s.HostIPs[0].IP != s.HostIP {
+					others++
+				}
+			}
+			return err == nil && others == 0, fmt.Sprint(others, " of ", len(pods.Items), " do not, ", err)
+		})
 		env.Settled(t)
+		statuses := map[string]int{}
 		for _, write := range env.Rome.Recorder.Since(t, start, fixture.OfLiqo) {
-			if write.Resource != "nodes/status" {
+			switch write.Resource {
+			case "nodes/status":
+			case "pods/status":
+				if statuses[write.Name]++; statuses[write.Name] > 1 {
+					t.Errorf("the hand-over wrote the status of pod %s %d times", write.Name, statuses[write.Name])
+				}
+			default:
 				t.Errorf("the hand-over made a write: %+v", write)
 			}
 		}
