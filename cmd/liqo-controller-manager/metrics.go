@@ -37,7 +37,8 @@ func measure(mgr ctrl.Manager, registerer prometheus.Registerer, config *v1alpha
 		}),
 	}
 	if config.Authentication.Enabled {
-		options := supply.Options{Exclusive: config.Offloading.Sharing == v1alpha1.ExclusiveOffers, Log: mgr.GetLogger().WithName("capacity")}
+		options := supply.Options{Exclusive: config.Offloading.Sharing == v1alpha1.ExclusiveOffers,
+			Tolerated: podRules(config.Offloading.Consumers).MayTolerate, Log: mgr.GetLogger().WithName("capacity")}
 		var err error
 		if m.supply, err = supply.Register(mgr, options); err != nil {
 			return nil, err

@@ -79,21 +79,42 @@ func Less(granted, wanted corev1.ResourceList) []corev1.ResourceName {
 	return less
 }
 
-// NodesHave returns what the nodes of a cluster have for pods: those that are ready, take pods, and are no other cluster.
-func NodesHave(nodes []corev1.Node) corev1.ResourceList {
+// NodesHave returns what those nodes of a cluster have that take consumers' pods. One that reports what cannot be has nothing.
+func NodesHave(nodes []corev1.Node, tolerated Tolerated) corev1.ResourceList {
 	have := corev1.ResourceList{}
 	for i := range nodes {
-		if TakesPods(&nodes[i]) {
-			add(have, nodes[i].Status.Allocatable)
+		if !tolerated.TakesPods(&nodes[i]) {
+			continue
+		}
+		believed, err := measure(nodes[i].Status.Allocatable, false)
+		if err != nil {
+			continue
+		}
+		for _, one := range believed {
+			if _, known := have[one.name]; known || len(have) < maxPoolResources {
+				add(have, corev1.ResourceList{one.name: amountOf(one.name, one.value)})
+			}
 		}
 	}
 	return have
 }
 
-// TakesPods tells whether a node is ready, takes pods, and is no other cluster.
-func TakesPods(node *corev1.Node) bool {
+// Tolerated tells whether consumers' pods may tolerate the taints of a key; nil that they tolerate none but those that Kubernetes sees to.
+type Tolerated func(key string) bool
+
+// TakesPods tells whether a node takes consumers' pods: it is ready, is no other cluster, and has no taint that keeps them off. A taint
+// that is called like a device of the node keeps off only who does not ask for the device: API servers add a toleration for who does.
+func (t Tolerated) TakesPods(node *corev1.Node) bool {
 	if node.Spec.Unschedulable || node.Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
 		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		_, device := node.Status.Allocatable[corev1.ResourceName(taint.Key)]
+		soft := taint.Effect == corev1.TaintEffectPreferNoSchedule
+		// Pods that request something tolerate that the node is short of memory.
+		if !soft && !device && taint.Key != corev1.TaintNodeMemoryPressure && (t == nil || !t(taint.Key)) {
+			return false
+		}
 	}
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -79,6 +79,9 @@ func TestNodesHave(t *testing.T) {
 		change(&n)
 		return n
 	}
+	reports := func(has corev1.ResourceList) corev1.Node {
+		return node(func(n *corev1.Node) { n.Status.Allocatable = has })
+	}
 	have := NodesHave([]corev1.Node{
 		node(func(*corev1.Node) {}),
 		node(func(n *corev1.Node) { n.Status.Allocatable = resources("cpu", "2", "example.com/gpu", "1") }),
@@ -89,7 +92,16 @@ func TestNodesHave(t *testing.T) {
 		node(func(n *corev1.Node) {
 			n.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}}
 		}),
-	})
+		node(func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+		}),
+		// What cannot be takes nothing away from what others have.
+		reports(resources("cpu", "-1000", "pods", "110")),
+		reports(resources("cpu", "1Ei")),
+		reports(resources("memory", "9e99")),
+		reports(many(10_000, "x")),
+		reports(nil),
+	}, nil)
 	if want := resources("cpu", "6", "pods", "110", "example.com/gpu", "1"); !same(have, want) {
 		t.Errorf("the nodes have %v, want %v", have, want)
 	}

@@ -51,7 +51,7 @@ type Offer struct {
 	Resources corev1.ResourceList
 	// Over is by how much what runs is more than would be offered, of each resource of which it is; empty if of none.
 	Over corev1.ResourceList
-	// Running is what its pods take.
+	// Running is what its pods take, on whatever nodes: also on those that take no more pods.
 	Running corev1.ResourceList
 }
 
@@ -90,7 +90,7 @@ func (p *Pool) Free(consumer string) corev1.ResourceList {
 		if of.Consumer != consumer {
 			continue
 		}
-		for t, value := range o.sums {
+		for t, value := range o.counted {
 			own[t] += value
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Pool) shared(t *tally) int64 {
 	all := t.total - t.used
 	for of, o := range p.owners {
 		if _, asks := p.wishes[of]; asks {
-			all += o.sums[t]
+			all += o.counted[t]
 		}
 	}
 	return all
@@ -159,7 +159,7 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 			resources[name] = true
 		}
 		if o := p.owners[of]; o != nil {
-			for t := range o.sums {
+			for t := range o.running {
 				resources[t.name] = true
 			}
 		}
@@ -193,7 +193,7 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 	}
 	unused, own := t.total-t.used, map[string]int64{}
 	for of, o := range p.owners {
-		own[of.Consumer] += o.sums[t]
+		own[of.Consumer] += o.counted[t]
 	}
 	claims := make([]claim, len(order))
 	for i, of := range order {
@@ -243,7 +243,7 @@ func (p *Pool) claim(t *tally, of Owner, size int64) claim {
 		}
 	}
 	if o := p.owners[of]; o != nil {
-		c.running = (o.sums[t] + size - 1) / size
+		c.running = (o.running[t] + size - 1) / size
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ type provider struct {
 	t testing.TB
 }
 
-func newProvider(t testing.TB) provider { return provider{NewPool(), t} }
+func newProvider(t testing.TB) provider { return provider{NewPool(nil), t} }
 
 func (p provider) took(err error) provider {
 	p.t.Helper()
@@ -112,6 +113,7 @@ func TestNinetyPercentOfWhatIsFree(t *testing.T) {
 
 func TestWhatIsOffered(t *testing.T) {
 	unready := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
 	full, half, none := percent(100), percent(50), percent(0)
 	for name, tc := range map[string]struct {
 		build     func(provider)
@@ -197,6 +199,24 @@ func TestWhatIsOffered(t *testing.T) {
 		"less than what runs is not offered": {rome: "cpu=8 pods=1|cpu=4400m", build: func(p provider) {
 			p.node(sharedNode("a", "cpu=4 pods=2")).pod(boundPod("x", "a", "cpu=8"), rome).asks(rome, Wish{})
 		}},
+		"nor less than runs on a node that takes no more": {rome: "cpu=8 pods=1|cpu=4400m pods=1", build: func(p provider) {
+			p.node(sharedNode("a", "cpu=4")).node(sharedNode("b", "cpu=10")).pod(boundPod("x", "b", "cpu=8"), rome).node(sharedNode("b", "cpu=10", cordoned)).asks(rome, Wish{})
+		}},
+		"nor on one that is lost": {rome: "cpu=8 pods=1|cpu=8 pods=1", build: func(p provider) {
+			p.node(sharedNode("a", "cpu=10", unready)).pod(boundPod("x", "a", "cpu=8"), rome).asks(rome, Wish{})
+		}},
+		"nor of a device there": {rome: "cpu=9 nvidia.com/gpu=2 pods=9|nvidia.com/gpu=2", build: func(p provider) {
+			p.node(sharedNode("a", "cpu=10 pods=10")).pod(boundPod("x", "b", "nvidia.com/gpu=2"), rome).node(sharedNode("b", "nvidia.com/gpu=4", cordoned)).asks(rome, Wish{})
+		}},
+		"what runs there takes nothing of what is free": {rome: "cpu=90 pods=1|pods=1", turin: "cpu=90 pods=0", build: func(p provider) {
+			p.node(sharedNode("a", "cpu=100")).node(sharedNode("b", "cpu=100", cordoned)).pod(boundPod("x", "b", "cpu=60"), rome).asks(rome, Wish{}).asks(turin, Wish{})
+		}},
+		"but exclusively others get less by it": {exclusive: true, rome: "cpu=60 pods=1|pods=1", turin: "cpu=40 pods=0", build: func(p provider) {
+			p.node(sharedNode("a", "cpu=100")).node(sharedNode("b", "cpu=100", cordoned)).pod(boundPod("x", "b", "cpu=60"), rome).asks(rome, Wish{}).asks(turin, Wish{})
+		}},
+		"and no less once it takes pods again": {rome: "cpu=18 pods=1|pods=1", build: func(p provider) {
+			p.node(sharedNode("b", "cpu=20", cordoned)).pod(boundPod("x", "b", "cpu=8"), rome).node(sharedNode("b", "cpu=20")).asks(rome, Wish{})
+		}},
 		"nor less than runs of a request": {rome: "cpu=8 pods=1|cpu=5", build: func(p provider) {
 			p.node(sharedNode("a", "cpu=10 pods=2")).pod(boundPod("x", "a", "cpu=8"), rome).asks(rome, Wish{Requested: amounts("cpu=3")})
 		}},
@@ -213,6 +233,47 @@ func TestWhatIsOffered(t *testing.T) {
 				if got != want {
 					t.Errorf("slice %s of %s is offered %q, want %q", of.Slice, of.Consumer, got, want)
 				}
+			}
+		})
+	}
+}
+
+// Nodes whose taints keep consumers' pods off have nothing for them.
+func TestTaintsThatKeepPodsOff(t *testing.T) {
+	const prefix = "node-role.kubernetes.io/"
+	only := func(keys ...string) Tolerated { return func(key string) bool { return slices.Contains(keys, key) } }
+	for name, tc := range map[string]struct {
+		tolerated Tolerated
+		key       string
+		effect    corev1.TaintEffect
+		want      bool
+	}{
+		"a control plane":                          {nil, prefix + "control-plane", corev1.TaintEffectNoSchedule, false},
+		"an old one":                               {nil, prefix + "master", corev1.TaintEffectNoSchedule, false},
+		"one that throws out what runs":            {nil, prefix + "etcd", corev1.TaintEffectNoExecute, false},
+		"one that may be tolerated":                {only(prefix + "control-plane"), prefix + "control-plane", corev1.TaintEffectNoSchedule, true},
+		"one that would rather have none":          {nil, prefix + "control-plane", corev1.TaintEffectPreferNoSchedule, true},
+		"a pool for somebody else":                 {only("batch"), "dedicated", corev1.TaintEffectNoSchedule, false},
+		"a pool that consumers' pods may tolerate": {only("batch"), "batch", corev1.TaintEffectNoSchedule, true},
+		"a pool for who asks for its devices":      {nil, "nvidia.com/gpu", corev1.TaintEffectNoSchedule, true},
+		"by a device that it does not have":        {nil, "amd.com/gpu", corev1.TaintEffectNoSchedule, false},
+		"a node that is short of memory":           {nil, corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule, true},
+		"a node that is short of disk":             {nil, corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule, false},
+		"a node that is not set up yet":            {nil, "node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintEffectNoSchedule, false},
+		"a node that was shut down":                {nil, corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := sharedNode("a", "cpu=10 nvidia.com/gpu=2", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: tc.key, Effect: tc.effect}} })
+			want := "pods=0"
+			if tc.want {
+				want = "cpu=9 nvidia.com/gpu=1 pods=0"
+			}
+			p := provider{NewPool(tc.tolerated), t}.node(node).asks(rome, Wish{})
+			if got := p.offered(rome, false); got != want {
+				t.Errorf("offered are %s, want %s", got, want)
+			}
+			if got := len(NodesHave([]corev1.Node{*node}, tc.tolerated)) > 0; got != tc.want {
+				t.Errorf("the cluster has something: %v", got)
 			}
 		})
 	}
@@ -365,6 +426,15 @@ func TestOffersProperties(t *testing.T) {
 		for of, w := range wishes {
 			mine := p.Free(of.Consumer)
 			offers := p.Offers(false)[of]
+			ran := corev1.ResourceList{}
+			for name, pod := range pods {
+				if podOwners[name] == of && pod.Spec.NodeName != "" {
+					add(ran, PodRequests(&pod.Spec))
+				}
+			}
+			if less := Less(offers.Running, ran); len(less) > 0 || len(Less(offers.Resources, ran)) > 0 {
+				rt.Fatalf("%s run, and %s are offered: %v is missing", shown(ran), shown(offers.Resources), less)
+			}
 			if quantity := mine[gpu]; of == turin && w.Requested == nil && *w.Percentages.Chart > 0 && quantity.Sign() > 0 {
 				if offered := offers.Resources[gpu]; offered.Sign() == 0 {
 					rt.Fatalf("of %s devices none is offered", quantity.String())
@@ -407,14 +477,14 @@ func TestOffersProperties(t *testing.T) {
 // counted are the nodes that take pods.
 func counted(nodes map[string]*corev1.Node, name string) bool {
 	n := nodes[name]
-	return n != nil && TakesPods(n)
+	return n != nil && Tolerated(nil).TakesPods(n)
 }
 
 // allFree is what nodes have less what the provider's own pods take, by a walk.
 func allFree(nodes map[string]*corev1.Node, pods map[string]*corev1.Pod, whose map[string]Owner, name corev1.ResourceName) resource.Quantity {
 	sum := resource.Quantity{}
 	for _, n := range nodes {
-		if TakesPods(n) {
+		if Tolerated(nil).TakesPods(n) {
 			sum.Add(n.Status.Allocatable[name])
 		}
 	}

@@ -24,6 +24,8 @@ type Owner struct {
 // sums: what a change costs does not depend on how many others there are. Input that cannot be believed is refused, and what was known
 // before still counts. It is safe for use by several goroutines.
 type Pool struct {
+	tolerated Tolerated
+
 	mu      sync.Mutex
 	tallies map[corev1.ResourceName]*tally
 	hosts   map[string]*host
@@ -32,9 +34,9 @@ type Pool struct {
 	wishes  map[Owner]Wish
 }
 
-// NewPool returns a pool without nodes.
-func NewPool() *Pool {
-	return &Pool{tallies: map[corev1.ResourceName]*tally{}, hosts: map[string]*host{}, pods: map[types.NamespacedName]holding{},
+// NewPool returns a pool without nodes, of those whose taints are tolerated.
+func NewPool(tolerated Tolerated) *Pool {
+	return &Pool{tolerated: tolerated, tallies: map[corev1.ResourceName]*tally{}, hosts: map[string]*host{}, pods: map[types.NamespacedName]holding{},
 		owners: map[Owner]*owner{}, wishes: map[Owner]Wish{}}
 }
 
@@ -54,11 +56,15 @@ type amount struct {
 	value int64
 }
 
-// owner is what the pods of a slice take on nodes that take pods.
+// owner is what the pods of a slice take.
 type owner struct {
 	pods int
-	sums map[*tally]int64
+	// counted is on nodes that take pods, running on all.
+	counted, running sums
 }
+
+// sums of resources.
+type sums map[*tally]int64
 
 // owned is what the pods of one slice take of one resource of one node.
 type owned struct {
@@ -85,7 +91,7 @@ type holding struct {
 
 // Node tells of a node as it is now. One that takes no pods offers nothing.
 func (p *Pool) Node(node *corev1.Node) error {
-	if !TakesPods(node) {
+	if !p.tolerated.TakesPods(node) {
 		p.ForgetNode(node.Name)
 		return nil
 	}
@@ -108,7 +114,8 @@ func (p *Pool) Node(node *corev1.Node) error {
 	return nil
 }
 
-// ForgetNode tells that a node is gone, or takes no pods any more. Those bound to it count again once it is back.
+// ForgetNode tells that a node is gone, or takes no pods any more. Those bound to it still run for their slices, and take nothing of what is free
+// until it is back.
 func (p *Pool) ForgetNode(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +126,8 @@ func (p *Pool) ForgetNode(name string) {
 	}
 }
 
-// Pod tells of a pod as it is now, and whose it is. It counts from when it is bound until it has finished, on nodes that take pods.
+// Pod tells of a pod as it is now, and whose it is. It counts from when it is bound until it has finished: as taken of what is free on nodes that
+// take pods, as what runs for its slice on all.
 func (p *Pool) Pod(pod *corev1.Pod, of Owner) error {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -229,7 +237,7 @@ func (p *Pool) owner(of Owner) *owner {
 	}
 	o := p.owners[of]
 	if o == nil {
-		o = &owner{sums: map[*tally]int64{}}
+		o = &owner{counted: sums{}, running: sums{}}
 		p.owners[of] = o
 	}
 	return o
@@ -267,7 +275,7 @@ func (p *Pool) enter(h *host, counts bool) {
 		s.of.most.set(s, counts)
 	}
 	for _, one := range h.owned {
-		one.by.take(one.of, sign*one.value)
+		one.by.counted.add(one.of, sign*one.value)
 	}
 }
 
@@ -286,6 +294,7 @@ func (p *Pool) hold(pod holding, sign int64) {
 		s.used += sign * one.value
 		if pod.by != nil {
 			pod.on.own(pod.by, one.of, sign*one.value)
+			pod.by.running.add(one.of, sign*one.value)
 		}
 		if !pod.on.counts {
 			continue
@@ -293,7 +302,7 @@ func (p *Pool) hold(pod holding, sign int64) {
 		one.of.used += sign * one.value
 		one.of.most.set(s, true)
 		if pod.by != nil {
-			pod.by.take(one.of, sign*one.value)
+			pod.by.counted.add(one.of, sign*one.value)
 		}
 	}
 }
@@ -311,11 +320,11 @@ func (p *Pool) release(pod holding) {
 	p.drop(pod.on)
 }
 
-func (o *owner) take(of *tally, value int64) {
-	if sum := o.sums[of] + value; sum != 0 {
-		o.sums[of] = sum
+func (s sums) add(of *tally, value int64) {
+	if sum := s[of] + value; sum != 0 {
+		s[of] = sum
 	} else {
-		delete(o.sums, of)
+		delete(s, of)
 	}
 }
 

@@ -196,12 +196,20 @@ func (r Rules) checkCapabilities(added []corev1.Capability) string {
 	return ""
 }
 
+// MayTolerate tells whether pods may tolerate the taints of a key.
+func (r Rules) MayTolerate(key string) bool {
+	if slices.Contains(controlPlaneTaints, key) {
+		return r.ControlPlane
+	}
+	return listed(r.Tolerations, key)
+}
+
 func (r Rules) checkTolerations(list []corev1.Toleration) string {
 	for _, t := range list {
 		switch soft := t.Effect == corev1.TaintEffectPreferNoSchedule; {
 		case toleratesControlPlane(t) && !r.ControlPlane:
 			return msgControlPlane
-		case !toleratesControlPlane(t) && !soft && !slices.Contains(failingNodeTaints, t.Key) && !listed(r.Tolerations, t.Key):
+		case !toleratesControlPlane(t) && !soft && !slices.Contains(failingNodeTaints, t.Key) && !r.MayTolerate(t.Key):
 			return fmt.Sprintf(msgToleration, cutOff(t.Key, maxNameShown))
 		}
 	}

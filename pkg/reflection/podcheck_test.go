@@ -250,3 +250,23 @@ func debugger(capabilities ...corev1.Capability) []corev1.EphemeralContainer {
 	return []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		Name: "d", Image: "b", SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: capabilities}}}}}
 }
+
+func TestMayTolerate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rules Rules
+		key   string
+		want  bool
+	}{
+		"nothing by itself":            {Rules{}, "dedicated", false},
+		"what is listed":               {Rules{Tolerations: []string{"dedicated"}}, "dedicated", true},
+		"nothing else":                 {Rules{Tolerations: []string{"dedicated"}}, "batch", false},
+		"anything":                     {Rules{Tolerations: []string{"*"}}, "batch", true},
+		"but no control plane":         {Rules{Tolerations: []string{"*"}}, "node-role.kubernetes.io/control-plane", false},
+		"nor one that is listed":       {Rules{Tolerations: []string{"node-role.kubernetes.io/master"}}, "node-role.kubernetes.io/master", false},
+		"a control plane that is open": {Rules{ControlPlane: true}, "node-role.kubernetes.io/control-plane", true},
+	} {
+		if got := tc.rules.MayTolerate(tc.key); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

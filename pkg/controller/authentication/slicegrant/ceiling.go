@@ -91,7 +91,7 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 		return nil, "", fmt.Errorf("listing Nodes: %w", err)
 	}
 	limits, held := Limits(s.tenant, r.options.Policy.TenantLimits), s.held()
-	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: capacity.NodesHave(nodes.Items)}
+	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: r.options.Supply.NodesHave(nodes.Items)}
 	asked := maps.Clone(r.options.Policy.DefaultResources)
 	if asked == nil {
 		asked = corev1.ResourceList{}
@@ -202,10 +202,10 @@ func granting(ctx context.Context, reader client.Reader, s *scope, namespace str
 }
 
 // roomChanged selects the changes of a Node that change how much this cluster has.
-func roomChanged() predicate.Predicate {
+func roomChanged(offers *supply.Supply) predicate.Predicate {
 	takes := func(o client.Object) bool {
 		node, ok := o.(*corev1.Node)
-		return ok && capacity.TakesPods(node)
+		return ok && offers.TakesPods(node)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return takes(e.Object) },

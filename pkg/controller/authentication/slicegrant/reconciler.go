@@ -127,7 +127,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 			return r.slicesOf(ctx)
-		}), builder.WithPredicates(roomChanged())).
+		}), builder.WithPredicates(roomChanged(o.Supply))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 			return r.slicesOf(ctx)
 		})).

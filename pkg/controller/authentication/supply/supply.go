@@ -29,6 +29,8 @@ const (
 type Options struct {
 	// Exclusive has all offers together be not more than what is free.
 	Exclusive bool
+	// Tolerated are taints of nodes that do not keep consumers' pods off.
+	Tolerated capacity.Tolerated
 	// Log of what cannot be believed.
 	Log logr.Logger
 }
@@ -56,7 +58,7 @@ type asking struct {
 
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
-	return &Supply{options: o, pool: capacity.NewPool(), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
+	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
 		asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
 
@@ -121,6 +123,14 @@ func (s *Supply) Withdraw(slice types.NamespacedName) {
 		s.pool.Withdraw(before.of)
 		s.wake()
 	}
+}
+
+// TakesPods tells whether a node takes pods of consumers.
+func (s *Supply) TakesPods(node *corev1.Node) bool { return s.options.Tolerated.TakesPods(node) }
+
+// NodesHave is what nodes have that take pods of consumers.
+func (s *Supply) NodesHave(nodes []corev1.Node) corev1.ResourceList {
+	return capacity.NodesHave(nodes, s.options.Tolerated)
 }
 
 // Room is what is free for all slices that ask, what their pods take included: with Options.Exclusive the most of all offers together.

@@ -209,7 +209,7 @@ func TestASlimPodTakesAsMuch(t *testing.T) {
 		full := whole.DeepCopy()
 		change(full)
 		took := func(p *corev1.Pod) string {
-			pool := capacity.NewPool()
+			pool := capacity.NewPool(nil)
 			if err := pool.Node(node("n", "100")); err != nil {
 				t.Fatal(err)
 			}
