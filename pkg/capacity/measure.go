@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,6 +93,13 @@ func part(whole, times, of int64) int64 {
 	high, low := bits.Mul64(uint64(whole), uint64(times))
 	quotient, _ := bits.Div64(high, low, uint64(of)) //nolint:gosec // not less than times, which is positive
 	return int64(quotient)                           //nolint:gosec // not more than whole
+}
+
+// InOrder are the names of a list in the order in which those are taken that there is room for: what Kubernetes itself knows before devices.
+func InOrder(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
+	})
 }
 
 // names of a list, in order.

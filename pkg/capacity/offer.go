@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 )
 
 // DefaultPercentage of what is free is offered where nobody says otherwise.
@@ -53,6 +55,8 @@ type Offer struct {
 	Over corev1.ResourceList
 	// Running is what its pods take, on whatever nodes: also on those that take no more pods.
 	Running corev1.ResourceList
+	// Nodes that its pods run on.
+	Nodes authv1beta1.ProviderNodes
 }
 
 // Ask tells what a slice asks for. What it asked for before still holds if that is refused.
@@ -131,10 +135,14 @@ func (p *Pool) shared(t *tally) int64 {
 func (p *Pool) Largest() corev1.ResourceList {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.largest()
+}
+
+func (p *Pool) largest() corev1.ResourceList {
 	largest := corev1.ResourceList{}
 	for name, t := range p.tallies {
 		if t.total > 0 {
-			largest[name] = amountOf(name, max(0, t.most[0].free()))
+			largest[name] = amountOf(name, readable(name, max(0, t.most[0].free())))
 		}
 	}
 	return largest
@@ -169,6 +177,11 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 	})
 	for name := range resources {
 		p.offer(name, order, exclusive, offers)
+	}
+	nodes := authv1beta1.ProviderNodes{LargestPod: p.largest()}
+	for of, offer := range offers {
+		offer.Nodes = nodes
+		offers[of] = offer
 	}
 	return offers
 }
@@ -223,7 +236,7 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 	}
 }
 
-// readable is a share of bytes without those that people would stumble over: from a gibibyte on it has whole mebibytes.
+// readable is an amount of bytes without those that people would stumble over: from a gibibyte on it has whole mebibytes.
 func readable(name corev1.ResourceName, value int64) int64 {
 	if (name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage) && value >= 1<<30 {
 		return value &^ (1<<20 - 1)
@@ -339,7 +352,7 @@ func level(claims []claim, free int64) {
 
 // Settled is the next offer, or the last one if they differ too little to be told: by no more than a hundredth of each resource, and by no
 // whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is. By how
-// much more runs than is offered is told alike.
+// much more runs than is offered is told alike, and how large a pod may be.
 func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	for name := range Sum(last.Resources, next.Resources) {
 		before, known := last.Resources[name]
@@ -349,12 +362,23 @@ func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 			return next, true
 		}
 	}
-	for name := range Sum(last.Over, next.Over) {
-		if differs(name, last.Over[name], next.Over[name]) {
-			return next, true
-		}
+	if differ(last.Over, next.Over) {
+		return next, true
+	}
+	if differ(last.Nodes.LargestPod, next.Nodes.LargestPod) {
+		last.Nodes = next.Nodes // What is offered needs no crumbs for that.
+		return last, true
 	}
 	return last, false
+}
+
+func differ(before, after corev1.ResourceList) bool {
+	for name := range Sum(before, after) {
+		if differs(name, before[name], after[name]) {
+			return true
+		}
+	}
+	return false
 }
 
 // differs tells whether two quantities differ by more than a hundredth, or by a whole device.

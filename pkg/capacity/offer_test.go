@@ -298,21 +298,25 @@ func TestTheClosestPercentageWins(t *testing.T) {
 }
 
 func TestTheLargestPod(t *testing.T) {
-	p := newProvider(t).node(sharedNode("a", "cpu=8 memory=4Gi")).node(sharedNode("b", "cpu=4 memory=16Gi"))
+	p := newProvider(t).asks(rome, percent(1)).node(sharedNode("a", "cpu=8 memory=4Gi nvidia.com/gpu=2")).node(sharedNode("b", "cpu=4 memory=16Gi"))
 	for _, step := range []struct {
 		change func()
 		want   string
 	}{
-		{func() {}, "cpu=8 memory=16Gi"},
-		{func() { p.pod(boundPod("x", "a", "cpu=6"), nobody) }, "cpu=4 memory=16Gi"},
-		{func() { p.pod(boundPod("y", "b", "cpu=3 memory=15Gi"), rome) }, "cpu=2 memory=4Gi"},
-		{func() { p.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "x"}) }, "cpu=8 memory=4Gi"},
+		{func() {}, "cpu=8 memory=16Gi nvidia.com/gpu=2"},
+		{func() { p.pod(boundPod("x", "a", "cpu=6 nvidia.com/gpu=2"), nobody) }, "cpu=4 memory=16Gi nvidia.com/gpu=0"},
+		{func() { p.pod(boundPod("y", "b", "cpu=3 memory=15Gi"), rome) }, "cpu=2 memory=4Gi nvidia.com/gpu=0"},
+		{func() { p.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "x"}) }, "cpu=8 memory=4Gi nvidia.com/gpu=2"},
+		{func() { p.pod(boundPod("z", "a", "memory=1000000001"), nobody) }, "cpu=8 memory=3142Mi nvidia.com/gpu=2"},
 		{func() { p.ForgetNode("a") }, "cpu=1 memory=1Gi"},
 		{func() { p.ForgetNode("b") }, ""},
 	} {
 		step.change()
 		if got := shown(p.Largest()); got != step.want {
 			t.Errorf("the largest pod is %q, want %q", got, step.want)
+		}
+		if got := shown(p.Offers(false)[rome].Nodes.LargestPod); got != step.want {
+			t.Errorf("the consumer is told %q, want %q", got, step.want)
 		}
 	}
 }
@@ -321,7 +325,14 @@ func TestSmallChangesAreNotTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		last, next, running string
 		exclusive, want     bool
+		largest, then       string
 	}{
+		"a pod may be a little larger":    {largest: "cpu=100", then: "cpu=101"},
+		"a pod may be larger":             {largest: "cpu=100", then: "cpu=102", want: true},
+		"a pod may be smaller":            {largest: "cpu=8 memory=8Gi", then: "cpu=8 memory=4Gi", want: true},
+		"a device less for one pod":       {largest: "nvidia.com/gpu=200", then: "nvidia.com/gpu=199", want: true},
+		"with it no crumb is told":        {last: "cpu=100", next: "cpu=100500m", largest: "cpu=100", then: "cpu=50", want: true},
+		"a device that no node has more":  {largest: "cpu=8 nvidia.com/gpu=1", then: "cpu=8", want: true},
 		"nothing":                         {last: "cpu=100", next: "cpu=100"},
 		"one percent more":                {last: "cpu=100", next: "cpu=101"},
 		"one percent less":                {last: "cpu=100", next: "cpu=99"},
@@ -341,12 +352,16 @@ func TestSmallChangesAreNotTold(t *testing.T) {
 		"quantities beyond what is usual": {last: "memory=1Ei", next: "memory=2Ei", want: true},
 	} {
 		last, next := Offer{Resources: amounts(tc.last)}, Offer{Resources: amounts(tc.next), Running: amounts(tc.running)}
+		last.Nodes.LargestPod, next.Nodes.LargestPod = amounts(tc.largest), amounts(tc.then)
 		settled, changed := Settled(last, next, tc.exclusive)
 		want := last
 		if tc.want {
 			want = next
 		}
-		if changed != tc.want || shown(settled.Resources) != shown(want.Resources) {
+		if tc.then != "" {
+			want.Resources = last.Resources
+		}
+		if changed != tc.want || shown(settled.Resources) != shown(want.Resources) || shown(settled.Nodes.LargestPod) != shown(want.Nodes.LargestPod) {
 			t.Errorf("%s: told %v: %s", name, changed, shown(settled.Resources))
 		}
 	}

@@ -31,3 +31,12 @@ func TestWholePieces(t *testing.T) {
 		})
 	}
 }
+
+// Where not all have room, what every pod needs is not crowded out by devices.
+func TestInOrder(t *testing.T) {
+	list := resources("a.example.org/x", "1", "pods", "1", "memory", "1", "zz.example.org/y", "1", "cpu", "1")
+	want := []corev1.ResourceName{"cpu", "memory", "pods", "a.example.org/x", "zz.example.org/y"}
+	if diff := cmp.Diff(want, InOrder(list)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -203,6 +204,7 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 			NodeLabels:     map[string]string{"a": "b", "c": strings.Repeat("x", 64), "d d": "e"},
 			NodeSelector:   map[string]string{"n": "m"},
 			PodCIDRs:       []string{"10.0.0.1/8", "x"},
+			ProviderNodes:  &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m"), "memory": resource.MustParse("-1"), "not valid": resource.MustParse("1")}},
 		}
 	})
 	pullSlice(mine, theirs, now)
@@ -222,6 +224,7 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 		NodeLabels:     map[string]string{"a": "b"},
 		NodeSelector:   map[string]string{"n": "m"},
 		PodCIDRs:       []string{"10.0.0.0/8"},
+		ProviderNodes:  &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m")}},
 	}
 	if diff := cmp.Diff(want, mine.Status); diff != "" {
 		t.Error(diff)
@@ -233,6 +236,23 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 	pullSlice(again, theirs, now.Add(time.Hour))
 	if diff := cmp.Diff(mine.Status, again.Status); diff != "" {
 		t.Errorf("the same answer again changes the status: %s", diff)
+	}
+}
+
+// Ten thousand resources of a provider are cut to what there is room for, and what every pod needs is among that.
+func TestOfManyResourcesTheBasicOnesCross(t *testing.T) {
+	many := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+	for i := range 10_000 {
+		many[corev1.ResourceName(fmt.Sprintf("a.example.org/x-%d", i))] = resource.MustParse("1")
+	}
+	mine, theirs := local(func(*authv1beta1.ResourceSlice) {}), remote(func(s *authv1beta1.ResourceSlice) {
+		s.Status.Resources, s.Status.ProviderNodes = many, &authv1beta1.ProviderNodes{LargestPod: many}
+	})
+	pullSlice(mine, theirs, time.Unix(100, 0))
+	for what, list := range map[string]corev1.ResourceList{"granted": mine.Status.Resources, "for the largest pod": mine.Status.ProviderNodes.LargestPod} {
+		if list.Cpu().IsZero() || list.Memory().IsZero() || list.Pods().IsZero() || len(list) != maxQuantities {
+			t.Errorf("%s are %d resources, with %s cores, %s of memory and %s pods", what, len(list), list.Cpu(), list.Memory(), list.Pods())
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
 )
@@ -57,7 +58,7 @@ func authParams(offered *authv1beta1.AuthParams) *authv1beta1.AuthParams {
 
 func quantities(offered corev1.ResourceList) corev1.ResourceList {
 	var checked corev1.ResourceList
-	for _, name := range slices.Sorted(maps.Keys(offered)) {
+	for _, name := range capacity.InOrder(offered) {
 		quantity := offered[name]
 		if len(checked) == maxQuantities || quantity.Sign() < 0 || len(content.IsLabelKey(string(name))) != 0 {
 			continue
@@ -105,6 +106,13 @@ func prefixes(offered []string) []string {
 	return checked
 }
 
+func providerNodes(offered *authv1beta1.ProviderNodes) *authv1beta1.ProviderNodes {
+	if offered == nil {
+		return nil
+	}
+	return &authv1beta1.ProviderNodes{LargestPod: quantities(offered.LargestPod)}
+}
+
 // pullSlice merges a provider's answer into a slice. Conditions of types that the provider does not decide on stay.
 func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 	offered := &remote.Status
@@ -122,6 +130,7 @@ func pullSlice(local, remote *authv1beta1.ResourceSlice, now time.Time) {
 			return c.LoadBalancerClassName
 		}),
 		NodeLabels: labels(offered.NodeLabels), NodeSelector: labels(offered.NodeSelector), PodCIDRs: prefixes(offered.PodCIDRs),
+		ProviderNodes: providerNodes(offered.ProviderNodes),
 	}
 	// Earlier versions had these among the conditions.
 	for _, former := range []string{corev1beta1.ConditionReady, authv1beta1.IdentityCondition, authv1beta1.CordonedCondition} {

@@ -72,6 +72,14 @@ type LoadBalancerType struct {
 	Default bool `json:"default,omitempty"`
 }
 
+// ProviderNodes is what the nodes of a provider are that the pods of a slice run on.
+type ProviderNodes struct {
+	// largestPod is, of each resource, the most that one more pod can request: what is left on the node that has the most of it left. What
+	// runs on the nodes counts, whoever it is of.
+	// +optional
+	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
+}
+
 // ResourceSliceStatus is the provider's answer.
 type ResourceSliceStatus struct {
 	// authParams for the slice's own identity.
@@ -120,6 +128,9 @@ type ResourceSliceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
+	// providerNodes are those that the slice's pods run on; left out by who does not tell.
+	// +optional
+	ProviderNodes *ProviderNodes `json:"providerNodes,omitempty"`
 }
 
 // ResourceSlice asks a provider for a share of its resources. It is replicated to the provider, the answer comes back.

@@ -118,6 +118,9 @@ type VirtualNodeSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	LoadBalancerClasses []authv1beta1.LoadBalancerType `json:"loadBalancerClasses,omitempty"`
+	// providerNodes are those that the pods run on, as the provider says.
+	// +optional
+	ProviderNodes *authv1beta1.ProviderNodes `json:"providerNodes,omitempty"`
 	// disableNetworkCheck keeps the state of the network fabric out of the readiness of the Node and its pods.
 	// +optional
 	DisableNetworkCheck *bool `json:"disableNetworkCheck,omitempty"`

@@ -62,6 +62,9 @@ const (
 	// NodeAppliedAnnotation on a virtual Node lists the labels, annotations and taints that Liqo put there, so that it can
 	// take them away again without touching those of others.
 	NodeAppliedAnnotation = "liqo.io/last-applied"
+	// LargestPodAnnotation on a virtual Node is, in JSON, the most of each resource that one more pod can request: what is left on one node of
+	// the provider.
+	LargestPodAnnotation = "liqo.io/largest-pod"
 	// AntiAffinityPresetAnnotation on a pod is soft, hard or propagate.
 	AntiAffinityPresetAnnotation = "liqo.io/anti-affinity-preset"
 	// AntiAffinityLabelsAnnotation on a pod lists the label keys that the preset uses, separated by commas.

@@ -848,6 +848,11 @@ func (in *VirtualNodeSpec) DeepCopyInto(out *VirtualNodeSpec) {
 		*out = make([]authenticationv1beta1.LoadBalancerType, len(*in))
 		copy(*out, *in)
 	}
+	if in.ProviderNodes != nil {
+		in, out := &in.ProviderNodes, &out.ProviderNodes
+		*out = new(authenticationv1beta1.ProviderNodes)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.DisableNetworkCheck != nil {
 		in, out := &in.DisableNetworkCheck, &out.DisableNetworkCheck
 		*out = new(bool)

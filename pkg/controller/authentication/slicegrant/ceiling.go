@@ -104,7 +104,7 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 	if err != nil {
 		return nil, "", reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
-	s.over = overCommitted(offer.Over)
+	s.over, s.nodes = overCommitted(offer.Over), &offer.Nodes
 	wanted := Grant(offer.Resources, held, cordoned)
 	others, err := granting(ctx, r.client, s, s.slice.Namespace)
 	if err != nil {

@@ -189,7 +189,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if !ours {
 		return nil
 	}
-	slice.Status.Resources = want.Spec.Resources
+	slice.Status.Resources, slice.Status.ProviderNodes = want.Spec.Resources, s.nodes
 	s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
 	return r.offer(ctx, &slice.Status)
 }

@@ -105,7 +105,8 @@ type scope struct {
 	authentication, resources outcome
 	// cordoned and over are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
 	cordoned, over *outcome
-	renewAt        time.Time // set by authenticate
+	nodes          *authv1beta1.ProviderNodes // set by grant, of slices that are answered here
+	renewAt        time.Time                  // set by authenticate
 }
 
 // Register adds the controller to the manager.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 )
 
 const (
@@ -62,20 +63,20 @@ func reserved(domain string) bool {
 // Capacity is what the virtual node offers: what was granted, never more than what was asked, and of what was not asked only what physical
 // nodes have: the basic resources, pages, and devices.
 func Capacity(asked, granted corev1.ResourceList) corev1.ResourceList {
-	capacity := corev1.ResourceList{}
-	for _, name := range slices.Sorted(maps.Keys(granted)) {
+	offered := corev1.ResourceList{}
+	for _, name := range capacity.InOrder(granted) {
 		quantity := granted[name]
 		limit, wasAsked := asked[name]
 		switch {
-		case quantity.Sign() < 0, len(capacity) == maxResources:
+		case quantity.Sign() < 0, len(offered) == maxResources:
 			continue
 		case wasAsked && quantity.Cmp(limit) > 0:
-			capacity[name] = limit
+			offered[name] = limit
 		case wasAsked, mayBeOffered(name):
-			capacity[name] = quantity
+			offered[name] = quantity
 		}
 	}
-	return capacity
+	return offered
 }
 
 // mayBeOffered tells whether a resource may be given that was not asked for: of the reserved domains none, which mean something to Kubernetes

@@ -75,12 +75,24 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+func TestCapacityOfManyDevices(t *testing.T) {
+	many := list("cpu", "4", "memory", "8Gi", "pods", "110")
+	for i := range 100 {
+		many[corev1.ResourceName(fmt.Sprintf("a.example.org/x-%d", i))] = *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	got := Capacity(nil, many)
+	if len(got) != maxResources || got.Cpu().IsZero() || got.Memory().IsZero() || got.Pods().IsZero() {
+		t.Errorf("offered are %d resources, with %s cores, %s of memory and %s pods", len(got), got.Cpu(), got.Memory(), got.Pods())
+	}
+}
+
 func TestFillPinsAndKeeps(t *testing.T) {
 	slice := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "s", Labels: map[string]string{corev1beta1.RemoteIDLabel: "milan"}},
 		Spec:       authv1beta1.ResourceSliceSpec{Resources: list("cpu", "2")},
 		Status: authv1beta1.ResourceSliceStatus{
 			Resources: list("cpu", "3"), PodCIDRs: []string{"192.168.0.0/16"}, NodeSelector: map[string]string{"pool": "a"},
+			ProviderNodes: &authv1beta1.ProviderNodes{LargestPod: list("cpu", "1")},
 		},
 	}
 	no := false
@@ -104,6 +116,7 @@ func TestFillPinsAndKeeps(t *testing.T) {
 			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-s"},
 			ResourceQuota:       corev1.ResourceQuotaSpec{Hard: list("cpu", "2")},
 			OffloadingPatch:     &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}, NodeSelector: map[string]string{"pool": "a"}},
+			ProviderNodes:       &authv1beta1.ProviderNodes{LargestPod: list("cpu", "1")},
 		},
 	}
 	if diff := cmp.Diff(want, live); diff != "" {

@@ -297,6 +297,7 @@ func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlic
 	spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: kubeconfig}
 	spec.ResourceQuota.Hard = Capacity(slice.Spec.Resources, status.Resources)
 	spec.StorageClasses, spec.IngressClasses, spec.LoadBalancerClasses = status.StorageClasses, status.IngressClasses, status.LoadBalancerClasses
+	spec.ProviderNodes = status.ProviderNodes.DeepCopy()
 	if len(status.NodeSelector) != 0 {
 		if spec.OffloadingPatch == nil {
 			spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{}

@@ -107,7 +107,7 @@ func (s *Supply) Offer(slice types.NamespacedName, of capacity.Owner, wish capac
 		return capacity.Offer{}, fmt.Errorf("working out an offer: %w", err)
 	}
 	next := s.pool.Offers(s.options.Exclusive)[of]
-	last := capacity.Offer{Resources: held, Over: next.Over, Running: next.Running}
+	last := capacity.Offer{Resources: held, Over: next.Over, Running: next.Running, Nodes: next.Nodes}
 	settled, _ := capacity.Settled(last, next, s.options.Exclusive)
 	s.asking[slice] = &asking{of: of, wish: wish, told: settled}
 	s.wake()

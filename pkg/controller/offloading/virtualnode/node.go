@@ -54,6 +54,11 @@ func want(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTempl
 	if len(vn.Spec.StorageClasses) > 0 {
 		w.labels[offloadingv1beta1.StorageAvailableLabel] = "true"
 	}
+	if nodes := vn.Spec.ProviderNodes; nodes != nil && len(nodes.LargestPod) > 0 {
+		// Quantities can always be encoded.
+		text, _ := json.Marshal(nodes.LargestPod)
+		w.annotations[offloadingv1beta1.LargestPodAnnotation] = string(text)
+	}
 	if live != nil {
 		inform(w.labels, corev1.LabelArchStable, live.Status.NodeInfo.Architecture)
 		inform(w.labels, corev1.LabelOSStable, live.Status.NodeInfo.OperatingSystem)

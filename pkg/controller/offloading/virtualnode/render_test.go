@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 )
@@ -165,6 +166,24 @@ func TestReconciledNode(t *testing.T) {
 	live.Status.NodeInfo.Architecture = "not a label!"
 	if got, _ = reconciled(live, want(vn, template(), live)); has(got.Labels, "kubernetes.io/arch") {
 		t.Errorf("labels %v", got.Labels)
+	}
+}
+
+// Who looks at the Node sees how large a pod may be, as long as the provider says it, and no user can say otherwise.
+func TestTheNodeSaysTheLargestPod(t *testing.T) {
+	vn := virtualNode()
+	vn.Spec.Annotations = map[string]string{offloadingv1beta1.LargestPodAnnotation: "anything"}
+	vn.Spec.ProviderNodes = &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"memory": resource.MustParse("7Gi"), "cpu": resource.MustParse("3.8"), "nvidia.com/gpu": resource.MustParse("2")}}
+	node, err := newNode("milan", want(vn, template(), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, text := node.Annotations[offloadingv1beta1.LargestPodAnnotation], `{"cpu":"3800m","memory":"7Gi","nvidia.com/gpu":"2"}`; got != text {
+		t.Errorf("the Node says %s, want %s", got, text)
+	}
+	vn.Spec.Annotations, vn.Spec.ProviderNodes = nil, nil
+	if node, err = reconciled(node, want(vn, template(), node)); err != nil || has(node.Annotations, offloadingv1beta1.LargestPodAnnotation) {
+		t.Errorf("error %v: what the provider does not say any more is left: %v", err, node.Annotations)
 	}
 }
 
