@@ -38,6 +38,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
+	bindingwebhook "liqo.io/liqo/pkg/webhook/binding"
 	claimwebhook "liqo.io/liqo/pkg/webhook/claim"
 	daemonsetwebhook "liqo.io/liqo/pkg/webhook/daemonset"
 	foreignclusterwebhook "liqo.io/liqo/pkg/webhook/foreigncluster"
@@ -225,6 +226,10 @@ func registerOffloadingWebhooks(mgr ctrl.Manager, config *v1alpha1.ControllerMan
 		"pod webhook": func() error { return podwebhook.Register(mgr, podwebhook.Options{RuntimeClass: config.RuntimeClass}) },
 		"daemonset webhook": func() error {
 			daemonsetwebhook.Register(mgr)
+			return nil
+		},
+		"binding webhook": func() error {
+			bindingwebhook.Register(mgr)
 			return nil
 		},
 		"claim webhook": func() error {

@@ -17,6 +17,19 @@ func PodRequests(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum(defaulted(spec))
 }
 
+// WhyLarger says what a pod requests more of than one pod can have, empty if nothing. What is not known to be limited passes, and so does what
+// is larger by no more than a hundredth, because so much changes without being told.
+func WhyLarger(spec *corev1.PodSpec, largest corev1.ResourceList) string {
+	requests := PodRequests(spec)
+	for _, name := range InOrder(requests) {
+		most, known := largest[name]
+		if asked := requests[name]; known && asked.Cmp(most) > 0 && differs(name, most, asked) {
+			return fmt.Sprintf("it requests %s %s, of which no more than %s is left", name, asked.String(), most.String())
+		}
+	}
+	return ""
+}
+
 // sum adds up requests. Those of the pod as a whole count only if they are larger: an API server that does not know them drops
 // them, and others want them to be.
 func sum(spec *corev1.PodSpec) corev1.ResourceList {

@@ -40,3 +40,32 @@ func TestInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhyLarger(t *testing.T) {
+	largest := resources("cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "1", "pods", "5")
+	for name, tc := range map[string]struct {
+		requests, limits, largest corev1.ResourceList
+		want                      string
+	}{
+		"nothing is requested":                 {nil, nil, largest, ""},
+		"it fits":                              {resources("cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "1"), nil, largest, ""},
+		"a core too many":                      {resources("cpu", "5"), nil, largest, "it requests cpu 5, of which no more than 4 is left"},
+		"by a limit":                           {nil, resources("memory", "9Gi"), largest, "it requests memory 9Gi, of which no more than 8Gi is left"},
+		"a hundredth more":                     {resources("cpu", "4040m"), nil, largest, ""},
+		"more than that":                       {resources("cpu", "4041m"), nil, largest, "it requests cpu 4041m, of which no more than 4 is left"},
+		"a device too many":                    {resources("nvidia.com/gpu", "2"), nil, largest, "it requests nvidia.com/gpu 2, of which no more than 1 is left"},
+		"what nodes do not say":                {resources("example.org/licence", "2"), nil, largest, ""},
+		"a provider that does not say":         {resources("cpu", "500"), nil, nil, ""},
+		"no pod more":                          {nil, nil, resources("pods", "0"), "it requests pods 1, of which no more than 0 is left"},
+		"what every pod needs is named first":  {resources("cpu", "5", "a.example.org/x", "5"), nil, resources("cpu", "4", "a.example.org/x", "1"), "it requests cpu 5, of which no more than 4 is left"},
+		"a quantity beyond what there is":      {resources("cpu", "9e15"), nil, largest, "it requests cpu 9e15, of which no more than 4 is left"},
+		"nothing of a resource is left at all": {resources("cpu", "1m"), nil, resources("cpu", "0"), "it requests cpu 1m, of which no more than 0 is left"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &corev1.PodSpec{Containers: []corev1.Container{container("a", tc.requests, tc.limits)}}
+			if got := WhyLarger(spec, tc.largest); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

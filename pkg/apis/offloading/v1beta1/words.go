@@ -208,6 +208,8 @@ const (
 	// ReasonPartiallyReflected: the provider refused a part of the object or does not keep it, and the object crossed without it; the
 	// message says which.
 	ReasonPartiallyReflected = "PartiallyReflected"
+	// ReasonLargerThanAnyNode: a pod requests more than what any one node of the provider has left; it is not bound to the virtual node.
+	ReasonLargerThanAnyNode = "LargerThanAnyNode"
 	// ReasonTwinHoldsData: a twin of an earlier peering, or of an earlier namespace of the same name, holds claims; it is neither removed
 	// nor given to another namespace.
 	ReasonTwinHoldsData = "TwinHoldsData"

@@ -1,0 +1,68 @@
+package binding
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
+
+// Path that the webhook is served at.
+const Path = "/validate/binding"
+
+type webhook struct {
+	admission.Decoder
+	// nodes are read from the cache, pods from the API server: who binds a pod may have seen it a moment ago.
+	nodes, pods client.Reader
+}
+
+// Register serves the webhook on a manager's webhook server.
+func Register(mgr ctrl.Manager) {
+	w := &webhook{admission.NewDecoder(mgr.GetScheme()), mgr.GetClient(), mgr.GetAPIReader()}
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: w})
+}
+
+// Handle decides whether a pod may be bound to a node.
+func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var binding corev1.Binding
+	if err := w.Decode(req, &binding); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the binding: %w", err))
+	}
+	largest := w.largest(ctx, binding.Target.Name)
+	if len(largest) == 0 {
+		return admission.Allowed("")
+	}
+	var pod corev1.Pod
+	if err := w.pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, &pod); err != nil {
+		return admission.Allowed("") // The API server will tell of it.
+	}
+	if why := capacity.WhyLarger(&pod.Spec, largest); why != "" {
+		return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
+	}
+	return admission.Allowed("")
+}
+
+// largest is the largest pod that a virtual node takes; nothing if that is not known, or it is another node.
+func (w *webhook) largest(ctx context.Context, name string) corev1.ResourceList {
+	var node corev1.Node
+	if err := w.nodes.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil || node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+		return nil
+	}
+	var largest corev1.ResourceList
+	if json.Unmarshal([]byte(node.Annotations[offloadingv1beta1.LargestPodAnnotation]), &largest) != nil {
+		return nil
+	}
+	return largest
+}

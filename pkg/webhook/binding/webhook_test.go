@@ -1,0 +1,65 @@
+package binding
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+)
+
+// What is larger than any one node stays Pending at home; what is not known to be passes.
+func TestHandle(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	node := func(name, kind, largest string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1beta1.TypeLabel: kind}}}
+		if largest != "" {
+			n.Annotations = map[string]string{offloadingv1beta1.LargestPodAnnotation: largest}
+		}
+		return n
+	}
+	pod := func(name, cpu string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+	}
+	const said = `{"cpu":"3800m","memory":"7Gi","pods":"10"}`
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"),
+		node("milan", corev1beta1.VirtualNodeType, said), node("silent", corev1beta1.VirtualNodeType, ""),
+		node("broken", corev1beta1.VirtualNodeType, `{"cpu":"many"}`), node("own", "", said)).Build()
+	w := &webhook{admission.NewDecoder(scheme), reader, reader}
+	for name, tc := range map[string]struct{ pod, target, refusal string }{
+		"a pod that fits":                     {"small", "milan", ""},
+		"a pod that is larger than any node":  {"large", "milan", "LargerThanAnyNode: it requests cpu 8, of which no more than 3800m is left on any one node behind virtual node milan"},
+		"a virtual node that does not say it": {"large", "silent", ""},
+		"one whose annotation means nothing":  {"large", "broken", ""},
+		"a physical node":                     {"large", "own", ""},
+		"a node that is not known yet":        {"large", "new", ""},
+		"a pod that is gone":                  {"gone", "milan", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","target":{"kind":"Node","name":%q}}`, tc.target)
+			got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create,
+				Namespace: "shop", Name: tc.pod, SubResource: "binding", Object: runtime.RawExtension{Raw: []byte(raw)}}})
+			if refusal := got.Result.Message; got.Allowed != (tc.refusal == "") || !got.Allowed && refusal != tc.refusal {
+				t.Errorf("allowed %v with %q, want %q", got.Allowed, refusal, tc.refusal)
+			}
+		})
+	}
+	got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`[]`)}}})
+	if got.Allowed || !strings.Contains(got.Result.Message, "decoding the binding") {
+		t.Errorf("no binding at all: %+v", got)
+	}
+}
