@@ -1,5 +1,5 @@
-// Command generate writes the files that are made from the code: deepcopy functions, CRDs and RBAC rules.
-// With --check it writes nothing and fails when a file in the tree is missing, different or left over.
+// Command generate writes the files that are made from the code: deepcopy functions, CRDs, RBAC rules, and what .proto
+// files describe. With --check it writes nothing and fails when a file in the tree is missing, different or left over.
 package main
 
 import (
@@ -42,7 +42,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	set, err := artifact.Render(ctx, artifact.Options{Root: *root, ControllerGen: controllerGen})
+	options := artifact.Options{Root: *root, ControllerGen: controllerGen}
+	for _, name := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
+		plugin, err := cache.Path(ctx, folder, name, os.Stderr)
+		if err != nil {
+			return err
+		}
+		options.ProtoPlugins = append(options.ProtoPlugins, plugin)
+	}
+	set, err := artifact.Render(ctx, options)
 	if err != nil {
 		return err
 	}

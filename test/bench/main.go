@@ -158,7 +158,7 @@ func names() []string {
 }
 
 // shipped builds our programs as they are for the images: stripped, and without C.
-var shipped = []string{"-tags=netgo,osusergo", "-ldflags=-s -w"}
+var shipped = []string{"-tags=netgo,osusergo,grpcnotrace", "-ldflags=-s -w"}
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	klog.SetLogger(logr.Discard())

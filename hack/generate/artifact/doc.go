@@ -11,5 +11,6 @@
 //   - zz_generated.deepcopy.go beside each API or configuration package that carries the marker
 //     +kubebuilder:object:generate=true;
 //   - CRDs of all API packages, for the chart that owns them, with the annotation that makes helm keep them;
+//   - messages, servers and clients of the .proto files among the API packages, *.pb.go beside them;
 //   - the ClusterRoles in [Roles], from the +kubebuilder:rbac markers beside the code that needs the rights.
 package artifact

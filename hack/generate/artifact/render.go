@@ -28,13 +28,15 @@ type Options struct {
 	Root string
 	// ControllerGen is the path of the controller-gen binary.
 	ControllerGen string
+	// ProtoPlugins are the paths of the plugins of the protobuf compiler.
+	ProtoPlugins []string
 }
 
 // Render produces all generated files. It fails with the generator's own words when the code does not parse or
 // a marker is wrong.
 func Render(ctx context.Context, opts Options) (Set, error) {
 	set := Set{Files: map[string][]byte{}}
-	steps := []func(context.Context, Options) (Set, error){renderDeepcopy, renderCRDs, renderRoles}
+	steps := []func(context.Context, Options) (Set, error){renderDeepcopy, renderCRDs, renderRoles, renderServices}
 	for _, step := range steps {
 		part, err := step(ctx, opts)
 		if err != nil {

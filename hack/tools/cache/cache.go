@@ -27,13 +27,15 @@ type Tool struct {
 
 // Known maps each tool's name, which is its binary's name too, to the version that this project uses.
 var Known = map[string]Tool{
-	"controller-gen":  {Package: "sigs.k8s.io/controller-tools/cmd/controller-gen", Version: "v0.23.0"},
-	"golangci-lint":   {Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint", Version: "v2.15.0"},
-	"goreleaser":      {Package: "github.com/goreleaser/goreleaser/v2", Version: "v2.16.0"},
-	"cyclonedx-gomod": {Package: "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod", Version: "v1.7.0"},
-	"gotestsum":       {Package: "gotest.tools/gotestsum", Version: "v1.13.0"},
-	"govulncheck":     {Package: "golang.org/x/vuln/cmd/govulncheck", Version: "v1.9.0"},
-	"helm":            {Package: "helm.sh/helm/v3/cmd/helm", Version: "v3.22.0"},
+	"controller-gen":     {Package: "sigs.k8s.io/controller-tools/cmd/controller-gen", Version: "v0.23.0"},
+	"golangci-lint":      {Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint", Version: "v2.15.0"},
+	"goreleaser":         {Package: "github.com/goreleaser/goreleaser/v2", Version: "v2.16.0"},
+	"cyclonedx-gomod":    {Package: "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod", Version: "v1.7.0"},
+	"gotestsum":          {Package: "gotest.tools/gotestsum", Version: "v1.13.0"},
+	"govulncheck":        {Package: "golang.org/x/vuln/cmd/govulncheck", Version: "v1.9.0"},
+	"helm":               {Package: "helm.sh/helm/v3/cmd/helm", Version: "v3.22.0"},
+	"protoc-gen-go":      {Package: "google.golang.org/protobuf/cmd/protoc-gen-go", Version: "v1.36.12"},
+	"protoc-gen-go-grpc": {Package: "google.golang.org/grpc/cmd/protoc-gen-go-grpc", Version: "v1.6.2"},
 }
 
 // Root returns the folder in which this project keeps what it builds outside the checkout.
