@@ -17,6 +17,7 @@ import (
 	"liqo.io/liqo/pkg/addressing"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/authentication"
+	"liqo.io/liqo/pkg/controller/authentication/resourceplugin"
 	"liqo.io/liqo/pkg/controller/authentication/slicegrant"
 	"liqo.io/liqo/pkg/controller/authentication/slicenode"
 	"liqo.io/liqo/pkg/controller/authentication/supply"
@@ -119,6 +120,10 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 	if config.Authentication.TLSCompatibilityMode {
 		algorithm = identity.AlgorithmRSA
 	}
+	policy, err := grants(config, offers)
+	if err != nil {
+		return err
+	}
 	endpoints := identity.EndpointPolicy{Deny: ownRanges(config), AllowLoopback: f.allowLoopback}
 	err = authentication.Register(mgr, authentication.Options{
 		ClusterID:           env.clusterID,
@@ -131,7 +136,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
 		ConsumerSilentAfter: config.Authentication.ConsumerSilentAfter.Duration,
 		Endpoints:           endpoints,
-		Grants:              grants(config),
+		Grants:              policy,
 		IngressClasses:      config.Offloading.Reflection.Ingress.Offered(),
 		LoadBalancerClasses: config.Offloading.Reflection.Service.Offered(),
 		ClusterLabels:       config.Discovery.ClusterLabels,
@@ -327,16 +332,24 @@ func virtualNodes(config *v1alpha1.ControllerManager) *slicenode.Options {
 }
 
 // grants is what consumers get.
-func grants(config *v1alpha1.ControllerManager) slicegrant.Policy {
+func grants(config *v1alpha1.ControllerManager, offers *supply.Supply) (slicegrant.Policy, error) {
 	offloading := &config.Offloading
-	limits := offloading.Consumers.Limits
-	limits.SharingPercentage = offloading.SharingPercentage
-	return slicegrant.Policy{
+	policy := slicegrant.Policy{
 		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
 		Classes:             offloading.SharingPercentages,
 		DefaultResources:    offloading.DefaultNodeResources,
 		Exclusive:           offloading.Sharing == v1alpha1.ExclusiveOffers,
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
-		TenantLimits:        limits,
+		TenantLimits:        offloading.Consumers.Limits,
 	}
+	policy.TenantLimits.SharingPercentage = offloading.SharingPercentage
+	if offloading.ResourcePlugin.Address == "" {
+		return policy, nil
+	}
+	plugin, err := resourceplugin.Connect(offloading.ResourcePlugin.Address, v1alpha1.ResourcePluginFolder)
+	if err != nil {
+		return policy, err
+	}
+	policy.Plugin = resourceplugin.New(plugin, offers)
+	return policy, nil
 }

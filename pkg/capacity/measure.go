@@ -60,6 +60,12 @@ func measure(list corev1.ResourceList, up bool) ([]measured, error) {
 	return out, nil
 }
 
+// Believed returns why quantities cannot be, nil if they can.
+func Believed(list corev1.ResourceList) error {
+	_, err := measure(list, false)
+	return err
+}
+
 // amountOf is the quantity of so many units of a resource.
 func amountOf(name corev1.ResourceName, value int64) resource.Quantity {
 	switch {

@@ -107,6 +107,19 @@ func (p *Pool) Free(consumer string) corev1.ResourceList {
 	return free
 }
 
+// Used is what the pods of a slice take.
+func (p *Pool) Used(of Owner) corev1.ResourceList {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	used := corev1.ResourceList{}
+	if o := p.owners[of]; o != nil {
+		for t, value := range o.counted {
+			used[t.name] = amountOf(t.name, value)
+		}
+	}
+	return used
+}
+
 // Room is what all slices that ask can have together: what is free, and what their pods take.
 func (p *Pool) Room() corev1.ResourceList {
 	p.mu.Lock()
@@ -141,7 +154,8 @@ func (p *Pool) Largest() corev1.ResourceList {
 func (p *Pool) largest() corev1.ResourceList {
 	largest := corev1.ResourceList{}
 	for name, t := range p.tallies {
-		if t.total > 0 {
+		// However many pods a node takes, one is one.
+		if t.total > 0 && name != corev1.ResourcePods {
 			largest[name] = amountOf(name, readable(name, max(0, t.most[0].free())))
 		}
 	}

@@ -279,6 +279,18 @@ func TestTaintsThatKeepPodsOff(t *testing.T) {
 	}
 }
 
+// What a slice uses is what its pods request on nodes that take pods.
+func TestWhatASliceUses(t *testing.T) {
+	p := newProvider(t).node(sharedNode("a", "cpu=10 memory=10Gi")).pod(boundPod("x", "a", "cpu=2 memory=1Gi"), rome).
+		pod(boundPod("y", "a", "cpu=1"), rome).pod(boundPod("z", "a", "cpu=4"), nobody).pod(boundPod("w", "gone", "cpu=4"), rome)
+	if got, want := Text(p.Used(rome)), "cpu 3, memory 1Gi, pods 2"; got != want {
+		t.Errorf("used are %s, want %s", got, want)
+	}
+	if got := p.Used(Owner{Consumer: rome.Consumer, Slice: "another"}); len(got) != 0 {
+		t.Errorf("another slice uses %v", got)
+	}
+}
+
 func TestTheClosestPercentageWins(t *testing.T) {
 	one, two, three := int32(10), int32(20), int32(30)
 	for name, tc := range map[string]struct {

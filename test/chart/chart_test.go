@@ -236,6 +236,10 @@ func TestPodsAreHardened(t *testing.T) {
 
 func TestRefusedValues(t *testing.T) {
 	for name, tc := range map[string]struct{ values, want string }{
+		"a resource plugin at a URL":     {"offloading: {resourcePlugin: {address: 'https://plugin:443'}}", "resourcePlugin"},
+		"a resource plugin on no port":   {"offloading: {resourcePlugin: {address: plugin, tlsSecret: a}}", "resourcePlugin"},
+		"a socket of no folder":          {"offloading: {resourcePlugin: {address: 'unix://s'}}", "resourcePlugin"},
+		"a Secret of no name":            {"offloading: {resourcePlugin: {tlsSecret: A_B}}", "tlsSecret"},
 		"an unknown key":                 {"reflecting: {}", "reflecting"},
 		"an unknown key further down":    {"offloading: {createNodes: true}", "createNodes"},
 		"a cluster ID with capitals":     {"discovery: {config: {clusterID: Rome}}", "clusterID"},

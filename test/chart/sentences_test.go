@@ -14,6 +14,12 @@ func TestTheConfigurationIsRefusedBeforeItIsApplied(t *testing.T) {
 	}
 	const no, more = `" is no network: write it as 10.0.0.0/16`, `is no network, because there is more than its first `
 	for name, tc := range map[string]struct{ values, want string }{
+		"a resource plugin without TLS":                {"offloading: {resourcePlugin: {address: 'plugin.liqo.svc:8443'}}", "offloading.resourcePlugin.tlsSecret: a resource plugin at host:port is asked over TLS alone: name a Secret with tls.crt, tls.key and ca.crt, or have the plugin listen on a socket (unix:///path)"},
+		"a resource plugin with TLS":                   {"offloading: {resourcePlugin: {address: 'plugin.liqo.svc:8443', tlsSecret: plugin}}", ""},
+		"a resource plugin at an address of six":       {"offloading: {resourcePlugin: {address: '[fd00::1]:8443', tlsSecret: plugin}}", ""},
+		"a resource plugin at no port":                 {"offloading: {resourcePlugin: {address: 'plugin:70000', tlsSecret: plugin}}", `offloading.resourcePlugin.address: "plugin:70000" has a port that there is not`},
+		"a resource plugin on a socket":                {"offloading: {resourcePlugin: {address: 'unix:///run/plugin/liqo.sock'}}", ""},
+		"a resource plugin on a socket, with TLS":      {"offloading: {resourcePlugin: {address: 'unix:///run/s', tlsSecret: plugin}}", "offloading.resourcePlugin.tlsSecret: a resource plugin on a socket is asked without TLS: leave it out"},
 		"metrics for all, and none served":             {"metrics: {plainHTTP: true}", "metrics.plainHTTP: nothing serves metrics: set metrics.enabled=true, or leave it out"},
 		"metrics for all, hardened":                    {"profile: hardened\nmetrics: {enabled: true, plainHTTP: true}", "metrics.plainHTTP: profile hardened shows metrics to nobody without a token"},
 		"metrics for all":                              {"metrics: {enabled: true, plainHTTP: true}", ""},

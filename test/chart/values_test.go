@@ -50,6 +50,7 @@ var another = []struct{ pattern, value string }{
 	{"offloading.consumers.serviceTypes", "[ClusterIP]"},
 	{"offloading.consumers.limits.resources", `{cpu: "3"}`},
 	{"offloading.sharingPercentages", `{gold: 3}`},
+	{"offloading.resourcePlugin.address", "unix:///run/plugin/liqo.sock"},
 	{"reflection.*.type", "AllowList"},
 	{"offloading.reflection.*.*Classes", "[{name: fence, default: true}]"},
 	{"offloading.serviceAccountTokens.maxLifetime", "20m"},

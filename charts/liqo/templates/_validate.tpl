@@ -39,6 +39,15 @@ tells its mistake nobody but its log. 'liqoctl install' asks the configuration i
 {{- if and (not (kindIs "invalid" $lifetime)) (not (regexMatch "^(1h(0m)?(0s)?|60m(0s)?|[1-5][0-9]m([0-5]?[0-9]s)?|([6-9][0-9]{2}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)s)$" $lifetime)) -}}
 {{- fail (printf "offloading.serviceAccountTokens.maxLifetime: %q is no duration between 10m and 1h" $lifetime) -}}
 {{- end -}}
+{{- $plugin := .Values.offloading.resourcePlugin -}}
+{{- if and $plugin.address (not (hasPrefix "unix://" $plugin.address)) -}}
+{{- if not $plugin.tlsSecret -}}
+{{- fail "offloading.resourcePlugin.tlsSecret: a resource plugin at host:port is asked over TLS alone: name a Secret with tls.crt, tls.key and ca.crt, or have the plugin listen on a socket (unix:///path)" -}}
+{{- end -}}
+{{- if gt (int (regexFind "[0-9]+$" $plugin.address)) 65535 -}}{{- fail (printf "offloading.resourcePlugin.address: %q has a port that there is not: it is from 1 to 65535" $plugin.address) -}}{{- end -}}
+{{- else if and $plugin.address $plugin.tlsSecret -}}
+{{- fail "offloading.resourcePlugin.tlsSecret: a resource plugin on a socket is asked without TLS: leave it out" -}}
+{{- end -}}
 {{- include "liqo.classes" (list "offloading.reflection.ingress.ingressClasses" .Values.offloading.reflection.ingress.ingressClasses) -}}
 {{- include "liqo.classes" (list "offloading.reflection.service.loadBalancerClasses" .Values.offloading.reflection.service.loadBalancerClasses) -}}
 {{- $consumers := .Values.offloading.consumers -}}

@@ -251,6 +251,7 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("serviceAccountTokens", "maxLifetime"), d.Duration.String(), "must be between 10m and 1h"))
 	}
 	errs = append(errs, o.validateSharing(path)...)
+	errs = append(errs, o.ResourcePlugin.validate(path.Child("resourcePlugin"))...)
 	errs = append(errs, validateQuantities(path.Child("twinNamespaces", "quota"), o.TwinNamespaces.Quota)...)
 	return append(errs, validateQuantities(path.Child("defaultNodeResources"), o.DefaultNodeResources)...)
 }

@@ -183,6 +183,8 @@ type Offloading struct {
 	SharingPercentages map[string]int32 `json:"sharingPercentages"`
 	// Sharing says whether all offers together may be more than what is free: shared, which empty means, too, or exclusive.
 	Sharing Sharing `json:"sharing"`
+	// ResourcePlugin decides what is granted in place of all that.
+	ResourcePlugin ResourcePlugin `json:"resourcePlugin"`
 	// Reflection configures what crosses.
 	Reflection Reflection `json:"reflection"`
 	// ServiceAccountTokens configures the tokens that offloaded pods get.
@@ -204,6 +206,18 @@ const (
 	// ExclusiveOffers together are not more than what is free.
 	ExclusiveOffers Sharing = "exclusive"
 )
+
+// ResourcePlugin is a gRPC service that decides what ResourceSlices are granted.
+type ResourcePlugin struct {
+	// Address is unix:///path or host:port; empty means that there is none.
+	Address string `json:"address"`
+	// TLSSecret is the name of the Secret with the certificate that is shown to one at host:port, and with its CA. It is mounted as
+	// ResourcePluginFolder.
+	TLSSecret string `json:"tlsSecret"`
+}
+
+// ResourcePluginFolder has tls.crt, tls.key and ca.crt of ResourcePlugin.TLSSecret.
+const ResourcePluginFolder = "/etc/liqo-resource-plugin"
 
 // Providers configures what this cluster believes of what a provider says of itself.
 type Providers struct {

@@ -64,7 +64,7 @@ func TestWhatPodsUseIsRead(t *testing.T) {
 	t.Cleanup(func() { _ = env.Milan.Client.Delete(context.WithoutCancel(t.Context()), metricsAPI.DeepCopy()) })
 	used := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics",
-		"metadata":  map[string]any{"namespace": env.Became(t.Context(), namespace), "name": "one"},
+		"metadata":  map[string]any{"namespace": namespace, "name": "one"},
 		"timestamp": metav1.Now().UTC().Format(time.RFC3339), "window": "15s",
 		"containers": []any{map[string]any{"name": "a", "usage": map[string]any{"cpu": "250m", "memory": "48Mi"}}},
 	}}

@@ -32,8 +32,8 @@ func TestAGrantIsExactWithTwoReplicas(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			c := env.NewTenant(t)
 			c.Granted(t, world.GrantedSlice, world.Quantities("cpu", fmt.Sprint(granted), "memory", "64Gi", "pods", "1k"))
-			enforce(t, c, mode)
 			namespace := c.Twin(t)
+			enforce(t, c, mode)
 			user := env.Milan.Slice(t, c.ID, world.GrantedSlice)
 			ask := func(name string, lacks bool) error {
 				return user.Create(t.Context(), c.Shadow(namespace, name, world.Container(func(one *corev1.Container) {

@@ -86,7 +86,7 @@ const (
 // as no such sign is known.
 const ConsumerSeenCondition = "ConsumerSeen"
 
-// Condition types of a ResourceSlice, and their statuses; Identity, Cordoned and OverCommitted, as Ready, stand in its summary.
+// Condition types of a ResourceSlice, and their statuses; Identity and Troubles, as Ready, stand in its summary.
 const (
 	// IdentityCondition tells the consumer whether the slice's certificate became an Identity: True or False.
 	IdentityCondition = "Identity"
@@ -98,6 +98,8 @@ const (
 	CordonedCondition = "Cordoned"
 	// OverCommittedCondition says that more runs than is offered now: it stays, and nothing new is taken. It is there only then.
 	OverCommittedCondition = "OverCommitted"
+	// PluginFailedCondition says that the provider's resource plugin does not decide on the slice: what was granted stays. It is there only then.
+	PluginFailedCondition = "PluginFailed"
 	// Accepted is the positive status of both.
 	Accepted = "Accepted"
 	// Denied is the negative status of both.
@@ -105,7 +107,7 @@ const (
 )
 
 // Troubles are the conditions in the summary of a ResourceSlice that are there only while something is wrong.
-var Troubles = []string{CordonedCondition, OverCommittedCondition}
+var Troubles = []string{CordonedCondition, OverCommittedCondition, PluginFailedCondition}
 
 // Reasons of conditions and Events in this group.
 const (
@@ -137,6 +139,14 @@ const (
 	ReasonMoreRunsThanIsOffered = "MoreRunsThanIsOffered"
 	// ReasonCountingResources: the provider's nodes and pods are not counted yet; an offer follows within seconds.
 	ReasonCountingResources = "CountingResources"
+	// ReasonWaitingForPlugin: the provider's resource plugin was asked for the first time, and has not decided yet.
+	ReasonWaitingForPlugin = "WaitingForPlugin"
+	// ReasonPluginUnreachable: the provider's resource plugin is not reached, or says that it is not serving.
+	ReasonPluginUnreachable = "PluginUnreachable"
+	// ReasonPluginLate: the provider's resource plugin does not answer in time.
+	ReasonPluginLate = "PluginLate"
+	// ReasonPluginAnswerRefused: the provider's resource plugin answers with an error, or with what cannot be.
+	ReasonPluginAnswerRefused = "PluginAnswerRefused"
 	// ReasonRenewalNotSigned: a renewal was not signed with the key of the certificate that was issued last.
 	ReasonRenewalNotSigned = "RenewalNotSigned"
 	// ReasonPeeringRevoked: the certificates of the peering have no rights any more; peer again.

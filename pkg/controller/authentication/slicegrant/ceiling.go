@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,20 +91,19 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 	}
 	limits, held := Limits(s.tenant, r.options.Policy.TenantLimits), s.held()
 	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: r.options.Supply.NodesHave(nodes.Items)}
-	asked := maps.Clone(r.options.Policy.DefaultResources)
-	if asked == nil {
-		asked = corev1.ResourceList{}
-	}
-	maps.Copy(asked, s.slice.Spec.Resources)
-	percentages, consumer := r.percentages(s), string(s.tenant.Spec.ClusterID)
+	consumer := string(s.tenant.Spec.ClusterID)
 	of := supply.Of(consumer, identity.SliceUser(consumer, s.slice.Name))
-	wish := capacity.Wish{Requested: ceiling.Possible(asked), Percentages: percentages}
+	basis, err := r.basis(ctx, s, of, ceiling)
+	if err != nil {
+		return nil, "", err
+	}
+	wish := capacity.Wish{Requested: ceiling.Possible(basis.named), Percentages: basis.percentages}
 	offer, err := r.options.Supply.Offer(client.ObjectKeyFromObject(s.slice), of, wish, held)
 	if err != nil {
 		return nil, "", reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
 	s.over, s.nodes = overCommitted(offer.Over), &offer.Nodes
-	wanted := Grant(offer.Resources, held, cordoned)
+	wanted := basis.narrow(Grant(offer.Resources, held, cordoned))
 	others, err := granting(ctx, r.client, s, s.slice.Namespace)
 	if err != nil {
 		return nil, "", err
@@ -123,19 +121,7 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 			}
 		}
 	}
-	return granted, said(granted, asked, percentages.Closest()), nil
-}
-
-// percentages are what was said of how much of what is free a slice is offered.
-func (r *Reconciler) percentages(s *scope) capacity.Percentages {
-	p := capacity.Percentages{Chart: r.options.Policy.TenantLimits.SharingPercentage}
-	if percent, named := r.options.Policy.Classes[string(s.slice.Spec.Class)]; named {
-		p.Class = &percent
-	}
-	if own := s.tenant.Spec.Limits; own != nil {
-		p.Tenant = own.SharingPercentage
-	}
-	return p
+	return granted, basis.said(granted), nil
 }
 
 // exclusively leaves of a grant what no other Quota of this cluster holds: who is to get less may not have got it yet. What runs stays, and
@@ -159,23 +145,6 @@ func (r *Reconciler) exclusively(ctx context.Context, s *scope, granted, held, r
 		}
 	}
 	return nil
-}
-
-// said is what a slice is told of its grant.
-func said(granted, asked corev1.ResourceList, percent int64) string {
-	if less := capacity.Less(granted, asked); len(less) > 0 {
-		names := make([]string, 0, len(less))
-		for _, name := range less {
-			names = append(names, string(name))
-		}
-		return fmt.Sprintf("the resources were granted, but less %s than asked for: all slices of this consumer together get what the provider's nodes have, or what its administrator set", strings.Join(names, ", "))
-	}
-	for name := range granted {
-		if _, named := asked[name]; !named {
-			return fmt.Sprintf("the resources were granted: of those that it asks for no quantity of, %d %% of what is free", percent)
-		}
-	}
-	return "the resources were granted"
 }
 
 // held is what the slice was granted before.

@@ -21,6 +21,14 @@ import (
 // leaving is how long to wait for the pods of a slice that is gone.
 const leaving = 10 * time.Second
 
+// withdraw has nothing be offered to a slice any more, and nobody be asked about it.
+func (r *Reconciler) withdraw(slice types.NamespacedName) {
+	r.options.Supply.Withdraw(slice)
+	if r.options.Policy.Plugin != nil {
+		r.options.Policy.Plugin.Forget(slice)
+	}
+}
+
 // forget removes the Quota of a slice that is gone, unless it keeps a cordon that a new slice of the name shall inherit; then
 // it goes with the Tenant. A cache of the past may not show the slice yet.
 func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) error {

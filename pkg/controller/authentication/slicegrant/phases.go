@@ -155,6 +155,9 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	ours := r.options.Policy.answers(slice.Spec.Class)
 	tenantCordoned := s.tenant.Spec.TenantCondition == authv1beta1.TenantCordoned
 	accepted := conditions.Is(slice.Status.Conditions, authv1beta1.ResourcesCondition, authv1beta1.Accepted)
+	if !ours {
+		r.withdraw(client.ObjectKeyFromObject(slice))
+	}
 	var granted corev1.ResourceList
 	var message string
 	switch {
@@ -190,7 +193,9 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 		return nil
 	}
 	slice.Status.Resources, slice.Status.ProviderNodes = want.Spec.Resources, s.nodes
-	s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
+	if message != "" {
+		s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
+	}
 	return r.offer(ctx, &slice.Status)
 }
 

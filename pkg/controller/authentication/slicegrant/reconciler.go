@@ -26,6 +26,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/advertise"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
+	"liqo.io/liqo/pkg/controller/authentication/resourceplugin"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/pkg/identity"
@@ -71,6 +72,8 @@ type Options struct {
 
 // Policy is what consumers get.
 type Policy struct {
+	// Plugin decides what is granted, up to the ceiling, in place of a share of what is free; nil leaves it to what follows.
+	Plugin *resourceplugin.Plugin
 	// DefaultClassEnabled says whether slices of the default class are answered.
 	DefaultClassEnabled bool
 	// Classes are answered besides the default one, with so many percent of what is free, which wins over other percentages.
@@ -103,10 +106,10 @@ type scope struct {
 	quota  *offloadingv1beta1.Quota // the present one, set by admit; nil if none
 	// authentication and resources are the outcomes of their phases.
 	authentication, resources outcome
-	// cordoned and over are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
-	cordoned, over *outcome
-	nodes          *authv1beta1.ProviderNodes // set by grant, of slices that are answered here
-	renewAt        time.Time                  // set by authenticate
+	// cordoned, over and plugin are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
+	cordoned, over, plugin *outcome
+	nodes                  *authv1beta1.ProviderNodes // set by grant, of slices that are answered here
+	renewAt                time.Time                  // set by authenticate
 }
 
 // Register adds the controller to the manager.
@@ -118,7 +121,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Policy.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
 	}
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
-	return ctrl.NewControllerManagedBy(mgr).Named("slicegrant").
+	controlled := ctrl.NewControllerManagedBy(mgr).Named("slicegrant")
+	if o.Policy.Plugin != nil {
+		controlled.WatchesRawSource(source.Channel(o.Policy.Plugin.Changed(), &handler.EnqueueRequestForObject{}))
+	}
+	return controlled.
 		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).
 		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(sliceOf)).
 		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(r.slicesBeside), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -175,7 +182,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	slice := &authv1beta1.ResourceSlice{}
 	err := r.client.Get(ctx, request.NamespacedName, slice)
 	if apierrors.IsNotFound(err) {
-		r.options.Supply.Withdraw(request.NamespacedName)
+		r.withdraw(request.NamespacedName)
 		return reconcile.Result(r.forget(ctx, request.NamespacedName))
 	}
 	if err != nil {
@@ -187,7 +194,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s := &scope{slice: slice.DeepCopy()}
 	err = r.phases(ctx, s)
 	if s.resources.status == authv1beta1.Denied {
-		r.options.Supply.Withdraw(request.NamespacedName)
+		r.withdraw(request.NamespacedName)
 	}
 	r.summarize(s, err)
 	if !equality.Semantic.DeepEqual(slice.Status, s.slice.Status) {

@@ -107,7 +107,7 @@ func TestAShareOfWhatIsFreeIsGranted(t *testing.T) {
 			if got := capacity.Text(s.slice.Status.Resources); got != tc.want {
 				t.Errorf("granted are %s, want %s", got, tc.want)
 			}
-			largest := "cpu 4, memory 16Gi, pods 110"
+			largest := "cpu 4, memory 16Gi"
 			if got := capacity.Text(s.slice.Status.ProviderNodes.LargestPod); got != largest {
 				t.Errorf("the largest pod is %s, want %s", got, largest)
 			}

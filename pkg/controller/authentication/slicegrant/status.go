@@ -37,7 +37,9 @@ func (r *Reconciler) summarize(s *scope, err error) {
 			r.events.Eventf(s.slice, nil, kind, o.reason, "Answer", "%s", conditions.Bound(o.message))
 		}
 	}
-	for conditionType, o := range map[string]*outcome{authv1beta1.CordonedCondition: s.cordoned, authv1beta1.OverCommittedCondition: s.over} {
+	for conditionType, o := range map[string]*outcome{
+		authv1beta1.CordonedCondition: s.cordoned, authv1beta1.OverCommittedCondition: s.over, authv1beta1.PluginFailedCondition: s.plugin,
+	} {
 		switch {
 		case o == nil:
 		case o.status == "":

@@ -133,6 +133,12 @@ func (s *Supply) NodesHave(nodes []corev1.Node) corev1.ResourceList {
 	return capacity.NodesHave(nodes, s.options.Tolerated)
 }
 
+// Free is what a consumer could use: what nodes have, less what the pods of others take.
+func (s *Supply) Free(consumer string) corev1.ResourceList { return s.pool.Free(consumer) }
+
+// Used is what the pods of a slice take.
+func (s *Supply) Used(of capacity.Owner) corev1.ResourceList { return s.pool.Used(of) }
+
 // Room is what is free for all slices that ask, what their pods take included: with Options.Exclusive the most of all offers together.
 func (s *Supply) Room() corev1.ResourceList { return s.pool.Room() }
 
