@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/peer"
@@ -154,6 +155,6 @@ func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not refl
 	return s
 }
 
-func capacityOf(vn *offloadingv1beta1.VirtualNode) (corev1.ResourceList, []corev1.ContainerImage) {
-	return vn.Spec.ResourceQuota.Hard, vn.Spec.Images
+func capacityOf(vn *offloadingv1beta1.VirtualNode) (corev1.ResourceList, []corev1.ContainerImage, *authv1beta1.ProviderNodes) {
+	return vn.Spec.ResourceQuota.Hard, vn.Spec.Images, vn.Spec.ProviderNodes
 }

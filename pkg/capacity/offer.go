@@ -162,6 +162,26 @@ func (p *Pool) largest() corev1.ResourceList {
 	return largest
 }
 
+// platform is what all nodes that take pods have in common, as far as they do.
+func platform(hosts map[string]*host) (os, arch string) {
+	first := true
+	for _, h := range hosts {
+		switch {
+		case !h.counts:
+			continue
+		case first:
+			os, arch, first = h.os, h.arch, false
+		}
+		if h.os != os {
+			os = ""
+		}
+		if h.arch != arch {
+			arch = ""
+		}
+	}
+	return os, arch
+}
+
 // Offers is what each slice that asks may use. A requested quantity is offered as it is; the slices of a consumer that take a share have one
 // together, of what is free for it and not requested. With exclusive all offers together are not more than what is free, unless what runs is:
 // who would be offered more than others gives way first.
@@ -193,6 +213,7 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 		p.offer(name, order, exclusive, offers)
 	}
 	nodes := authv1beta1.ProviderNodes{LargestPod: p.largest()}
+	nodes.OperatingSystem, nodes.Architecture = platform(p.hosts)
 	for of, offer := range offers {
 		offer.Nodes = nodes
 		offers[of] = offer
@@ -366,7 +387,7 @@ func level(claims []claim, free int64) {
 
 // Settled is the next offer, or the last one if they differ too little to be told: by no more than a hundredth of each resource, and by no
 // whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is. By how
-// much more runs than is offered is told alike, and how large a pod may be.
+// much more runs than is offered is told alike, and what the nodes are.
 func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	for name := range Sum(last.Resources, next.Resources) {
 		before, known := last.Resources[name]
@@ -379,7 +400,8 @@ func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	if differ(last.Over, next.Over) {
 		return next, true
 	}
-	if differ(last.Nodes.LargestPod, next.Nodes.LargestPod) {
+	before, after := last.Nodes, next.Nodes
+	if differ(before.LargestPod, after.LargestPod) || before.OperatingSystem != after.OperatingSystem || before.Architecture != after.Architecture {
 		last.Nodes = next.Nodes // What is offered needs no crumbs for that.
 		return last, true
 	}

@@ -333,6 +333,48 @@ func TestTheLargestPod(t *testing.T) {
 	}
 }
 
+// What all nodes are is told, and nothing of what only some are.
+func TestThePlatformIsThatOfAllNodes(t *testing.T) {
+	of := func(os, arch string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Labels = map[string]string{corev1.LabelOSStable: os, corev1.LabelArchStable: arch}
+		}
+	}
+	p := newProvider(t).asks(rome, Wish{})
+	for _, step := range []struct {
+		what   string
+		change func()
+		want   string
+	}{
+		{"there is no node", func() {}, "/"},
+		{"there is one", func() { p.node(sharedNode("a", "cpu=1", of("linux", "arm64"))) }, "linux/arm64"},
+		{"and another of its kind", func() { p.node(sharedNode("b", "cpu=1", of("linux", "arm64"))) }, "linux/arm64"},
+		{"two architectures", func() { p.node(sharedNode("c", "cpu=1", of("linux", "amd64"))) }, "linux/"},
+		{"and systems", func() { p.node(sharedNode("d", "cpu=1", of("windows", "amd64"))) }, "/"},
+		{"one of them takes no pods", func() {
+			p.node(sharedNode("d", "cpu=1", of("windows", "amd64"), func(n *corev1.Node) { n.Spec.Unschedulable = true }))
+		}, "linux/"},
+		{"one is gone", func() { p.ForgetNode("c") }, "linux/arm64"},
+		{"one without labels says it in its status", func() {
+			p.node(sharedNode("e", "cpu=1", func(n *corev1.Node) {
+				n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "arm64"}
+			}))
+		}, "linux/arm64"},
+		{"one that says nothing", func() { p.node(sharedNode("e", "cpu=1")) }, "/"},
+	} {
+		before := p.Offers(false)[rome]
+		step.change()
+		after := p.Offers(false)[rome]
+		if got := after.Nodes.OperatingSystem + "/" + after.Nodes.Architecture; got != step.want {
+			t.Errorf("%s: %s, want %s", step.what, got, step.want)
+		}
+		after.Resources, after.Nodes.LargestPod = before.Resources, before.Nodes.LargestPod
+		if _, told := Settled(before, after, false); told != !cmp.Equal(before.Nodes, after.Nodes) {
+			t.Errorf("%s: told %v", step.what, told)
+		}
+	}
+}
+
 func TestSmallChangesAreNotTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		last, next, running string

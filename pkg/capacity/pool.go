@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -76,9 +77,11 @@ type owned struct {
 type host struct {
 	name   string
 	counts bool
-	pods   int
-	stocks []*stock
-	owned  []owned
+	// os and arch as the scheduler knows them.
+	os, arch string
+	pods     int
+	stocks   []*stock
+	owned    []owned
 }
 
 // holding is what one pod takes, and where.
@@ -110,6 +113,8 @@ func (p *Pool) Node(node *corev1.Node) error {
 	h := p.host(node.Name)
 	p.enter(h, false)
 	p.equip(h, has)
+	h.os = cmp.Or(node.Labels[corev1.LabelOSStable], node.Status.NodeInfo.OperatingSystem)
+	h.arch = cmp.Or(node.Labels[corev1.LabelArchStable], node.Status.NodeInfo.Architecture)
 	p.enter(h, true)
 	return nil
 }

@@ -204,7 +204,8 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 			NodeLabels:     map[string]string{"a": "b", "c": strings.Repeat("x", 64), "d d": "e"},
 			NodeSelector:   map[string]string{"n": "m"},
 			PodCIDRs:       []string{"10.0.0.1/8", "x"},
-			ProviderNodes:  &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m"), "memory": resource.MustParse("-1"), "not valid": resource.MustParse("1")}},
+			ProviderNodes: &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m"), "memory": resource.MustParse("-1"), "not valid": resource.MustParse("1")},
+				OperatingSystem: "linux", Architecture: "not valid!"},
 		}
 	})
 	pullSlice(mine, theirs, now)
@@ -224,7 +225,7 @@ func TestPullSliceTakesOnlyWhatIsValid(t *testing.T) {
 		NodeLabels:     map[string]string{"a": "b"},
 		NodeSelector:   map[string]string{"n": "m"},
 		PodCIDRs:       []string{"10.0.0.0/8"},
-		ProviderNodes:  &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m")}},
+		ProviderNodes:  &authv1beta1.ProviderNodes{LargestPod: corev1.ResourceList{"cpu": resource.MustParse("3800m")}, OperatingSystem: "linux"},
 	}
 	if diff := cmp.Diff(want, mine.Status); diff != "" {
 		t.Error(diff)

@@ -110,7 +110,15 @@ func providerNodes(offered *authv1beta1.ProviderNodes) *authv1beta1.ProviderNode
 	if offered == nil {
 		return nil
 	}
-	return &authv1beta1.ProviderNodes{LargestPod: quantities(offered.LargestPod)}
+	return &authv1beta1.ProviderNodes{LargestPod: quantities(offered.LargestPod),
+		OperatingSystem: labelValue(offered.OperatingSystem), Architecture: labelValue(offered.Architecture)}
+}
+
+func labelValue(text string) string {
+	if len(content.IsLabelValue(text)) != 0 {
+		return ""
+	}
+	return text
 }
 
 // pullSlice merges a provider's answer into a slice. Conditions of types that the provider does not decide on stay.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -100,9 +101,9 @@ func New(o Options) (*Reporter, error) {
 }
 
 // SetCapacity takes what the VirtualNode says. Nothing is reported before.
-func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.ContainerImage) {
+func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.ContainerImage, nodes *authv1beta1.ProviderNodes) {
 	r.update(func(f *Facts) {
-		f.Capacity, f.Images = capacity, images
+		f.Capacity, f.Images, f.Nodes = capacity, images, nodes
 		r.known = true
 	})
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/peer"
@@ -46,6 +47,8 @@ type Facts struct {
 	Cluster string
 	// Version and Platform (os/arch) of the provider's API server; empty if not known yet.
 	Version, Platform string
+	// Nodes of the provider, which know its platform better; nil if it does not tell.
+	Nodes *authv1beta1.ProviderNodes
 	// NoFeatures says that this cluster's API server does not know what features a node declares (Kubernetes before 1.36).
 	NoFeatures bool
 	// Connected says that the provider answers and lets us work; otherwise Reason and Message say why not. If it asks for fewer requests they
@@ -123,7 +126,9 @@ func info(info *corev1.NodeSystemInfo, f Facts) {
 	if f.Version != "" {
 		info.KubeletVersion = f.Version
 	}
-	if os, arch, ok := strings.Cut(f.Platform, "/"); ok {
+	if f.Nodes != nil {
+		info.OperatingSystem, info.Architecture = f.Nodes.OperatingSystem, f.Nodes.Architecture
+	} else if os, arch, ok := strings.Cut(f.Platform, "/"); ok {
 		info.OperatingSystem, info.Architecture = os, arch
 	}
 	info.OSImage = "cluster " + f.Cluster

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 )
@@ -121,6 +122,18 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("Ready is %v", c)
 			}
 		})
+	}
+}
+
+// The provider's nodes know what runs on them, its API server knows only itself.
+func TestThePlatformIsThatOfTheNodes(t *testing.T) {
+	for want, nodes := range map[string]*authv1beta1.ProviderNodes{
+		"linux/arm64": nil, "linux/s390x": {OperatingSystem: "linux", Architecture: "s390x"}, "linux/": {OperatingSystem: "linux"}, "/": {},
+	} {
+		got, _ := Status(&corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "plan9", Architecture: "mips"}}, facts(func(f *Facts) { f.Nodes = nodes }), noon)
+		if is := got.NodeInfo.OperatingSystem + "/" + got.NodeInfo.Architecture; is != want {
+			t.Errorf("got %s, want %s", is, want)
+		}
 	}
 }
 

@@ -78,6 +78,14 @@ type ProviderNodes struct {
 	// runs on the nodes counts, whoever it is of.
 	// +optional
 	LargestPod corev1.ResourceList `json:"largestPod,omitempty"`
+	// operatingSystem of all these nodes; left out if they differ.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	OperatingSystem string `json:"operatingSystem,omitempty"`
+	// architecture of all these nodes; left out if they differ.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Architecture string `json:"architecture,omitempty"`
 }
 
 // ResourceSliceStatus is the provider's answer.

@@ -36,8 +36,8 @@ type wanted struct {
 	taints      []corev1.Taint
 }
 
-// want returns what a VirtualNode wants its Node to have. Architecture and operating system come from what the virtual
-// kubelet reports in the Node's status, if it has.
+// want returns what a VirtualNode wants its Node to have. Architecture and operating system are those of the provider's nodes, and left out
+// where these differ; of a provider that does not tell, what the virtual kubelet reports in the Node's status, if it has.
 func want(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTemplateSpec, live *corev1.Node) wanted {
 	w := wanted{
 		labels:      placement.NodeLabels(vn, t.NodeExtraLabels),
@@ -50,15 +50,21 @@ func want(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTempl
 			w.taints = append(w.taints, taint)
 		}
 	}
-	w.labels[corev1.LabelOSStable] = "linux"
 	if len(vn.Spec.StorageClasses) > 0 {
 		w.labels[offloadingv1beta1.StorageAvailableLabel] = "true"
 	}
-	if nodes := vn.Spec.ProviderNodes; nodes != nil && len(nodes.LargestPod) > 0 {
+	nodes := vn.Spec.ProviderNodes
+	if nodes != nil && len(nodes.LargestPod) > 0 {
 		// Quantities can always be encoded.
 		text, _ := json.Marshal(nodes.LargestPod)
 		w.annotations[offloadingv1beta1.LargestPodAnnotation] = string(text)
 	}
+	if nodes != nil {
+		inform(w.labels, corev1.LabelArchStable, nodes.Architecture)
+		inform(w.labels, corev1.LabelOSStable, nodes.OperatingSystem)
+		return w
+	}
+	w.labels[corev1.LabelOSStable] = "linux"
 	if live != nil {
 		inform(w.labels, corev1.LabelArchStable, live.Status.NodeInfo.Architecture)
 		inform(w.labels, corev1.LabelOSStable, live.Status.NodeInfo.OperatingSystem)

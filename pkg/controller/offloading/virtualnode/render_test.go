@@ -169,6 +169,37 @@ func TestReconciledNode(t *testing.T) {
 	}
 }
 
+// The labels for who asks for a platform are those of the provider's nodes, as soon as it tells of them.
+func TestThePlatformOfTheNode(t *testing.T) {
+	reported := &corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"}}}
+	for name, tc := range map[string]struct {
+		nodes    *authv1beta1.ProviderNodes
+		live     *corev1.Node
+		os, arch string
+	}{
+		"nothing is known":                      {nil, nil, "linux", ""},
+		"the API server's, if nobody tells":     {nil, reported, "linux", "amd64"},
+		"that of all nodes":                     {&authv1beta1.ProviderNodes{OperatingSystem: "linux", Architecture: "arm64"}, reported, "linux", "arm64"},
+		"at once":                               {&authv1beta1.ProviderNodes{OperatingSystem: "windows", Architecture: "amd64"}, nil, "windows", "amd64"},
+		"none where architectures differ":       {&authv1beta1.ProviderNodes{OperatingSystem: "linux"}, reported, "linux", ""},
+		"none where systems differ, too":        {&authv1beta1.ProviderNodes{}, reported, "", ""},
+		"none that cannot be":                   {&authv1beta1.ProviderNodes{OperatingSystem: "linux", Architecture: "a b"}, reported, "linux", ""},
+		"none where they do, and none runs yet": {&authv1beta1.ProviderNodes{}, nil, "", ""},
+	} {
+		vn := virtualNode()
+		vn.Spec.ProviderNodes = tc.nodes
+		labels := want(vn, template(), tc.live).labels
+		if os, arch := labels[corev1.LabelOSStable], labels[corev1.LabelArchStable]; os != tc.os || arch != tc.arch {
+			t.Errorf("%s: %q and %q, want %q and %q", name, os, arch, tc.os, tc.arch)
+		}
+		for _, key := range []string{corev1.LabelOSStable, corev1.LabelArchStable} {
+			if value, there := labels[key]; there && value == "" {
+				t.Errorf("%s: label %s is empty", name, key)
+			}
+		}
+	}
+}
+
 // Who looks at the Node sees how large a pod may be, as long as the provider says it, and no user can say otherwise.
 func TestTheNodeSaysTheLargestPod(t *testing.T) {
 	vn := virtualNode()
