@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
 // mirrorPeer shows the peer to the reflection engine.
@@ -47,12 +48,8 @@ func (p mirrorPeer) Subscribe(f func()) (cancel func()) {
 // followPeer tells the node what is known of the provider. The platform is asked for once per connection.
 func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) error {
 	changed := make(chan struct{}, 1)
-	cancel := p.Subscribe(func(peer.State) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
+	changes := wake(changed)
+	cancel := p.Subscribe(func(peer.State) { changes() })
 	defer cancel()
 	var platform string
 	for {
@@ -68,6 +65,31 @@ func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) erro
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		}
+	}
+}
+
+// wake returns what has somebody who waits for a channel of one go round, and does not block.
+func wake(waiting chan<- struct{}) func() {
+	return func() {
+		select {
+		case waiting <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// giveSigns gives the provider a sign of life after each renewal of the node's Lease. Without renewals this cluster takes the node for lost and
+// may replace its pods: then the provider hears nothing either.
+func giveSigns(ctx context.Context, renewed <-chan struct{}, signs *sign.Giver) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-renewed:
+		}
+		if err := signs.Give(ctx); err != nil {
+			klog.FromContext(ctx).V(1).Info("A sign of life did not come to the provider", "reason", err.Error())
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (n *nodeSide) run(ctx context.Context) error {
 		group.Go(func() error { return n.reporter.Run(ctx) })
 		group.Go(func() error { return followPeer(ctx, n.k.peer, n.reporter) })
 		group.Go(func() error { return n.pods.Run(ctx) })
-		group.Go(func() error { n.giveSigns(ctx); return nil })
+		group.Go(func() error { giveSigns(ctx, n.renewed, n.pods.Signs); return nil })
 		if n.tokens != nil {
 			group.Go(func() error { return n.tokens.Run(ctx) })
 		}
@@ -140,13 +140,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	events := recorder(ctx, local)
 	reporter, err := node.New(node.Options{
 		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
-		LeaseDuration: f.nodeLease, Interval: f.nodeLeaseInterval(), Recorder: events,
-		Renewed: func() {
-			select {
-			case n.renewed <- struct{}{}:
-			default:
-			}
-		},
+		LeaseDuration: f.nodeLease, Interval: f.nodeLeaseInterval(), Recorder: events, Renewed: wake(n.renewed),
 	})
 	if err != nil {
 		return err
@@ -173,21 +167,6 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	n.k.uses.setPods(pods)
 	n.tell(ctx)
 	return nil
-}
-
-// giveSigns gives the provider a sign of life after each renewal of the node's Lease. Without renewals this cluster takes the node for lost
-// and may replace its pods: then the provider hears nothing either.
-func (n *nodeSide) giveSigns(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-n.renewed:
-		}
-		if err := n.pods.SignOfLife(ctx); err != nil {
-			klog.FromContext(ctx).V(1).Info("A sign of life did not come to the provider", "reason", err.Error())
-		}
-	}
 }
 
 // employ passes on how much is handled at a time. The caller locks.

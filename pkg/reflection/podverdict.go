@@ -94,7 +94,8 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 		t.out.Reason = offloadingv1beta1.ReasonRemotePodTerminated
 		t.out.Message = "the remote pod is gone; how its containers ended is not known beyond its phase"
 	}
-	if ready := meta.FindStatusCondition(record.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == offloadingv1beta1.ReasonStoppedOnPartition {
+	ready := meta.FindStatusCondition(record.Conditions, corev1beta1.ConditionReady)
+	if ready != nil && ready.Reason == offloadingv1beta1.ReasonStoppedOnPartition {
 		t.out.Reason, t.out.Message = ready.Reason, "the provider stopped the pod: it heard nothing of this cluster for as long as the pod says"
 	}
 	reason := "PodCompleted"

@@ -16,7 +16,7 @@ var floors = map[string]int{
 	"apis": 0, "version": 0,
 	"config": 1,
 	// Pure decisions.
-	"reflection": 2, "addressing": 2, "capacity": 2, "placement": 2, "identity": 2, "dataplane": 2, "check": 2,
+	"reflection": 2, "addressing": 2, "capacity": 2, "partition": 2, "placement": 2, "identity": 2, "dataplane": 2, "check": 2,
 	"networking": 3,
 	// Mechanism.
 	"kube": 4,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/partition"
 )
 
 // asking is a pod that says what to do on a partition, and tolerates lost nodes for so many seconds; less than none is for ever.
@@ -43,7 +43,7 @@ func TestOnPartitionIsRead(t *testing.T) {
 	ask := asksOf(t)
 	for _, value := range []string{"keep", "stop", "fence", "stop=60s", "stop=5m", "fence=90s", "fence=48h", "stop=99999h", "", "Stop", "keep=5m", "stop=", "stop=5", "stop=0s",
 		"stop=59s", "stop=-5m", "stop=1h30m", "stop=1.5h", "stop=5m ", "stop=100000h", "kill", "stop=1m;fence", "fence=1ms"} {
-		_, err := reflection.OnPartitionOf(map[string]string{offloadingv1beta1.OnPartitionAnnotation: value})
+		_, err := partition.Of(map[string]string{offloadingv1beta1.OnPartitionAnnotation: value})
 		if why := ask(asking(value, -1), nil); (why != "") != (err != nil) || strings.Count(why, "OnPartition") > 1 {
 			t.Errorf("%q is read with %v, and refused with %q", value, err, why)
 		}
@@ -62,7 +62,7 @@ func TestOnPartitionIsRead(t *testing.T) {
 func TestAFencedPodToleratesLostNodesLongEnough(t *testing.T) {
 	ask := asksOf(t)
 	for _, value := range []string{"fence", "fence=60s", "fence=5m", "fence=1h"} {
-		enough := int64(reflection.StoppedAfter(asking(value, -1)).Seconds()) + 1
+		enough := int64(partition.StoppedAfter(asking(value, -1)).Seconds()) + 1
 		for seconds, ok := range map[int64]bool{-1: true, 0: false, enough - 2: false, enough: true, enough + 1000: true} {
 			if why := ask(asking(value, seconds), nil); (why == "") != ok || !ok && !strings.Contains(why, "FenceNeedsTime") {
 				t.Errorf("%s with %d seconds: refused with %q", value, seconds, why)

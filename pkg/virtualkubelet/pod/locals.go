@@ -39,7 +39,7 @@ func holdLocal(object any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	held.uses, held.counted, held.asksForSigns = useKeys(pod), countedOf(pod), reflection.StoppedAfter(pod) > 0
+	held.uses, held.counted = useKeys(pod), countedOf(pod)
 	return held, nil
 }
 
@@ -60,6 +60,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 				r.memory.unasked.came(pod, listed)
 				r.demand(pod)
 				r.await(pod)
+				r.Signs.Came(pod)
 				r.enqueue(keyOf(pod), false)
 				r.tellUses(pod)
 			}
@@ -73,6 +74,8 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 				r.forget(old)
 				r.memory.unasked.came(new, false)
 				r.await(new)
+				r.Signs.Went(old.UID)
+				r.Signs.Came(new)
 				r.tellUses(old)
 				r.tellUses(new)
 			}
@@ -90,6 +93,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			if pod := localOf(object); pod != nil {
 				r.goneFor(object, pod)
 				r.forget(pod)
+				r.Signs.Went(pod.UID)
 				r.work.Add(keyOf(pod))
 				r.tellUses(pod)
 			}

@@ -28,8 +28,6 @@ type packed struct {
 	uses []string
 	// counted is what a local pod counts for.
 	counted counted
-	// asksForSigns says that the provider is to stop a local pod without signs of life from here.
-	asksForSigns bool
 
 	mu     sync.Mutex
 	recent weak.Pointer[corev1.Pod]

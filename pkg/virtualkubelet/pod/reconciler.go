@@ -23,6 +23,7 @@ import (
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
 // key names a local pod; its twin has the same name in another namespace.
@@ -35,6 +36,8 @@ type queue = workqueue.TypedRateLimitingInterface[key]
 
 // Reconciler runs the pods of one virtual node. Make it with New.
 type Reconciler struct {
+	// Signs of life for pods that the provider is to stop without; the caller has them given.
+	Signs   *sign.Giver
 	options Options
 	locals  cache.SharedIndexInformer
 	work    queue
@@ -58,8 +61,6 @@ type Reconciler struct {
 	beats   map[string]time.Time
 	// budget bounds what the caches of all twins hold.
 	budget *replica.Budget
-	// heeded says that the provider took a sign of life, and so judges by them.
-	heeded bool
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
 	// idle says that there are no workers.
@@ -89,6 +90,7 @@ func New(o Options) (*Reconciler, error) {
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
 		budget:    o.Budget,
+		Signs:     sign.New(sign.Options{Home: o.Home, Node: o.Node, Peer: o.Peer, Clock: o.Clock}),
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil

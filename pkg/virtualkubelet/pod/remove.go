@@ -23,13 +23,15 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return r.removeAlone(ctx, local, v)
 	case v.unasked && v.shadow == nil && v.remote == nil:
 		return r.deleteLocal(ctx, local)
-	case !v.ready && v.lost && v.heeded && reflection.StoppedAfter(local) > 0:
-		if left := leftToStop(local, v.since, r.options.Clock.Now()); left > 0 {
+	case !v.ready:
+		left, stops := r.Signs.Left(local)
+		switch {
+		case !v.lost || !stops:
+			return nil
+		case left > 0:
 			return reconcile.Wait(offloadingv1beta1.ReasonRemoteUnavailable, "waiting until the provider must have stopped the pod", left)
 		}
 		return r.deleteLocal(ctx, local)
-	case !v.ready:
-		return nil
 	case v.shadow != nil && !standsFor(v.shadow, local):
 		return r.abandon(ctx, local, keyOf(local), v)
 	case v.shadow != nil:

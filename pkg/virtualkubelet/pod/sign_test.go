@@ -76,11 +76,8 @@ func TestSignsOfLife(t *testing.T) {
 			if test.state != nil {
 				w.peer.set(test.state)
 			}
-			if err := w.r.SignOfLife(t.Context()); err != nil || w.signs() != test.want {
+			if err := w.r.Signs.Give(t.Context()); err != nil || w.signs() != test.want {
 				t.Errorf("%d signs, want %d, %v", w.signs(), test.want, err)
-			}
-			if heeded := w.r.look(key{Namespace: "shop", Name: "p"}, "uid-1").heeded; heeded != (test.heeds && test.want > 0) {
-				t.Errorf("the provider heeds them: %t", heeded)
 			}
 		})
 	}
@@ -109,7 +106,7 @@ func TestADeletedPodOfALostProvider(t *testing.T) {
 			w.start()
 			w.offload()
 			w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
-			if err := w.r.SignOfLife(t.Context()); err != nil {
+			if err := w.r.Signs.Give(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			w.peer.set(func(s *peer.State) {
@@ -134,4 +131,23 @@ func TestADeletedPodOfALostProvider(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Idle peerings make no writes: without the pod that asked for them no sign is given.
+func TestNoSignsAfterTheLastPodThatAsked(t *testing.T) {
+	w := newWorld(t)
+	w.known(true)
+	w.provider()
+	w.add(newPod("p", "uid-1", asks("stop")))
+	w.start()
+	w.offload()
+	w.eventually("the pod is ready", func() bool { return isReady(w.pod("p")) })
+	if err := w.r.Signs.Give(t.Context()); err != nil || w.signs() != 1 {
+		t.Fatalf("%d signs, %v", w.signs(), err)
+	}
+	w.terminate()
+	w.eventually("the pod is gone, and no sign is given any more", func() bool {
+		before := w.signs()
+		return w.r.Signs.Give(t.Context()) == nil && w.signs() == before && w.pod("p") == nil
+	})
 }

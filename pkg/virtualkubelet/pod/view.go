@@ -1,8 +1,6 @@
 package pod
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,11 +42,8 @@ type view struct {
 	changes int
 	// over says that the provider shows more in the twin than is followed.
 	over bool
-	// lost says that the provider was asked and does not answer, and since when.
-	lost  bool
-	since time.Time
-	// heeded says that the provider takes note of our signs of life.
-	heeded bool
+	// lost says that the provider was asked and does not answer.
+	lost bool
 	// revoked says that the provider answers and took our rights back: nothing can be made there, and what is gone does not come back.
 	revoked bool
 	// made is a ShadowPod that was made and that the cache does not show yet; nil if there is none.
@@ -94,7 +89,7 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), since: state.Since, heeded: r.heeded, revoked: state.Revoked()}
+	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), revoked: state.Revoked()}
 	if _, waits := r.memory.pending(uid, r.options.Clock.Now()); waits {
 		v.made = ptrTo(r.memory.created[uid])
 	}

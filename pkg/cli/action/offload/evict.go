@@ -109,7 +109,8 @@ func evict(ctx context.Context, cluster *target.Cluster, pods []corev1.Pod) ([]c
 		case apierrors.IsTooManyRequests(err):
 			held = append(held, *pod)
 		case apierrors.IsForbidden(err):
-			return append(held, pods[i:]...), failure.New(failure.Failed, "see what forbids it, and run the same command again", "evicting %s: %w", cluster.Describe(pod), err)
+			return append(held, pods[i:]...), failure.New(failure.Failed, "see what forbids it, and run the same command again",
+				"evicting %s: %w", cluster.Describe(pod), err)
 		// A conflict means that another pod has taken the name.
 		case err != nil && !target.Absent(err) && !apierrors.IsConflict(err):
 			return append(held, pods[i:]...), fmt.Errorf("evicting %s: %w", cluster.Describe(pod), err)

@@ -14,6 +14,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/controller/offloading/signoflife"
 )
 
 func TestSilent(t *testing.T) {
@@ -87,6 +88,7 @@ func partitioned(t *testing.T, value string) (w *world, sign func(seconds int)) 
 	w = newWorld(t, shadow, admitted)
 	var written time.Time
 	w.reconciler.Live = signs{Reader: w.Client, written: &written}
+	w.reconciler.signs = signoflife.New(w.Client, w.reconciler.Live)
 	return w, func(seconds int) {
 		t.Helper()
 		w.clock.SetTime(start.Add(time.Duration(seconds) * time.Second))

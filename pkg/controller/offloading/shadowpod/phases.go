@@ -87,7 +87,10 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		}
 		return r.remove(ctx, s)
 	case Stop:
-		return r.stop(ctx, s)
+		if err := r.record(ctx, s); err != nil || s.pod == nil || !s.pod.DeletionTimestamp.IsZero() {
+			return err
+		}
+		return r.remove(ctx, s)
 	case End:
 		return r.remove(ctx, s, client.GracePeriodSeconds(s.decision.Grace))
 	case Await:
@@ -291,12 +294,28 @@ func hasPrefix(key string, prefixes []string) bool {
 	return false
 }
 
-// record writes down how the Pod ended.
+// record writes down how the Pod ended, or that it is stopped: whatever happens next, none is made again then. One that turns out to have
+// finished is not stopped.
 func (r *reconciler) record(ctx context.Context, s *scope) error {
 	before := s.shadow.DeepCopy()
-	s.shadow.Status.Phase = s.pod.Status.Phase
-	s.shadow.Status.ContainerStatuses = s.pod.Status.ContainerStatuses
-	s.terminated()
+	switch {
+	case s.decision.Action != Stop:
+		s.shadow.Status.Phase = s.pod.Status.Phase
+		s.shadow.Status.ContainerStatuses = s.pod.Status.ContainerStatuses
+		s.terminated()
+	case stopped(s.shadow):
+		return nil
+	default:
+		live, err := r.pod(ctx, r.Live, client.ObjectKeyFromObject(s.shadow))
+		if err != nil {
+			return err
+		}
+		if live != nil && reflection.Finished(&live.Spec, live) {
+			return reconcile.Wait(offloadingv1beta1.ReasonPodTerminated, "waiting for the cache to show how the pod finished", lag)
+		}
+		s.shadow.Status.Phase = corev1.PodFailed
+		s.ready(metav1.ConditionTrue, offloadingv1beta1.ReasonStoppedOnPartition, s.decision.Message)
+	}
 	if err := r.Status().Patch(ctx, s.shadow, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("recording the end of ShadowPod %s/%s: %w", s.shadow.Namespace, s.shadow.Name, err)
 	}

@@ -24,7 +24,9 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/provenance"
+	"liqo.io/liqo/pkg/controller/offloading/signoflife"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/partition"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -76,8 +78,7 @@ type reconciler struct {
 	seen sync.Map
 	// efforts are, by name, the tries to change Pods that run.
 	efforts sync.Map
-	// signs are, by the name of the Lease, the last signs of life that were seen of consumers.
-	signs sync.Map
+	signs   *signoflife.Signs
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the Pods with the label liqo.io/managed-by=shadowpod.
@@ -100,7 +101,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 10
 	}
-	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims(), provenance: provenance.New(o.Live, mgr.GetClient(), o.Secrets)}
+	r := &reconciler{Client: mgr.GetClient(), Options: o, claims: newClaims(), provenance: provenance.New(o.Live, mgr.GetClient(), o.Secrets),
+		signs: signoflife.New(mgr.GetClient(), o.Live)}
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowpod").
 		For(&offloadingv1beta1.ShadowPod{}).
 		Watches(&corev1.Pod{}, r.podEvents(), builder.WithPredicates(telling())).
@@ -159,7 +161,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if grace > 0 {
 		s.decision = s.decision.Ending(s.shadow, s.pod, grace)
 	}
-	if err := r.onPartition(ctx, s); err != nil {
+	if err := s.onPartition(ctx, r.signs, r.Clock.Now()); err != nil {
 		return reconcile.Result(err)
 	}
 	err = r.act(ctx, s)
@@ -183,4 +185,18 @@ func (r *reconciler) pod(ctx context.Context, reader client.Reader, key client.O
 		return nil, fmt.Errorf("reading Pod %s: %w", key, err)
 	}
 	return &pod, nil
+}
+
+// onPartition takes into account what the pod asks for if its consumer is not heard of any more. Nothing is read for other pods.
+func (s *scope) onPartition(ctx context.Context, signs *signoflife.Signs, now time.Time) error {
+	wish, err := partition.Of(s.shadow.Annotations)
+	if err != nil || wish.After == 0 || Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() {
+		return nil // what nobody understands keeps the pod
+	}
+	last, err := signs.Last(ctx, s.shadow, now.Add(-wish.After))
+	if err != nil {
+		return err
+	}
+	s.decision = s.decision.Silent(s.shadow, s.pod, last, wish.After, now)
+	return nil
 }

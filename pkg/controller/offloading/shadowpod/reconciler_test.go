@@ -27,6 +27,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/provenance"
+	"liqo.io/liqo/pkg/controller/offloading/signoflife"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
 )
@@ -194,7 +195,8 @@ func TestFinishedPodNeverRunsAgain(t *testing.T) {
 
 // newWorldFrom is the same provider after a restart of the controller.
 func newWorldFrom(w *world) *world {
-	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client, nil), Options: w.reconciler.Options}
+	w.reconciler = &reconciler{Client: w.Client, claims: newClaims(), provenance: provenance.New(w.Client, w.Client, nil), Options: w.reconciler.Options,
+		signs: signoflife.New(w.Client, w.reconciler.Live)}
 	return w
 }
 

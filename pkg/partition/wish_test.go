@@ -1,4 +1,4 @@
-package reflection_test
+package partition_test
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/partition"
 )
 
 func TestOnPartition(t *testing.T) {
-	type asks = reflection.OnPartition
+	type asks = partition.Wish
 	for value, test := range map[string]struct {
 		want    asks
 		refused bool
@@ -42,13 +42,13 @@ func TestOnPartition(t *testing.T) {
 		"kill":          {refused: true},
 	} {
 		t.Run(value, func(t *testing.T) {
-			got, err := reflection.OnPartitionOf(map[string]string{offloadingv1beta1.OnPartitionAnnotation: value})
+			got, err := partition.Of(map[string]string{offloadingv1beta1.OnPartitionAnnotation: value})
 			if got != test.want || (err != nil) != test.refused {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
-	if got, err := reflection.OnPartitionOf(nil); got != (asks{}) || err != nil {
+	if got, err := partition.Of(nil); got != (asks{}) || err != nil {
 		t.Errorf("without an annotation: got %+v, %v", got, err)
 	}
 }
@@ -71,13 +71,13 @@ func TestStoppedAfter(t *testing.T) {
 		"a shorter one was asked":   {pod("stop=100s", ptr.To[int64](10), ptr.To[int64](0)), 100*time.Second + 2*time.Second + 10*time.Second + time.Minute},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := reflection.StoppedAfter(test.pod); got != test.want {
+			if got := partition.StoppedAfter(test.pod); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
 	// Kubernetes gives pods 300 s on a node that is lost: with all defaults nobody has to say anything else.
-	if got := reflection.StoppedAfter(pod("fence", nil, nil)); got > 300*time.Second {
+	if got := partition.StoppedAfter(pod("fence", nil, nil)); got > 300*time.Second {
 		t.Errorf("by default a pod is stopped after %s", got)
 	}
 }
