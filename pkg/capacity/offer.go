@@ -144,13 +144,7 @@ func (p *Pool) shared(t *tally) int64 {
 	return all
 }
 
-// Largest is, of each resource, the most that is left on one node, all pods counted: a pod that asks for more has to wait.
-func (p *Pool) Largest() corev1.ResourceList {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.largest()
-}
-
+// largest is, of each resource, the most that is left on one node, all pods counted: a pod that asks for more has to wait.
 func (p *Pool) largest() corev1.ResourceList {
 	largest := corev1.ResourceList{}
 	for name, t := range p.tallies {

@@ -324,7 +324,7 @@ func TestTheLargestPod(t *testing.T) {
 		{func() { p.ForgetNode("b") }, ""},
 	} {
 		step.change()
-		if got := shown(p.Largest()); got != step.want {
+		if got := shown(p.largest()); got != step.want {
 			t.Errorf("the largest pod is %q, want %q", got, step.want)
 		}
 		if got := shown(p.Offers(false)[rome].Nodes.LargestPod); got != step.want {
@@ -488,7 +488,7 @@ func TestOffersProperties(t *testing.T) {
 				rt.Fatalf("offers depend on the order of events: %s", diff)
 			}
 		}
-		if diff := cmp.Diff(again.Largest(), p.Largest()); diff != "" {
+		if diff := cmp.Diff(again.largest(), p.largest()); diff != "" {
 			rt.Fatalf("the largest pod depends on the order of events: %s", diff)
 		}
 		walked(rt, p, nodes, pods, podOwners)

@@ -14,6 +14,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
 // remove ends a terminating pod: first its ShadowPod goes, with it the remote pod, and only then the local one.
@@ -24,12 +25,8 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	case v.unasked && v.shadow == nil && v.remote == nil:
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
-		left, stops := r.Signs.Left(local)
-		switch {
-		case !v.lost || !stops:
-			return nil
-		case left > 0:
-			return reconcile.Wait(offloadingv1beta1.ReasonRemoteUnavailable, "waiting until the provider must have stopped the pod", left)
+		if stopped, err := stoppedUnseen(r.Signs, local, v); !stopped {
+			return err
 		}
 		return r.deleteLocal(ctx, local)
 	case v.shadow != nil && !standsFor(v.shadow, local):
@@ -52,6 +49,18 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 		return err
 	}
 	return r.deleteLocal(ctx, local)
+}
+
+// stoppedUnseen tells whether a provider that shows nothing is lost and must have stopped a pod by now.
+func stoppedUnseen(signs *sign.Giver, local *corev1.Pod, v view) (bool, error) {
+	left, stops := signs.Left(local)
+	if !v.lost || !stops {
+		return false, nil
+	}
+	if left > 0 {
+		return false, reconcile.Wait(offloadingv1beta1.ReasonRemoteUnavailable, "waiting until the provider must have stopped the pod", left)
+	}
+	return true, nil
 }
 
 // removeAlone ends a pod of a namespace that is not offloaded: the twin namespace is being removed with all that is in it.

@@ -13,6 +13,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
+	"liqo.io/liqo/test/integration/world"
 )
 
 // A Deployment of a namespace whose pods may run in both clusters comes to use a folder of its host, which no provider gives: its new
@@ -20,7 +21,7 @@ import (
 func TestARolloutThatNoProviderTakesStaysAtHome(t *testing.T) {
 	t.Parallel()
 	virtual := env.Peered(t)
-	namespace := env.OffloadedWith(t, offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{})
+	namespace := env.OffloadedAs(t, world.InStrategy(offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{}))
 	nodes := &corev1.NodeList{}
 	fixture.Must(t, "listing the nodes", env.Rome.Client.List(t.Context(), nodes))
 	replicas := int32(len(nodes.Items)) // one on each, at first

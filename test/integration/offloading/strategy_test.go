@@ -23,7 +23,7 @@ import (
 func TestStrategyLocalOffloadsServicesAlone(t *testing.T) {
 	t.Parallel()
 	virtual := env.Peered(t)
-	namespace := env.OffloadedWith(t, offloadingv1beta1.LocalPodOffloadingStrategyType, corev1.NodeSelector{})
+	namespace := env.OffloadedAs(t, world.InStrategy(offloadingv1beta1.LocalPodOffloadingStrategyType, corev1.NodeSelector{}))
 	labels := map[string]string{"app": "web"}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
 		Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}}

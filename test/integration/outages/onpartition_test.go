@@ -111,7 +111,7 @@ func TestOnPartition(t *testing.T) {
 // A pod with tolerationSeconds on a lost provider is replaced at home; when the provider is back exactly one runs.
 func TestAnEvictionIsSeenAtALostProvider(t *testing.T) {
 	w := env.Peered(t)
-	namespace := env.OffloadedWith(t, offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{})
+	namespace := env.OffloadedAs(t, world.InStrategy(offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{}))
 	labels := map[string]string{"app": "web"}
 	template := corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "a", Image: "b"}},
 		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100,

@@ -74,7 +74,7 @@ func TestPartitionsAtRandomMoments(t *testing.T) {
 	t.Logf("%s=%d repeats this run", partitionSeed, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	w := env.Peered(t)
-	r := &replicas{namespace: env.OffloadedWith(t, offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{}), node: w.Node, count: 3}
+	r := &replicas{namespace: env.OffloadedAs(t, world.InStrategy(offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType, corev1.NodeSelector{})), node: w.Node, count: 3}
 	fixture.Must(t, "creating a StatefulSet", env.Rome.Client.Create(t.Context(), fencedSet(r)))
 	world.AwaitPods(t, env.Rome, r.namespace, int(r.count))
 	for round := range rounds {

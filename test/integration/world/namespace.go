@@ -21,15 +21,7 @@ func (s *Shared) Offloaded(t *testing.T) string {
 // OffloadedTo offloads it to the virtual nodes that are selected.
 func (s *Shared) OffloadedTo(t *testing.T, selector corev1.NodeSelector) string {
 	t.Helper()
-	return s.OffloadedWith(t, offloadingv1beta1.RemotePodOffloadingStrategyType, selector)
-}
-
-// OffloadedWith offloads it with a pod offloading strategy.
-func (s *Shared) OffloadedWith(t *testing.T, strategy offloadingv1beta1.PodOffloadingStrategyType, selector corev1.NodeSelector) string {
-	t.Helper()
-	return s.OffloadedAs(t, offloadingv1beta1.NamespaceOffloadingSpec{
-		NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType, PodOffloadingStrategy: strategy, ClusterSelector: selector,
-	})
+	return s.OffloadedAs(t, InStrategy(offloadingv1beta1.RemotePodOffloadingStrategyType, selector))
 }
 
 // OffloadedAs offloads it in a way of the caller's.
@@ -43,4 +35,11 @@ func (s *Shared) OffloadedAs(t *testing.T, spec offloadingv1beta1.NamespaceOfflo
 	fixture.Must(t, "offloading namespace "+namespace.Name, err)
 	s.Rome.AwaitServiceAccount(t, namespace.Name)
 	return namespace.Name
+}
+
+// InStrategy is how a namespace is offloaded with a strategy, to a twin of the same name.
+func InStrategy(strategy offloadingv1beta1.PodOffloadingStrategyType, selector corev1.NodeSelector) offloadingv1beta1.NamespaceOffloadingSpec {
+	return offloadingv1beta1.NamespaceOffloadingSpec{
+		NamespaceMappingStrategy: offloadingv1beta1.EnforceSameNameMappingStrategyType, PodOffloadingStrategy: strategy, ClusterSelector: selector,
+	}
 }

@@ -192,11 +192,16 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if !ours {
 		return nil
 	}
-	slice.Status.Resources, slice.Status.ProviderNodes = want.Spec.Resources, s.nodes
+	s.tell(want.Spec.Resources, message)
+	return r.offer(ctx, &slice.Status)
+}
+
+// tell shows what is granted, and says so if there is something to say.
+func (s *scope) tell(granted corev1.ResourceList, message string) {
+	s.slice.Status.Resources, s.slice.Status.ProviderNodes = granted, s.nodes
 	if message != "" {
 		s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
 	}
-	return r.offer(ctx, &slice.Status)
 }
 
 // mark puts an annotation that cordons on a slice, or takes it off.

@@ -87,7 +87,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		}
 		return r.remove(ctx, s)
 	case Stop:
-		if err := r.record(ctx, s); err != nil || s.pod == nil || !s.pod.DeletionTimestamp.IsZero() {
+		if err := r.record(ctx, s); err != nil || !s.runs() {
 			return err
 		}
 		return r.remove(ctx, s)
@@ -104,6 +104,9 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		return r.follow(ctx, s)
 	}
 }
+
+// runs tells whether there is a Pod that nobody deleted.
+func (s *scope) runs() bool { return s.pod != nil && s.pod.DeletionTimestamp.IsZero() }
 
 // create makes the Pod.
 func (r *reconciler) create(ctx context.Context, s *scope) error {

@@ -157,11 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if pod != nil && metav1.IsControlledBy(pod, &shadow) {
 		r.seen.Store(req.NamespacedName, shadow.UID)
 	}
-	s.decision = Decide(s.shadow, s.pod, r.Clock.Now())
-	if grace > 0 {
-		s.decision = s.decision.Ending(s.shadow, s.pod, grace)
-	}
-	if err := s.onPartition(ctx, r.signs, r.Clock.Now()); err != nil {
+	if err := s.decide(ctx, r.signs, r.Clock.Now(), grace); err != nil {
 		return reconcile.Result(err)
 	}
 	err = r.act(ctx, s)
@@ -172,6 +168,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: s.decision.After}, nil
 	}
 	return reconcile.Result(err)
+}
+
+// decide finds the next step, by what is there, by the time in which the pod is to end if it is over 0, and by whether its consumer lives.
+func (s *scope) decide(ctx context.Context, signs *signoflife.Signs, now time.Time, grace int64) error {
+	s.decision = Decide(s.shadow, s.pod, now)
+	if grace > 0 {
+		s.decision = s.decision.Ending(s.shadow, s.pod, grace)
+	}
+	return s.onPartition(ctx, signs, now)
 }
 
 // pod reads the Pod of a name; nil if there is none.

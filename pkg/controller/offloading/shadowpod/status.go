@@ -19,7 +19,7 @@ import (
 
 // report writes the status, if it differs from what is there. problem is what the action ended with.
 func (r *reconciler) report(ctx context.Context, s *scope, problem error) error {
-	if Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record || s.decision.Action == Stop {
+	if s.ended() {
 		return nil
 	}
 	if problem != nil && reconcile.Classify(problem) == reconcile.Transient {
@@ -49,6 +49,11 @@ func (r *reconciler) report(ctx context.Context, s *scope, problem error) error 
 		r.Events.Eventf(s.shadow, nil, corev1.EventTypeWarning, reconcile.ReasonOf(problem), "CreatePod", "%s", conditions.Bound(reconcile.MessageOf(problem)))
 	}
 	return nil
+}
+
+// ended tells whether nothing more is said of a ShadowPod than how it ended.
+func (s *scope) ended() bool {
+	return Terminal(s.shadow.Status.Phase) || !s.shadow.DeletionTimestamp.IsZero() || s.decision.Action == Record || s.decision.Action == Stop
 }
 
 // observe copies the phase of a living Pod into a ShadowPod that said otherwise before. One that never had a problem stays
