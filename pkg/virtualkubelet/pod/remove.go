@@ -22,7 +22,7 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	switch {
 	case v.offload == notOffloaded:
 		return r.removeAlone(ctx, local, v)
-	case v.unasked && v.shadow == nil && v.remote == nil:
+	case v.neverAsked():
 		return r.deleteLocal(ctx, local)
 	case !v.ready:
 		if stopped, err := stoppedUnseen(r.Signs, local, v); !stopped {
@@ -50,6 +50,9 @@ func (r *Reconciler) remove(ctx context.Context, local *corev1.Pod, v view) erro
 	}
 	return r.deleteLocal(ctx, local)
 }
+
+// neverAsked tells whether the provider was never asked for the pod, and shows none.
+func (v view) neverAsked() bool { return v.unasked && v.shadow == nil && v.remote == nil }
 
 // stoppedUnseen tells whether a provider that shows nothing is lost and must have stopped a pod by now.
 func stoppedUnseen(signs *sign.Giver, local *corev1.Pod, v view) (bool, error) {

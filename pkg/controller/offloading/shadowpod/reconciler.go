@@ -144,10 +144,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	if Terminal(shadow.Status.Phase) && (pod == nil || !stopped(&shadow)) {
+	s := &scope{shadow: &shadow, pod: pod}
+	if s.takesNothing() {
 		r.claims.release(req.NamespacedName)
 	}
-	s := &scope{shadow: &shadow, pod: pod}
 	grace := endsIn(&shadow, r.MaxGracePeriod)
 	s.moderate(&r.Options)
 	if uid, known := r.finished.Load(req.NamespacedName); known && uid == shadow.UID && !Terminal(shadow.Status.Phase) {
@@ -168,6 +168,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: s.decision.After}, nil
 	}
 	return reconcile.Result(err)
+}
+
+// takesNothing tells whether the Pod finished, or was stopped and is gone.
+func (s *scope) takesNothing() bool {
+	return Terminal(s.shadow.Status.Phase) && (s.pod == nil || !stopped(s.shadow))
 }
 
 // decide finds the next step, by what is there, by the time in which the pod is to end if it is over 0, and by whether its consumer lives.
