@@ -547,9 +547,11 @@ func TestAPluginIsNotAskedAboutAllAtOnce(t *testing.T) {
 		for len(late) < 100 {
 			late[(<-p.Changed()).Object.GetName()] = true
 		}
+		mu.Lock()
 		if took := time.Since(start); most != maxQuestions || took > 30*time.Second {
 			t.Errorf("%d questions at a time, all were answered after %s", most, took)
 		}
+		mu.Unlock()
 		for i := range 100 {
 			p.Forget(question(fmt.Sprint(i)).Slice)
 		}
