@@ -114,17 +114,20 @@ func TestPodsAreResizedInPlace(t *testing.T) {
 		return has(p, "200m") && resizing(p, corev1.PodResizeInProgress) == nil
 	})
 
-	// Less than the node has, but more than what another pod leaves of the grant.
-	filler := world.Pod(env.Offloaded(t), "filler")
-	filler.Spec.Containers[0].Resources.Requests = world.Quantities("cpu", "150")
-	fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), filler))
-	t.Cleanup(func() {
-		fixture.Must(t, "deleting the other pod", env.Rome.Client.Delete(context.WithoutCancel(t.Context()), filler))
-	})
-	fixture.Await(t, fixture.Patience, "the other pod to be admitted", func(ctx context.Context) (bool, string) {
-		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(filler), &corev1.Pod{})
-		return err == nil, fmt.Sprint(err)
-	})
+	// Less than the virtual node has, but more than what other pods leave of the grant.
+	others := env.Offloaded(t)
+	for i := range 3 {
+		filler := world.Pod(others, fmt.Sprint("filler-", i))
+		filler.Spec.Containers[0].Resources.Requests = world.Quantities("cpu", "50")
+		fixture.Must(t, "creating another pod", env.Rome.Client.Create(t.Context(), filler))
+		t.Cleanup(func() {
+			fixture.Must(t, "deleting the other pod", env.Rome.Client.Delete(context.WithoutCancel(t.Context()), filler))
+		})
+		fixture.Await(t, fixture.Patience, "the other pod to be admitted", func(ctx context.Context) (bool, string) {
+			err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(filler), &corev1.Pod{})
+			return err == nil, fmt.Sprint(err)
+		})
+	}
 	ask(t, local, "100")
 	env.AwaitPod(t, local, "the resize to be refused by the grant", func(p *corev1.Pod) bool {
 		c := resizing(p, corev1.PodResizePending)

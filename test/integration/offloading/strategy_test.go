@@ -3,6 +3,7 @@ package offloading
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,21 +125,25 @@ func TestAntiAffinityAtTheProvider(t *testing.T) {
 	t.Parallel()
 	env.Peered(t)
 	namespace := env.Offloaded(t)
-	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
-	preferred := []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: term}}
-	own := &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 7, PodAffinityTerm: term}}}
+	// Each of an app of its own: there are few nodes.
+	term := func(app string) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
+	}
+	preferred := func(weight int32, app string) *corev1.PodAntiAffinity {
+		return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: weight, PodAffinityTerm: term(app)}}}
+	}
 	for name, tc := range map[string]struct {
 		preset string
 		own    *corev1.PodAntiAffinity
 		want   *corev1.PodAntiAffinity
 	}{
-		"none":      {own: own},
-		"soft":      {preset: "soft", want: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}},
-		"hard":      {preset: "hard", want: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}},
-		"propagate": {preset: "propagate", own: own, want: own},
+		"none":      {own: preferred(7, "none")},
+		"soft":      {preset: "soft", want: preferred(1, "soft")},
+		"hard":      {preset: "hard", want: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term("hard")}}},
+		"propagate": {preset: "propagate", own: preferred(7, "propagate"), want: preferred(7, "propagate")},
 	} {
 		pod := world.Pod(namespace, name)
-		pod.Labels = map[string]string{"app": "web"}
+		pod.Labels = map[string]string{"app": name}
 		if tc.preset != "" {
 			pod.Annotations = map[string]string{offloadingv1beta1.AntiAffinityPresetAnnotation: tc.preset}
 		}
@@ -166,4 +171,30 @@ func TestAntiAffinityAtTheProvider(t *testing.T) {
 			return after.Labels["seen"] == pod.Labels["seen"], fmt.Sprint(after.Labels)
 		})
 	}
+}
+
+// A pod that all nodes of the provider together have room for, but none of them, is not bound to the virtual node, and says why.
+func TestAPodLargerThanAnyNodeStaysAtHome(t *testing.T) {
+	t.Parallel()
+	virtual := env.Peered(t)
+	node := &corev1.Node{}
+	fixture.Await(t, fixture.Patience, "the virtual node to say what its largest pod may be", func(ctx context.Context) (bool, string) {
+		err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: virtual}, node)
+		return err == nil && node.Annotations[offloadingv1beta1.LargestPodAnnotation] != "", fmt.Sprint(node.Annotations, err)
+	})
+	large := world.Pod(env.Offloaded(t), "large")
+	large.Spec.Containers[0].Resources.Requests = world.Quantities("cpu", "65") // simulated nodes have 64
+	if room := node.Status.Allocatable.Cpu(); room.Cmp(*large.Spec.Containers[0].Resources.Requests.Cpu()) < 0 {
+		t.Fatalf("the virtual node has %s CPUs: this proves nothing", room)
+	}
+	fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), large))
+	env.AwaitPod(t, large, "to say that it is larger than any node", func(p *corev1.Pod) bool {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, offloadingv1beta1.ReasonLargerThanAnyNode) {
+				return p.Spec.NodeName == ""
+			}
+		}
+		return false
+	})
+	fixture.Must(t, "deleting the pod", env.Rome.Client.Delete(t.Context(), large))
 }
