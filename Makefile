@@ -15,8 +15,9 @@ COMMIT ?= $(shell $(GIT) rev-parse --verify --quiet HEAD 2>/dev/null)
 LDFLAGS := -s -w -X $(MODULE)/pkg/version.Version=$(VERSION) -X $(MODULE)/pkg/version.Commit=$(COMMIT)
 # Go's own stamp of the checkout fails when root builds another user's clone; the linker flags above replace it. Without the checkout's path
 # in what is compiled, what one clone compiled serves the next one, and without debug information and cgo it serves the images, too. The tag
-# leaves out of gRPC the pages that it shows its calls on, with which the controller manager is half as large again.
-FLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace
+# leaves out of gRPC the pages that it shows its calls on, with which the controller manager is half as large again. The compiler takes a quarter
+# less processor time where it may use some hundred MiB more (cmd/liqo-fabric from nothing: 309 s, with it 230 s); what it compiles is not told.
+FLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace "-toolexec=env GOGC=400"
 export GOFLAGS := $(strip $(filter-out $(FLAGS),$(GOFLAGS)) $(FLAGS))
 export CGO_ENABLED := 0
 export GOWORK := off

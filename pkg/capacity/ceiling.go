@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
@@ -79,11 +80,12 @@ func Less(granted, wanted corev1.ResourceList) []corev1.ResourceName {
 	return less
 }
 
-// NodesHave returns what those nodes of a cluster have that take consumers' pods. One that reports what cannot be has nothing.
-func NodesHave(nodes []corev1.Node, tolerated Tolerated) corev1.ResourceList {
-	have := corev1.ResourceList{}
+// NodesHave returns what those nodes of a cluster have that take consumers' pods and have the labels. One that reports what cannot be has
+// nothing.
+func NodesHave(nodes []corev1.Node, tolerated Tolerated, having labels.Set) corev1.ResourceList {
+	have, selector := corev1.ResourceList{}, having.AsSelectorPreValidated()
 	for i := range nodes {
-		if !tolerated.TakesPods(&nodes[i]) {
+		if !tolerated.TakesPods(&nodes[i]) || !selector.Matches(labels.Set(nodes[i].Labels)) {
 			continue
 		}
 		believed, err := measure(nodes[i].Status.Allocatable, false)

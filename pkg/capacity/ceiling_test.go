@@ -101,7 +101,7 @@ func TestNodesHave(t *testing.T) {
 		reports(resources("memory", "9e99")),
 		reports(many(10_000, "x")),
 		reports(nil),
-	}, nil)
+	}, nil, nil)
 	if want := resources("cpu", "6", "pods", "110", "example.com/gpu", "1"); !same(have, want) {
 		t.Errorf("the nodes have %v, want %v", have, want)
 	}

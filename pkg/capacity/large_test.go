@@ -37,7 +37,7 @@ func BenchmarkPoolOfALargeProvider(b *testing.B) {
 			p.node(sharedNode("node-1", "cpu=32 memory=128Gi pods=110", func(n *corev1.Node) { n.Spec.Unschedulable = i%2 == 0 }))
 		},
 		"all offers": func(int) { p.Offers(true) },
-		"largest":    func(int) { p.largest() },
+		"largest":    func(int) { p.everywhere().nodes() },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 )
@@ -44,6 +46,8 @@ type Wish struct {
 	Requested corev1.ResourceList
 	// Percentages say how large the share is.
 	Percentages Percentages
+	// Nodes are the labels of those that the slice uses; all nodes are, if there are none.
+	Nodes labels.Set
 }
 
 // Offer is what a slice may use.
@@ -70,7 +74,7 @@ func (p *Pool) Ask(of Owner, wish Wish) error {
 	if err != nil {
 		return fmt.Errorf("slice %s of cluster %q: %w; what it asked for before still holds", of.Slice, of.Consumer, err)
 	}
-	wish.Requested = wish.Requested.DeepCopy()
+	wish.Requested, wish.Nodes = wish.Requested.DeepCopy(), maps.Clone(wish.Nodes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wishes[of] = wish
@@ -143,45 +147,14 @@ func (p *Pool) shared(t *tally) int64 {
 	return all
 }
 
-// largest is, of each resource, the most that is left on one node, all pods counted: a pod that asks for more has to wait.
-func (p *Pool) largest() corev1.ResourceList {
-	largest := corev1.ResourceList{}
-	for name, t := range p.tallies {
-		// However many pods a node takes, one is one.
-		if t.total > 0 && name != corev1.ResourcePods {
-			largest[name] = amountOf(name, readable(name, max(0, t.most[0].free())))
-		}
-	}
-	return largest
-}
-
-// platform is what all nodes that take pods have in common, as far as they do.
-func platform(hosts map[string]*host) (os, arch string) {
-	first := true
-	for _, h := range hosts {
-		switch {
-		case !h.counts:
-			continue
-		case first:
-			os, arch, first = h.os, h.arch, false
-		}
-		if h.os != os {
-			os = ""
-		}
-		if h.arch != arch {
-			arch = ""
-		}
-	}
-	return os, arch
-}
-
 // Offers is what each slice that asks may use. A requested quantity is offered as it is; the slices of a consumer that take a share have one
-// together, of what is free for it and not requested. With exclusive all offers together are not more than what is free, unless what runs is:
-// who would be offered more than others gives way first.
+// together, of what is free for it on the nodes that they use and not requested. Those of certain nodes come first. With exclusive all offers
+// together are not more than what is free, and those of the same nodes not more than what is free there, unless what runs is: who would be
+// offered more than others gives way first.
 func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	offers := make(map[Owner]Offer, len(p.wishes))
+	offers, regions := make(map[Owner]Offer, len(p.wishes)), map[string]*region{"": p.everywhere()}
 	resources := map[corev1.ResourceName]bool{corev1.ResourcePods: true} // A grant that does not name pods would not bound them.
 	for name, t := range p.tallies {
 		resources[name] = resources[name] || t.total > 0
@@ -189,7 +162,12 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 	order := make([]Owner, 0, len(p.wishes))
 	for of, wish := range p.wishes {
 		order = append(order, of)
-		offers[of] = Offer{Resources: corev1.ResourceList{}, Over: corev1.ResourceList{}, Running: corev1.ResourceList{}}
+		at := regions[wish.Nodes.String()]
+		if at == nil {
+			at = regionOf(p.hosts, wish.Nodes)
+			regions[wish.Nodes.String()] = at
+		}
+		offers[of] = Offer{Resources: corev1.ResourceList{}, Over: corev1.ResourceList{}, Running: corev1.ResourceList{}, Nodes: at.nodes()}
 		for name := range wish.Requested {
 			resources[name] = true
 		}
@@ -200,16 +178,10 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 		}
 	}
 	slices.SortFunc(order, func(a, b Owner) int {
-		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Slice, b.Slice))
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), -cmp.Compare(p.wishes[a].Nodes.String(), p.wishes[b].Nodes.String()), cmp.Compare(a.Slice, b.Slice))
 	})
 	for name := range resources {
-		p.offer(name, order, exclusive, offers)
-	}
-	nodes := authv1beta1.ProviderNodes{LargestPod: p.largest()}
-	nodes.OperatingSystem, nodes.Architecture = platform(p.hosts)
-	for of, offer := range offers {
-		offer.Nodes = nodes
-		offers[of] = offer
+		p.offer(name, order, regions, exclusive, offers)
 	}
 	return offers
 }
@@ -217,6 +189,7 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 // claim is what a slice may have of one resource, in pieces.
 type claim struct {
 	of            Owner
+	nodes         string // the selector of its region
 	want, running int64
 	// named says that the slice asked for a quantity; percent holds if it did not.
 	named   bool
@@ -226,23 +199,19 @@ type claim struct {
 }
 
 // offer adds one resource to the offers of slices.
-func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, offers map[Owner]Offer) {
+func (p *Pool) offer(name corev1.ResourceName, order []Owner, regions map[string]*region, exclusive bool, offers map[Owner]Offer) {
 	size, countable := piece(name)
 	t := p.tallies[name]
 	if t == nil {
 		t = &tally{name: name}
 	}
-	unused, own := t.total-t.used, map[string]int64{}
-	for of, o := range p.owners {
-		own[of.Consumer] += o.counted[t]
-	}
 	claims := make([]claim, len(order))
 	for i, of := range order {
 		claims[i] = p.claim(t, of, size)
 	}
-	consumers := slices.Collect(byConsumer(claims))
+	consumers := slices.Collect(runsOf(claims, func(c claim) string { return c.of.Consumer }))
 	for _, theirs := range consumers {
-		share(theirs, (unused+own[theirs[0].of.Consumer])/size, countable)
+		divide(theirs, func(nodes string) int64 { return regions[nodes].extent(name).freeFor(theirs[0].of.Consumer) / size }, countable)
 	}
 	for i := range claims {
 		if c := &claims[i]; c.running > c.want {
@@ -251,9 +220,13 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 	}
 	if exclusive {
 		lower(consumers, p.shared(t)/size)
+		lowerByNodes(name, consumers, regions, size)
 	}
 	for i := range claims {
 		c := &claims[i]
+		if regions[c.nodes].extent(name).total == 0 && !c.named && c.running == 0 && name != corev1.ResourcePods {
+			continue // What none of its nodes has is not offered as nothing.
+		}
 		if !c.named {
 			c.want = readable(name, c.want)
 		}
@@ -261,6 +234,45 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, exclusive bool, of
 		if c.running > 0 {
 			offers[c.of].Running[name] = amountOf(name, c.running*size)
 		}
+	}
+}
+
+// divide shares what is free for one consumer among its claims: first on certain nodes, and what is left of all for the others.
+func divide(claims []claim, free func(nodes string) int64, countable bool) {
+	taken := int64(0)
+	for there := range runsOf(claims, func(c claim) string { return c.nodes }) {
+		some := free(there[0].nodes)
+		if there[0].nodes == "" {
+			some -= taken
+		}
+		share(there, some, countable)
+		for i := range there {
+			taken += there[i].want
+		}
+	}
+}
+
+// lowerByNodes brings the claims of the same nodes down to what there is on them.
+func lowerByNodes(name corev1.ResourceName, consumers [][]claim, regions map[string]*region, size int64) {
+	for nodes, at := range regions {
+		if nodes == "" {
+			continue
+		}
+		var there [][]claim
+		for _, theirs := range consumers {
+			for some := range runsOf(theirs, func(c claim) string { return c.nodes }) {
+				if some[0].nodes == nodes {
+					there = append(there, some)
+				}
+			}
+		}
+		free := at.extent(name).free()
+		for _, some := range there {
+			for i := range some {
+				free += at.extent(name).own[some[i].of]
+			}
+		}
+		lower(there, free/size)
 	}
 }
 
@@ -275,7 +287,7 @@ func readable(name corev1.ResourceName, value int64) int64 {
 // claim is what a slice asks for of a resource, and has.
 func (p *Pool) claim(t *tally, of Owner, size int64) claim {
 	wish := p.wishes[of]
-	c := claim{of: of, percent: wish.Percentages.Closest()}
+	c := claim{of: of, nodes: wish.Nodes.String(), percent: wish.Percentages.Closest()}
 	if quantity, named := wish.Requested[t.name]; named {
 		c.named = true
 		asked, _ := measure(corev1.ResourceList{t.name: quantity}, false) // Ask saw to it that this is possible.
@@ -320,11 +332,11 @@ func share(claims []claim, free int64, countable bool) {
 	}
 }
 
-// byConsumer yields the claims of each consumer, which follow one another.
-func byConsumer(claims []claim) iter.Seq[[]claim] {
+// runsOf yields claims with the same key that follow one another.
+func runsOf(claims []claim, key func(claim) string) iter.Seq[[]claim] {
 	return func(yield func([]claim) bool) {
 		for start, end := 0, 0; start < len(claims); start = end {
-			for end < len(claims) && claims[end].of.Consumer == claims[start].of.Consumer {
+			for end < len(claims) && key(claims[end]) == key(claims[start]) {
 				end++
 			}
 			if !yield(claims[start:end]) {

@@ -272,7 +272,7 @@ func TestTaintsThatKeepPodsOff(t *testing.T) {
 			if got := p.offered(rome, false); got != want {
 				t.Errorf("offered are %s, want %s", got, want)
 			}
-			if got := len(NodesHave([]corev1.Node{*node}, tc.tolerated)) > 0; got != tc.want {
+			if got := len(NodesHave([]corev1.Node{*node}, tc.tolerated, nil)) > 0; got != tc.want {
 				t.Errorf("the cluster has something: %v", got)
 			}
 		})
@@ -324,7 +324,7 @@ func TestTheLargestPod(t *testing.T) {
 		{func() { p.ForgetNode("b") }, ""},
 	} {
 		step.change()
-		if got := shown(p.largest()); got != step.want {
+		if got := shown(p.everywhere().nodes().LargestPod); got != step.want {
 			t.Errorf("the largest pod is %q, want %q", got, step.want)
 		}
 		if got := shown(p.Offers(false)[rome].Nodes.LargestPod); got != step.want {
@@ -488,7 +488,7 @@ func TestOffersProperties(t *testing.T) {
 				rt.Fatalf("offers depend on the order of events: %s", diff)
 			}
 		}
-		if diff := cmp.Diff(again.largest(), p.largest()); diff != "" {
+		if diff := cmp.Diff(again.everywhere().nodes().LargestPod, p.everywhere().nodes().LargestPod); diff != "" {
 			rt.Fatalf("the largest pod depends on the order of events: %s", diff)
 		}
 		walked(rt, p, nodes, pods, podOwners)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "k8s.io/component-helpers/resource"
 )
@@ -59,6 +60,7 @@ type amount struct {
 
 // owner is what the pods of a slice take.
 type owner struct {
+	of   Owner
 	pods int
 	// counted is on nodes that take pods, running on all.
 	counted, running sums
@@ -77,6 +79,7 @@ type owned struct {
 type host struct {
 	name   string
 	counts bool
+	labels labels.Set
 	// os and arch as the scheduler knows them.
 	os, arch string
 	pods     int
@@ -92,7 +95,7 @@ type holding struct {
 	amounts []amount
 }
 
-// Node tells of a node as it is now. One that takes no pods offers nothing.
+// Node tells of a node as it is now, whose labels nobody changes afterwards. One that takes no pods offers nothing.
 func (p *Pool) Node(node *corev1.Node) error {
 	if !p.tolerated.TakesPods(node) {
 		p.ForgetNode(node.Name)
@@ -113,6 +116,7 @@ func (p *Pool) Node(node *corev1.Node) error {
 	h := p.host(node.Name)
 	p.enter(h, false)
 	p.equip(h, has)
+	h.labels = node.Labels
 	h.os = cmp.Or(node.Labels[corev1.LabelOSStable], node.Status.NodeInfo.OperatingSystem)
 	h.arch = cmp.Or(node.Labels[corev1.LabelArchStable], node.Status.NodeInfo.Architecture)
 	p.enter(h, true)
@@ -242,7 +246,7 @@ func (p *Pool) owner(of Owner) *owner {
 	}
 	o := p.owners[of]
 	if o == nil {
-		o = &owner{counted: sums{}, running: sums{}}
+		o = &owner{of: of, counted: sums{}, running: sums{}}
 		p.owners[of] = o
 	}
 	return o

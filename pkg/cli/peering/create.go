@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/cli/action/share"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/output"
@@ -26,6 +28,9 @@ something else is not changed, but refused.`
 
 const createSliceExample = `  # A second virtual node of the provider milan
   {{ .Executable }} create resourceslice gpus --remote-cluster-id milan --cpu 8 --resource nvidia.com/gpu=2
+
+  # A virtual node of the provider's arm64 nodes
+  {{ .Executable }} create resourceslice milan-arm --remote-cluster-id milan --node-selector kubernetes.io/arch=arm64
 
   # Ask only; make a virtual node later with '{{ .Executable }} create virtualnode'
   {{ .Executable }} create resourceslice gpus --remote-cluster-id milan --no-virtual-node
@@ -102,6 +107,7 @@ type createSliceFlags struct {
 	*place
 	class, format string
 	resources     resourceFlags
+	selector      map[string]string
 	noNode        bool
 	timeout       time.Duration
 }
@@ -117,6 +123,7 @@ func newCreateSlice(s *session.Session, where *place) *cobra.Command {
 	set := command.Flags()
 	set.StringVar(&f.class, "class", string(authv1beta1.DefaultResourceSliceClass), "Class of the resource slice")
 	f.resources.askedFor(set)
+	set.StringToStringVar(&f.selector, "node-selector", nil, "Labels of the provider's nodes that it is for, whose resources it gets a share of")
 	set.BoolVar(&f.noNode, "no-virtual-node", false, "Do not make a virtual node of the granted resources")
 	s.TimeoutFlag(set, &f.timeout, share.DefaultTimeout)
 	s.OutputFlag(command, &f.format, "Write the object to standard output instead of creating it")
@@ -153,7 +160,11 @@ func (f *createSliceFlags) options(name string) (format output.Format, options s
 	if err = checkNodeName(name); err != nil {
 		return "", options, err
 	}
-	options = share.CreateOptions{Name: name, Class: f.class, NoVirtualNode: f.noNode, Timeout: f.timeout}
+	nodes, err := capacity.ParseNodes(labels.Set(f.selector).String())
+	if err != nil {
+		return "", options, failure.Misuse("correct --node-selector", "%w", err)
+	}
+	options = share.CreateOptions{Name: name, Class: f.class, Nodes: nodes, NoVirtualNode: f.noNode, Timeout: f.timeout}
 	if options.ProviderID, err = f.provider(); err != nil {
 		return "", options, err
 	}

@@ -31,6 +31,8 @@ const (
 	SliceUIDAnnotation = "liqo.io/resourceslice-uid"
 	// ReplicatedAnnotationPrefix starts the keys of the annotations that travel to the provider with a replicated object.
 	ReplicatedAnnotationPrefix = "replicated.liqo.io/"
+	// NodeSelectorAnnotation of a ResourceSlice has the labels of the provider's nodes that it is for, as key=value,key=value. It travels.
+	NodeSelectorAnnotation = "replicated.liqo.io/node-selector"
 )
 
 // Finalizers.

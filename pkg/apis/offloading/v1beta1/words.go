@@ -81,6 +81,8 @@ const (
 	NoPodCIDRs = "none"
 	// ProviderLabelsAnnotation on a VirtualNode lists, as key=value, those of its labels that the provider suggested and that were taken.
 	ProviderLabelsAnnotation = "liqo.io/provider-labels"
+	// ProviderNodeSelectorAnnotation on a VirtualNode lists, as key=value, what of its offloadingPatch's nodeSelector comes from its ResourceSlice.
+	ProviderNodeSelectorAnnotation = "liqo.io/provider-node-selector"
 	// SuggestedLabelsAnnotation on a VirtualNode lists the labels that the provider suggests now, while these are others.
 	SuggestedLabelsAnnotation = "liqo.io/suggested-labels"
 	// ApprovedLabelsAnnotation on a VirtualNode, written by an administrator, lists the suggested labels that are to be taken. It counts

@@ -39,7 +39,9 @@ type DecideRequest struct {
 	// What the pods of the slice request.
 	Used map[string]string `protobuf:"bytes,7,rep,name=used,proto3" json:"used,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What the slice was granted last; empty if nothing was.
-	Granted       map[string]string `protobuf:"bytes,8,rep,name=granted,proto3" json:"granted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Granted map[string]string `protobuf:"bytes,8,rep,name=granted,proto3" json:"granted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The labels of the nodes that the slice is for; all nodes if there are none. What is free is so on all nodes.
+	NodeSelector  map[string]string `protobuf:"bytes,9,rep,name=node_selector,json=nodeSelector,proto3" json:"node_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +132,13 @@ func (x *DecideRequest) GetGranted() map[string]string {
 	return nil
 }
 
+func (x *DecideRequest) GetNodeSelector() map[string]string {
+	if x != nil {
+		return x.NodeSelector
+	}
+	return nil
+}
+
 // DecideResponse is refused as a whole if any part of it is wrong.
 type DecideResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -215,7 +224,7 @@ var File_pkg_apis_resources_v1_grants_proto protoreflect.FileDescriptor
 
 const file_pkg_apis_resources_v1_grants_proto_rawDesc = "" +
 	"\n" +
-	"\"pkg/apis/resources/v1/grants.proto\x12\x11liqo.resources.v1\"\xea\x04\n" +
+	"\"pkg/apis/resources/v1/grants.proto\x12\x11liqo.resources.v1\"\x84\x06\n" +
 	"\rDecideRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1c\n" +
@@ -225,7 +234,8 @@ const file_pkg_apis_resources_v1_grants_proto_rawDesc = "" +
 	"\x05asked\x18\x05 \x03(\v2+.liqo.resources.v1.DecideRequest.AskedEntryR\x05asked\x12>\n" +
 	"\x04free\x18\x06 \x03(\v2*.liqo.resources.v1.DecideRequest.FreeEntryR\x04free\x12>\n" +
 	"\x04used\x18\a \x03(\v2*.liqo.resources.v1.DecideRequest.UsedEntryR\x04used\x12G\n" +
-	"\agranted\x18\b \x03(\v2-.liqo.resources.v1.DecideRequest.GrantedEntryR\agranted\x1a8\n" +
+	"\agranted\x18\b \x03(\v2-.liqo.resources.v1.DecideRequest.GrantedEntryR\agranted\x12W\n" +
+	"\rnode_selector\x18\t \x03(\v22.liqo.resources.v1.DecideRequest.NodeSelectorEntryR\fnodeSelector\x1a8\n" +
 	"\n" +
 	"AskedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -237,6 +247,9 @@ const file_pkg_apis_resources_v1_grants_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fGrantedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
+	"\x11NodeSelectorEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf7\x01\n" +
 	"\x0eDecideResponse\x12\x1d\n" +
@@ -265,7 +278,7 @@ func file_pkg_apis_resources_v1_grants_proto_rawDescGZIP() []byte {
 	return file_pkg_apis_resources_v1_grants_proto_rawDescData
 }
 
-var file_pkg_apis_resources_v1_grants_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_pkg_apis_resources_v1_grants_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_pkg_apis_resources_v1_grants_proto_goTypes = []any{
 	(*DecideRequest)(nil),  // 0: liqo.resources.v1.DecideRequest
 	(*DecideResponse)(nil), // 1: liqo.resources.v1.DecideResponse
@@ -273,21 +286,23 @@ var file_pkg_apis_resources_v1_grants_proto_goTypes = []any{
 	nil,                    // 3: liqo.resources.v1.DecideRequest.FreeEntry
 	nil,                    // 4: liqo.resources.v1.DecideRequest.UsedEntry
 	nil,                    // 5: liqo.resources.v1.DecideRequest.GrantedEntry
-	nil,                    // 6: liqo.resources.v1.DecideResponse.GrantEntry
+	nil,                    // 6: liqo.resources.v1.DecideRequest.NodeSelectorEntry
+	nil,                    // 7: liqo.resources.v1.DecideResponse.GrantEntry
 }
 var file_pkg_apis_resources_v1_grants_proto_depIdxs = []int32{
 	2, // 0: liqo.resources.v1.DecideRequest.asked:type_name -> liqo.resources.v1.DecideRequest.AskedEntry
 	3, // 1: liqo.resources.v1.DecideRequest.free:type_name -> liqo.resources.v1.DecideRequest.FreeEntry
 	4, // 2: liqo.resources.v1.DecideRequest.used:type_name -> liqo.resources.v1.DecideRequest.UsedEntry
 	5, // 3: liqo.resources.v1.DecideRequest.granted:type_name -> liqo.resources.v1.DecideRequest.GrantedEntry
-	6, // 4: liqo.resources.v1.DecideResponse.grant:type_name -> liqo.resources.v1.DecideResponse.GrantEntry
-	0, // 5: liqo.resources.v1.Grants.Decide:input_type -> liqo.resources.v1.DecideRequest
-	1, // 6: liqo.resources.v1.Grants.Decide:output_type -> liqo.resources.v1.DecideResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 4: liqo.resources.v1.DecideRequest.node_selector:type_name -> liqo.resources.v1.DecideRequest.NodeSelectorEntry
+	7, // 5: liqo.resources.v1.DecideResponse.grant:type_name -> liqo.resources.v1.DecideResponse.GrantEntry
+	0, // 6: liqo.resources.v1.Grants.Decide:input_type -> liqo.resources.v1.DecideRequest
+	1, // 7: liqo.resources.v1.Grants.Decide:output_type -> liqo.resources.v1.DecideResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_pkg_apis_resources_v1_grants_proto_init() }
@@ -301,7 +316,7 @@ func file_pkg_apis_resources_v1_grants_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pkg_apis_resources_v1_grants_proto_rawDesc), len(file_pkg_apis_resources_v1_grants_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,6 +35,8 @@ type CreateOptions struct {
 	Class string
 	// Resources to ask for; what is left out is for the provider to decide.
 	Resources corev1.ResourceList
+	// Nodes are the labels of the provider's nodes to ask for; empty are those of all.
+	Nodes labels.Set
 	// NoVirtualNode asks for resources without making a node of them.
 	NoVirtualNode bool
 	// Timeout of the whole operation; 0 means DefaultTimeout.
@@ -45,7 +48,7 @@ type CreateOptions struct {
 func (o *CreateOptions) request() *Request {
 	name := o.Name + " --remote-cluster-id " + o.ProviderID
 	return &Request{
-		Cluster: o.Cluster, ProviderID: o.ProviderID, Name: o.Name, Class: o.Class, Resources: o.Resources, NoVirtualNode: o.NoVirtualNode,
+		Cluster: o.Cluster, ProviderID: o.ProviderID, Name: o.Name, Class: o.Class, Resources: o.Resources, Nodes: o.Nodes, NoVirtualNode: o.NoVirtualNode,
 		Observer: observer(o.Observer), Again: "run the same command again",
 		Otherwise: "delete this one with 'liqoctl delete resourceslice " + name + "' and create it again", ClassFlag: "--class",
 	}
@@ -127,7 +130,8 @@ func (r *Request) renderNew(slice *authv1beta1.ResourceSlice) error {
 		return err
 	}
 	if cmp.Or(slice.Spec.Class, authv1beta1.DefaultResourceSliceClass) == wanted.Spec.Class &&
-		equality.Semantic.DeepEqual(slice.Spec.Resources, wanted.Spec.Resources) && wantsNode(slice) == wantsNode(wanted) {
+		equality.Semantic.DeepEqual(slice.Spec.Resources, wanted.Spec.Resources) && wantsNode(slice) == wantsNode(wanted) &&
+		slice.Annotations[authv1beta1.NodeSelectorAnnotation] == wanted.Annotations[authv1beta1.NodeSelectorAnnotation] {
 		return nil
 	}
 	return failure.Unmet("choose another name, or "+r.Otherwise, "it is there already, and asks for something else: %s", asks(slice))
@@ -142,6 +146,9 @@ func asks(slice *authv1beta1.ResourceSlice) string {
 	with := "without a virtual node"
 	if wantsNode(slice) {
 		with = "with a virtual node"
+	}
+	if nodes := slice.Annotations[authv1beta1.NodeSelectorAnnotation]; nodes != "" {
+		with += ", of nodes with " + nodes
 	}
 	return fmt.Sprintf("%s of class %s, %s", Amounts(slice.Spec.Resources), cmp.Or(slice.Spec.Class, authv1beta1.DefaultResourceSliceClass), with)
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +63,9 @@ func grant(s *authv1beta1.ResourceSlice, denial string) {
 		status = authv1beta1.Denied
 	}
 	s.Status.Resources = resources("cpu", "4")
+	if s.Spec.Class == authv1beta1.DefaultResourceSliceClass {
+		s.Status.NodeSelector, _ = labels.ConvertSelectorToLabelsMap(s.Annotations[authv1beta1.NodeSelectorAnnotation])
+	}
 	s.Status.Conditions = []corev1beta1.Condition{
 		{Type: authv1beta1.AuthenticationCondition, Status: authv1beta1.Accepted},
 		{Type: authv1beta1.ResourcesCondition, Status: status, Reason: denial, Message: "not here"},
@@ -129,7 +133,10 @@ func TestCreate(t *testing.T) {
 		said    []string
 		writes  []string
 	}{
-		"a new one":                   {options: asked(nil), said: all, writes: []string{created}},
+		"a new one":                              {options: asked(nil), said: all, writes: []string{created}},
+		"of nodes that the provider tells apart": {options: asked(func(o *share.CreateOptions) { o.Nodes = labels.Set{"pool": "arm"} }), said: all, writes: []string{created}},
+		"of nodes that it does not": {options: asked(func(o *share.CreateOptions) { o.Nodes, o.Class = labels.Set{"pool": "arm"}, "theirs" }),
+			said: append([]string{"rome: warned: milan granted cpu 4, and of all its nodes: who answers this class there knows no node selectors"}, all[1:]...), writes: []string{created}},
 		"without a virtual node":      {options: asked(func(o *share.CreateOptions) { o.NoVirtualNode = true }), said: all[:1], writes: []string{created}},
 		"more than there is":          {options: asked(func(o *share.CreateOptions) { o.Resources = resources("cpu", "8") }), said: append([]string{"rome: warned: milan granted cpu 4; less than asked for: cpu 4 of 8"}, all[1:]...), writes: []string{created}},
 		"one that is there":           {objects: []client.Object{slice("gpus", resources("cpu", "4000m"), "true"), virtualNode("gpus", "gpus"), node("gpus", "milan")}, options: asked(nil), said: all},
@@ -162,6 +169,8 @@ func TestCreate(t *testing.T) {
 func TestCreateRefuses(t *testing.T) {
 	taken := slice("gpus", resources("cpu", "8"), "false")
 	taken.Spec.Class = "gold"
+	ofNodes := slice("gpus", resources("cpu", "4"), "true")
+	ofNodes.Annotations[authv1beta1.NodeSelectorAnnotation] = "pool=arm"
 	going := slice("gpus", resources("cpu", "4"), "true")
 	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.Now()), []string{"liqo.io/test"}
 	theirs := slice("gpus", resources("cpu", "4"), "true")
@@ -180,6 +189,7 @@ func TestCreateRefuses(t *testing.T) {
 		"no right to create":                {missing: "create resourceslices.authentication.liqo.io in namespace liqo-tenant-milan", want: "you are not allowed to: create resourceslices"},
 		"a slice that asks for other":       {objects: []client.Object{taken}, want: "it is there already, and asks for something else: cpu 8 of class gold, without a virtual node: " + anew},
 		"a slice without a node":            {objects: []client.Object{slice("gpus", resources("cpu", "4"), "false")}, want: "asks for something else: cpu 4 of class default, without a virtual node"},
+		"a slice of certain nodes":          {objects: []client.Object{ofNodes}, want: "asks for something else: cpu 4 of class default, with a virtual node, of nodes with pool=arm"},
 		"a slice that is being deleted":     {objects: []client.Object{going}, want: "it is being deleted: wait until it is gone, and run the same command again"},
 		"a consumer's slice of the name":    {objects: []client.Object{theirs}, want: "it is there already: milan asks this cluster with it: choose another name"},
 		"a real node of the name":           {objects: []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpus"}}}, want: "Node gpus (cluster rome) is a real node, and the virtual node would have that name: choose another name"},

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -39,6 +40,8 @@ type Request struct {
 	Class string
 	// Resources to ask for; what is left out is for the provider to decide. nil means those that are asked for already.
 	Resources corev1.ResourceList
+	// Nodes are the labels of the provider's nodes to ask for; none leave what is asked for already, and else all.
+	Nodes labels.Set
 	// NoVirtualNode asks for resources without making a node of them.
 	NoVirtualNode bool
 	// Observer is told each step.
@@ -100,6 +103,9 @@ func (r *Request) Ask(ctx context.Context, render func(*authv1beta1.ResourceSlic
 			return "", err
 		}
 		granted := fmt.Sprintf("%s granted %s", r.ProviderID, Amounts(slice.Status.Resources))
+		if len(r.Nodes) > 0 && !labels.Equals(slice.Status.NodeSelector, r.Nodes) {
+			return "", progress.Warned(granted + ", and of all its nodes: who answers this class there knows no node selectors")
+		}
 		if less := Shortfall(slice.Status.Resources, slice.Spec.Resources); less != "" {
 			return "", progress.Warned(granted + "; less than asked for: " + less)
 		}
@@ -119,6 +125,9 @@ func (r *Request) Render(slice *authv1beta1.ResourceSlice) error {
 		metav1.SetMetaDataLabel(&slice.ObjectMeta, key, value)
 	}
 	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, authv1beta1.CreateVirtualNodeAnnotation, fmt.Sprint(!r.NoVirtualNode))
+	if len(r.Nodes) > 0 {
+		metav1.SetMetaDataAnnotation(&slice.ObjectMeta, authv1beta1.NodeSelectorAnnotation, r.Nodes.String())
+	}
 	spec := &slice.Spec
 	if spec.ConsumerClusterID == nil && r.ConsumerID != "" {
 		spec.ConsumerClusterID = ptr.To(corev1beta1.ClusterID(r.ConsumerID))

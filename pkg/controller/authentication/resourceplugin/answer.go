@@ -37,6 +37,8 @@ type Question struct {
 	Class string
 	// Asked for by the consumer, Granted before.
 	Asked, Granted corev1.ResourceList
+	// Nodes that it is for, by their labels; all if there are none.
+	Nodes map[string]string
 }
 
 // Decision is what a plugin said of a slice.
@@ -55,7 +57,7 @@ type Trouble struct{ Reason, Message string }
 // request words a question.
 func request(q Question, free, used corev1.ResourceList) *resourcesv1.DecideRequest {
 	return &resourcesv1.DecideRequest{ClusterId: q.Of.Consumer, Namespace: q.Slice.Namespace, Name: q.Slice.Name, Class: q.Class,
-		Asked: texts(q.Asked), Free: texts(free), Used: texts(used), Granted: texts(q.Granted)}
+		Asked: texts(q.Asked), Free: texts(free), Used: texts(used), Granted: texts(q.Granted), NodeSelector: q.Nodes}
 }
 
 func texts(list corev1.ResourceList) map[string]string {

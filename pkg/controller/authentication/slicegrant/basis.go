@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -22,22 +23,50 @@ type basis struct {
 	percentages capacity.Percentages
 	// decision of the plugin; nil if there is no plugin.
 	decision *resourceplugin.Decision
+	at       chosen
+}
+
+// chosen are the nodes that a slice is for.
+type chosen struct {
+	// nodes are their labels; empty if it is for all nodes.
+	nodes labels.Set
+	// have is what they have.
+	have corev1.ResourceList
+}
+
+// possible is what they could give of what is asked for.
+func (c chosen) possible(asked corev1.ResourceList) corev1.ResourceList {
+	if len(c.nodes) == 0 {
+		return asked
+	}
+	return capacity.Ceiling{Nodes: c.have}.Possible(asked)
+}
+
+// chosen reads off a slice which nodes it is for.
+func (r *Reconciler) chosen(slice *authv1beta1.ResourceSlice, nodes []corev1.Node) (chosen, error) {
+	having, err := capacity.ParseNodes(slice.Annotations[authv1beta1.NodeSelectorAnnotation])
+	if err != nil {
+		return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
+	}
+	return chosen{nodes: having, have: r.options.Supply.NodesHave(nodes, having)}, nil
 }
 
 // basis is what the consumer asks for, or the plugin decided.
-func (r *Reconciler) basis(ctx context.Context, s *scope, of capacity.Owner, ceiling capacity.Ceiling) (basis, error) {
+func (r *Reconciler) basis(ctx context.Context, s *scope, of capacity.Owner, ceiling capacity.Ceiling, at chosen) (basis, error) {
 	if r.options.Policy.Plugin == nil {
 		asked := maps.Clone(r.options.Policy.DefaultResources)
 		if asked == nil {
 			asked = corev1.ResourceList{}
 		}
 		maps.Copy(asked, s.slice.Spec.Resources)
-		return basis{named: asked, percentages: r.percentages(s)}, nil
+		return basis{named: asked, percentages: r.percentages(s), at: at}, nil
 	}
 	decision := r.options.Policy.Plugin.Decide(ctx, resourceplugin.Question{Slice: client.ObjectKeyFromObject(s.slice), Of: of,
-		Class: string(s.slice.Spec.Class), Asked: s.slice.Spec.Resources, Granted: s.held()})
+		Class: string(s.slice.Spec.Class), Asked: s.slice.Spec.Resources, Granted: s.held(), Nodes: at.nodes})
 	s.plugin = pluginFailed(decision)
-	return decided(decision, s.held(), ceiling)
+	b, err := decided(decision, s.held(), ceiling)
+	b.at = at
+	return b, err
 }
 
 // percentages are what was said of how much of what is free a slice is offered.
@@ -95,6 +124,9 @@ func (b *basis) narrow(offered corev1.ResourceList) corev1.ResourceList {
 
 // said is what a slice is told of its grant; empty is what it was told before.
 func (b *basis) said(granted corev1.ResourceList) string {
+	if len(b.at.have) == 0 && len(b.at.nodes) > 0 {
+		return fmt.Sprintf("no node of the provider that takes pods has the labels %s: nothing can be had until one has", b.at.nodes)
+	}
 	by := "asked for"
 	if b.decision != nil {
 		by = "the resource plugin of the provider decided"

@@ -90,31 +90,33 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 		return nil, "", fmt.Errorf("listing Nodes: %w", err)
 	}
 	limits, held := Limits(s.tenant, r.options.Policy.TenantLimits), s.held()
-	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: r.options.Supply.NodesHave(nodes.Items)}
-	consumer := string(s.tenant.Spec.ClusterID)
-	of := supply.Of(consumer, identity.SliceUser(consumer, s.slice.Name))
-	basis, err := r.basis(ctx, s, of, ceiling)
+	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: r.options.Supply.NodesHave(nodes.Items, nil)}
+	at, err := r.chosen(s.slice, nodes.Items)
 	if err != nil {
 		return nil, "", err
 	}
-	wish := capacity.Wish{Requested: ceiling.Possible(basis.named), Percentages: basis.percentages}
+	s.selector = at.nodes
+	consumer := string(s.tenant.Spec.ClusterID)
+	of := supply.Of(consumer, identity.SliceUser(consumer, s.slice.Name))
+	basis, err := r.basis(ctx, s, of, ceiling, at)
+	if err != nil {
+		return nil, "", err
+	}
+	wish := capacity.Wish{Requested: at.possible(ceiling.Possible(basis.named)), Percentages: basis.percentages, Nodes: at.nodes}
 	offer, err := r.options.Supply.Offer(client.ObjectKeyFromObject(s.slice), of, wish, held)
 	if err != nil {
 		return nil, "", reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
 	s.over, s.nodes = overCommitted(offer.Over), &offer.Nodes
 	wanted := basis.narrow(Grant(offer.Resources, held, cordoned))
-	others, err := granting(ctx, r.client, s, s.slice.Namespace)
-	if err != nil {
+	if granted, err = bounded(ctx, r.client, s, ceiling, at, wanted); err != nil {
 		return nil, "", err
 	}
-	granted = ceiling.Bound(wanted, held, others)
 	if len(capacity.Less(held, granted)) > 0 {
 		// The cache may not show yet what another slice was granted a moment ago.
-		if others, err = granting(ctx, r.live, s, s.slice.Namespace); err != nil {
+		if granted, err = bounded(ctx, r.live, s, ceiling, at, wanted); err != nil {
 			return nil, "", err
 		}
-		granted = ceiling.Bound(wanted, held, others)
 		if r.options.Policy.Exclusive {
 			if err := r.exclusively(ctx, s, granted, held, offer.Running); err != nil {
 				return nil, "", err
@@ -124,10 +126,25 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 	return granted, basis.said(granted), nil
 }
 
+// bounded is what of a wanted grant is left beside those of the tenant's other slices: of all that it may have, and of the nodes that it is for.
+func bounded(ctx context.Context, reader client.Reader, s *scope, ceiling capacity.Ceiling, at chosen,
+	wanted corev1.ResourceList,
+) (corev1.ResourceList, error) {
+	others, there, err := granting(ctx, reader, s, s.slice.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	granted := ceiling.Bound(wanted, s.held(), others)
+	if len(at.nodes) > 0 {
+		granted = capacity.Ceiling{Nodes: at.have}.Bound(granted, s.held(), there)
+	}
+	return granted, nil
+}
+
 // exclusively leaves of a grant what no other Quota of this cluster holds: who is to get less may not have got it yet. What runs stays, and
 // so does what was held before and is still offered.
 func (r *Reconciler) exclusively(ctx context.Context, s *scope, granted, held, running corev1.ResourceList) error {
-	others, err := granting(ctx, r.live, s, metav1.NamespaceAll)
+	others, _, err := granting(ctx, r.live, s, metav1.NamespaceAll)
 	if err != nil {
 		return err
 	}
@@ -155,19 +172,25 @@ func (s *scope) held() corev1.ResourceList {
 	return s.quota.Spec.Resources
 }
 
-// granting returns what the Quotas of a namespace but the slice's own hold, those of slices that are gone and whose pods are not included.
-func granting(ctx context.Context, reader client.Reader, s *scope, namespace string) (corev1.ResourceList, error) {
+// granting returns what the Quotas of a namespace but the slice's own hold, those of slices that are gone and whose pods are not included;
+// there are those for the same nodes.
+func granting(ctx context.Context, reader client.Reader, s *scope, namespace string) (others, there corev1.ResourceList, err error) {
 	list := &offloadingv1beta1.QuotaList{}
 	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
-		return nil, fmt.Errorf("listing the Quotas beside that of ResourceSlice %s/%s: %w", s.slice.Namespace, s.slice.Name, err)
+		return nil, nil, fmt.Errorf("listing the Quotas beside that of ResourceSlice %s/%s: %w", s.slice.Namespace, s.slice.Name, err)
 	}
-	own, sum := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name), corev1.ResourceList{}
+	own, nodes := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name), s.selector.String()
 	for i := range list.Items {
-		if quota := &list.Items[i]; quota.Name != own {
-			sum = capacity.Sum(sum, quota.Spec.Resources)
+		quota := &list.Items[i]
+		if quota.Name == own {
+			continue
+		}
+		others = capacity.Sum(others, quota.Spec.Resources)
+		if quota.Annotations[authv1beta1.NodeSelectorAnnotation] == nodes {
+			there = capacity.Sum(there, quota.Spec.Resources)
 		}
 	}
-	return sum, nil
+	return others, there, nil
 }
 
 // roomChanged selects the changes of a Node that change how much this cluster has.
@@ -182,7 +205,8 @@ func roomChanged(offers *supply.Supply) predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, known := e.ObjectOld.(*corev1.Node)
 			after, still := e.ObjectNew.(*corev1.Node)
-			return known && still && (takes(before) != takes(after) || takes(after) && !equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable))
+			return known && still && (takes(before) != takes(after) || takes(after) &&
+				(!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) || !maps.Equal(before.Labels, after.Labels)))
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}

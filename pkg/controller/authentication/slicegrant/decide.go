@@ -39,6 +39,9 @@ func WhyInvalid(slice *authv1beta1.ResourceSlice, consumer, home string) string 
 	case len(spec.Resources) > maxResources:
 		return fmt.Sprintf("it asks for %d kinds of resources: at most %d are granted", len(spec.Resources), maxResources)
 	}
+	if _, err := capacity.ParseNodes(slice.Annotations[authv1beta1.NodeSelectorAnnotation]); err != nil {
+		return err.Error()
+	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Resources)) {
 		if quantity := spec.Resources[name]; quantity.Sign() < 0 {
 			return fmt.Sprintf("it asks for a negative quantity of %s", name)

@@ -57,6 +57,12 @@ func TestWhyInvalid(t *testing.T) {
 		"a long name":                        {func(s *authv1beta1.ResourceSlice) { s.Name = strings.Repeat("x", 64) }, "at most 63"},
 		"a negative quantity":                {func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = list("cpu", "-1") }, "negative"},
 		"a resource that is none":            {func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = list("not valid", "1") }, "not valid"},
+		"a node by its name": {func(s *authv1beta1.ResourceSlice) {
+			s.Annotations = map[string]string{authv1beta1.NodeSelectorAnnotation: "kubernetes.io/hostname=milan-1"}
+		}, "names a node"},
+		"nodes that cannot be chosen so": {func(s *authv1beta1.ResourceSlice) {
+			s.Annotations = map[string]string{authv1beta1.NodeSelectorAnnotation: "pool in (a, b)"}
+		}, "not like key=value"},
 		"a flood of resources": {func(s *authv1beta1.ResourceSlice) {
 			s.Spec.Resources = list()
 			for i := range 65 {

@@ -198,7 +198,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 
 // tell shows what is granted, and says so if there is something to say.
 func (s *scope) tell(granted corev1.ResourceList, message string) {
-	s.slice.Status.Resources, s.slice.Status.ProviderNodes = granted, s.nodes
+	s.slice.Status.Resources, s.slice.Status.ProviderNodes, s.slice.Status.NodeSelector = granted, s.nodes, s.selector
 	if message != "" {
 		s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
 	}
@@ -225,6 +225,9 @@ func (r *Reconciler) mark(ctx context.Context, slice *authv1beta1.ResourceSlice,
 }
 
 func (r *Reconciler) writeQuota(ctx context.Context, s *scope, want *offloadingv1beta1.Quota) error {
+	if len(s.selector) > 0 {
+		want.Annotations[authv1beta1.NodeSelectorAnnotation] = s.selector.String()
+	}
 	if err := controllerutil.SetControllerReference(s.tenant, want, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of Quota %s/%s: %w", want.Namespace, want.Name, err)
 	}
@@ -241,6 +244,7 @@ func (r *Reconciler) writeQuota(ctx context.Context, s *scope, want *offloadingv
 	updated.Spec, updated.OwnerReferences = want.Spec, want.OwnerReferences
 	updated.Spec.LimitsEnforcement = s.quota.Spec.LimitsEnforcement // the administrator may have changed it
 	delete(updated.Annotations, authv1beta1.CordonAnnotation)
+	delete(updated.Annotations, authv1beta1.NodeSelectorAnnotation)
 	for key, value := range want.Annotations {
 		metav1.SetMetaDataAnnotation(&updated.ObjectMeta, key, value)
 	}

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -109,6 +110,7 @@ type scope struct {
 	// cordoned, over and plugin are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
 	cordoned, over, plugin *outcome
 	nodes                  *authv1beta1.ProviderNodes // set by grant, of slices that are answered here
+	selector               labels.Set                 // of the nodes that it is for, set by grant
 	renewAt                time.Time                  // set by authenticate
 }
 

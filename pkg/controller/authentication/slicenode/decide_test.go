@@ -2,6 +2,7 @@ package slicenode
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,7 +107,8 @@ func TestFillPinsAndKeeps(t *testing.T) {
 	Fill(live, slice, "kubeconfig-s", Trust{})
 	want := &offloadingv1beta1.VirtualNode{
 		ObjectMeta: metav1.ObjectMeta{
-			Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8", offloadingv1beta1.ProviderLabelsAnnotation: ""},
+			Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: "10.0.0.0/8", offloadingv1beta1.ProviderLabelsAnnotation: "",
+				offloadingv1beta1.ProviderNodeSelectorAnnotation: "pool=a"},
 			Labels: map[string]string{
 				corev1beta1.RemoteClusterIDLabel: "milan", corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, authv1beta1.ResourceSliceNameLabel: "s",
 			},
@@ -121,6 +123,31 @@ func TestFillPinsAndKeeps(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, live); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Pods go to the nodes that the slice is for now; what somebody here patched otherwise stays.
+func TestPodsGoToTheNodesOfTheSlice(t *testing.T) {
+	arm, amd := map[string]string{"pool": "arm"}, map[string]string{"pool": "amd"}
+	for sentence, tc := range map[string]struct {
+		patch  *offloadingv1beta1.OffloadingPatch
+		slices []map[string]string
+		want   *offloadingv1beta1.OffloadingPatch
+	}{
+		"all nodes":               {slices: []map[string]string{nil}},
+		"certain ones":            {slices: []map[string]string{arm}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: arm}},
+		"others":                  {slices: []map[string]string{arm, amd}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}},
+		"all again":               {slices: []map[string]string{arm, nil}},
+		"all again, with a patch": {patch: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}}, slices: []map[string]string{arm, nil}, want: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}}},
+		"what somebody patched":   {patch: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}, slices: []map[string]string{nil, nil}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}},
+	} {
+		node := &offloadingv1beta1.VirtualNode{Spec: offloadingv1beta1.VirtualNodeSpec{OffloadingPatch: tc.patch}}
+		for _, selector := range tc.slices {
+			Fill(node, &authv1beta1.ResourceSlice{Status: authv1beta1.ResourceSliceStatus{NodeSelector: maps.Clone(selector)}}, "kubeconfig", Trust{})
+		}
+		if diff := cmp.Diff(tc.want, node.Spec.OffloadingPatch); diff != "" {
+			t.Errorf("%s: %s", sentence, diff)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -298,10 +299,30 @@ func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlic
 	spec.ResourceQuota.Hard = Capacity(slice.Spec.Resources, status.Resources)
 	spec.StorageClasses, spec.IngressClasses, spec.LoadBalancerClasses = status.StorageClasses, status.IngressClasses, status.LoadBalancerClasses
 	spec.ProviderNodes = status.ProviderNodes.DeepCopy()
-	if len(status.NodeSelector) != 0 {
-		if spec.OffloadingPatch == nil {
-			spec.OffloadingPatch = &offloadingv1beta1.OffloadingPatch{}
+	chooseNodes(object, status.NodeSelector)
+}
+
+// chooseNodes has pods go to the nodes that the slice is for, and no more if it is for all again; what else was patched stays.
+func chooseNodes(object *offloadingv1beta1.VirtualNode, selector map[string]string) {
+	before := parse(object.Annotations[offloadingv1beta1.ProviderNodeSelectorAnnotation])
+	patch := object.Spec.OffloadingPatch
+	if patch == nil {
+		patch = &offloadingv1beta1.OffloadingPatch{}
+	}
+	switch {
+	case len(selector) != 0:
+		patch.NodeSelector = selector
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, offloadingv1beta1.ProviderNodeSelectorAnnotation, labels.Set(selector).String())
+	case len(before) == 0:
+		return
+	default:
+		delete(object.Annotations, offloadingv1beta1.ProviderNodeSelectorAnnotation)
+		if labels.Equals(patch.NodeSelector, before) {
+			patch.NodeSelector = nil
 		}
-		spec.OffloadingPatch.NodeSelector = status.NodeSelector
+	}
+	object.Spec.OffloadingPatch = patch
+	if equality.Semantic.DeepEqual(patch, &offloadingv1beta1.OffloadingPatch{}) {
+		object.Spec.OffloadingPatch = nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -128,9 +129,9 @@ func (s *Supply) Withdraw(slice types.NamespacedName) {
 // TakesPods tells whether a node takes pods of consumers.
 func (s *Supply) TakesPods(node *corev1.Node) bool { return s.options.Tolerated.TakesPods(node) }
 
-// NodesHave is what nodes have that take pods of consumers.
-func (s *Supply) NodesHave(nodes []corev1.Node) corev1.ResourceList {
-	return capacity.NodesHave(nodes, s.options.Tolerated)
+// NodesHave is what nodes have that take pods of consumers and have the labels.
+func (s *Supply) NodesHave(nodes []corev1.Node, having labels.Set) corev1.ResourceList {
+	return capacity.NodesHave(nodes, s.options.Tolerated, having)
 }
 
 // Free is what a consumer could use: what nodes have, less what the pods of others take.
