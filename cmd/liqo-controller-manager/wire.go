@@ -124,6 +124,9 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 	if err != nil {
 		return err
 	}
+	if err := followShares(mgr, f.config, policy.Shares); err != nil {
+		return err
+	}
 	endpoints := identity.EndpointPolicy{Deny: ownRanges(config), AllowLoopback: f.allowLoopback}
 	err = authentication.Register(mgr, authentication.Options{
 		ClusterID:           env.clusterID,
@@ -336,13 +339,12 @@ func grants(config *v1alpha1.ControllerManager, offers *supply.Supply) (slicegra
 	offloading := &config.Offloading
 	policy := slicegrant.Policy{
 		DefaultClassEnabled: config.Authentication.DefaultResourceSliceClassEnabled,
-		Classes:             offloading.SharingPercentages,
+		Shares:              slicegrant.NewShares(shared(config)),
 		DefaultResources:    offloading.DefaultNodeResources,
 		Exclusive:           offloading.Sharing == v1alpha1.ExclusiveOffers,
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
 		TenantLimits:        offloading.Consumers.Limits,
 	}
-	policy.TenantLimits.SharingPercentage = offloading.SharingPercentage
 	if offloading.ResourcePlugin.Address == "" {
 		return policy, nil
 	}

@@ -177,6 +177,14 @@ func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not refl
 	return s
 }
 
+// overCommitted is what the VirtualNode says of more that runs than is offered.
+func overCommitted(vn *offloadingv1beta1.VirtualNode) string {
+	if over := conditions.Find(vn.Status.All(), offloadingv1beta1.OverCommittedCondition); over != nil {
+		return over.Message
+	}
+	return ""
+}
+
 func capacityOf(vn *offloadingv1beta1.VirtualNode) (corev1.ResourceList, []corev1.ContainerImage, *authv1beta1.ProviderNodes) {
 	return vn.Spec.ResourceQuota.Hard, vn.Spec.Images, vn.Spec.ProviderNodes
 }

@@ -207,6 +207,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 		n.pods.SetSettings(settings)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())
+		n.reporter.SetOverCommitted(overCommitted(n.vn))
 		n.reporter.SetNetwork(network)
 		n.reporter.SetCapacity(capacityOf(n.vn))
 	}

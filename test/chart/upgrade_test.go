@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -87,6 +88,29 @@ func TestALeftoverDefinitionBecomesOurs(t *testing.T) {
 		}
 		if got.Annotations["helm.sh/resource-policy"] != "keep" || got.Labels["app.kubernetes.io/managed-by"] != "Helm" {
 			t.Errorf("%s has annotations %v, labels %v", name, got.Annotations, got.Labels)
+		}
+	}
+}
+
+// Other percentages need no other pods of the controller manager, which reads them while it runs; all else does.
+func TestSharesChangeWithoutOtherPods(t *testing.T) {
+	pods := func(values string) string {
+		t.Helper()
+		var deployment appsv1.Deployment
+		if err := yaml.Unmarshal([]byte(documents(t, "v1.36.0", values)["Deployment liqo-controller-manager"]), &deployment); err != nil {
+			t.Fatal(err)
+		}
+		return deployment.Spec.Template.Annotations["checksum/config"]
+	}
+	usual := pods("")
+	for values, same := range map[string]bool{
+		"offloading: {sharingPercentage: 50}":              true,
+		"offloading: {sharingPercentages: {gold: 100}}":    true,
+		"offloading: {sharing: exclusive}":                 false,
+		"offloading: {defaultNodeResources: {cpu: \"4\"}}": false,
+	} {
+		if got := pods(values); got == "" || (got == usual) != same {
+			t.Errorf("%s: the pods are the same: %t, want %t", values, got == usual, same)
 		}
 	}
 }

@@ -108,6 +108,9 @@ func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.Con
 	})
 }
 
+// SetOverCommitted takes what is said of more that runs than is offered; empty if no more does.
+func (r *Reporter) SetOverCommitted(said string) { r.update(func(f *Facts) { f.Over = said }) }
+
 // SetConnection takes what is known of the provider. An empty version or platform leaves the last known one.
 func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
 	r.update(func(f *Facts) {

@@ -57,6 +57,8 @@ type Facts struct {
 	Reason, Message string
 	// Held says that removals wait for a confirmation; empty if none does.
 	Held string
+	// Over says by how much more runs than the provider offers; empty if no more does.
+	Over string
 	// Network is the state of the network to the provider.
 	Network Network
 }
@@ -105,9 +107,9 @@ func Status(old *corev1.NodeStatus, f Facts, now time.Time) (*corev1.NodeStatus,
 	for _, c := range wanted(f) {
 		setCondition(status, c, metav1.NewTime(now.Truncate(time.Second)))
 	}
-	if f.Held == "" {
-		status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == offloadingv1beta1.RemovalsHeldCondition })
-	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.NodeCondition) bool {
+		return f.Held == "" && c.Type == offloadingv1beta1.RemovalsHeldCondition || f.Over == "" && c.Type == offloadingv1beta1.OverCommittedCondition
+	})
 	return status, !apiequality.Semantic.DeepEqual(old, status)
 }
 
@@ -160,6 +162,10 @@ func wanted(f Facts) []corev1.NodeCondition {
 	if f.Held != "" {
 		list = append(list, corev1.NodeCondition{Type: offloadingv1beta1.RemovalsHeldCondition, Status: corev1.ConditionTrue,
 			Reason: offloadingv1beta1.ReasonManyAtOnce, Message: conditions.Bound(f.Held)})
+	}
+	if f.Over != "" {
+		list = append(list, corev1.NodeCondition{Type: offloadingv1beta1.OverCommittedCondition, Status: corev1.ConditionTrue,
+			Reason: offloadingv1beta1.ReasonMoreRunsThanIsOffered, Message: conditions.Bound(f.Over)})
 	}
 	return append(list, f.Network.condition())
 }

@@ -147,25 +147,34 @@ func TestWhatOthersSetStays(t *testing.T) {
 	}
 }
 
-func TestHeldRemovalsAreACondition(t *testing.T) {
-	of := func(status *corev1.NodeStatus) (said []string) {
-		for _, c := range status.Conditions {
-			if c.Type == offloadingv1beta1.RemovalsHeldCondition {
-				said = append(said, string(c.Status)+" "+c.Reason+" "+c.Message)
+// What is the case only sometimes is a condition while it is, and is written once.
+func TestTroublesAreConditions(t *testing.T) {
+	for condition, tc := range map[string]struct {
+		trouble func(*Facts)
+		want    string
+	}{
+		offloadingv1beta1.RemovalsHeldCondition:  {func(f *Facts) { f.Held = "12 pods" }, "True ManyAtOnce 12 pods"},
+		offloadingv1beta1.OverCommittedCondition: {func(f *Facts) { f.Over = "by cpu 1" }, "True MoreRunsThanIsOffered by cpu 1"},
+	} {
+		of := func(status *corev1.NodeStatus) (said []string) {
+			for _, c := range status.Conditions {
+				if string(c.Type) == condition {
+					said = append(said, string(c.Status)+" "+c.Reason+" "+c.Message)
+				}
 			}
+			return said
 		}
-		return said
-	}
-	none, _ := Status(&corev1.NodeStatus{}, facts(), noon)
-	held, changed := Status(none, facts(func(f *Facts) { f.Held = "12 pods" }), noon)
-	if diff := cmp.Diff([]string{"True ManyAtOnce 12 pods"}, of(held)); diff != "" || !changed || len(of(none)) > 0 {
-		t.Errorf("changed %t: %s", changed, diff)
-	}
-	if _, changed := Status(held, facts(func(f *Facts) { f.Held = "12 pods" }), noon.Add(time.Hour)); changed {
-		t.Error("the same is written again")
-	}
-	if after, changed := Status(held, facts(), noon); len(of(after)) > 0 || !changed {
-		t.Errorf("changed %t, it says %v", changed, of(after))
+		none, _ := Status(&corev1.NodeStatus{}, facts(), noon)
+		there, changed := Status(none, facts(tc.trouble), noon)
+		if diff := cmp.Diff([]string{tc.want}, of(there)); diff != "" || !changed || len(of(none)) > 0 {
+			t.Errorf("%s: changed %t: %s", condition, changed, diff)
+		}
+		if _, changed := Status(there, facts(tc.trouble), noon.Add(time.Hour)); changed {
+			t.Errorf("%s: the same is written again", condition)
+		}
+		if after, changed := Status(there, facts(), noon); len(of(after)) > 0 || !changed {
+			t.Errorf("%s: changed %t, it says %v", condition, changed, of(after))
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package settings
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
 	"liqo.io/liqo/test/integration/world"
 	"liqo.io/liqo/test/lab/config"
@@ -66,6 +69,11 @@ func TestTheNodeFollowsWhatTheProviderHasFree(t *testing.T) {
 	more := has("150")
 	shows("200 are free", "180")
 
+	w.Milan.Rewrite(t, map[string]any{"offloading": map[string]any{"sharingPercentage": 25}})
+	shows("the installation offers a quarter, without a restart", "50")
+	w.Milan.Rewrite(t, nil)
+	shows("and as much as before", "180")
+
 	tenant := &authv1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.ProviderNamespace, Name: "rome"}}
 	share := func(percent string) {
 		t.Helper()
@@ -82,7 +90,20 @@ func TestTheNodeFollowsWhatTheProviderHasFree(t *testing.T) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Namespace: fixture.ConsumerNamespace, Name: w.Node}, slice)
 		return err == nil && world.Status(slice, authv1beta1.OverCommittedCondition).Status == "True", fmt.Sprint(slice.Status.Summary, err)
 	})
+	over := func(want bool) {
+		t.Helper()
+		fixture.Await(t, fixture.Patience, fmt.Sprintf("the Node to say that more runs than is offered: %t", want), func(ctx context.Context) (bool, string) {
+			node := &corev1.Node{}
+			err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: w.Node}, node)
+			says := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return string(c.Type) == offloadingv1beta1.OverCommittedCondition && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, string(widgets)+" ")
+			})
+			return err == nil && says == want && fixture.NodeReady(node), fmt.Sprint(node.Status.Conditions, err)
+		})
+	}
+	over(true)
 	share("null")
+	over(false)
 	fixture.Must(t, "removing a Node", env.Milan.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: more}}))
 	shows("a node went", "45")
 }

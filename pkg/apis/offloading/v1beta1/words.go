@@ -298,6 +298,8 @@ const (
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonCordoned: the slice or its tenant is cordoned.
 	ReasonCordoned = "Cordoned"
+	// ReasonMoreRunsThanIsOffered: the pods of the virtual node take more than it is offered since the provider has less that is free.
+	ReasonMoreRunsThanIsOffered = "MoreRunsThanIsOffered"
 	// ReasonOffloadingBackOff: the pod's namespace is not offloaded to this cluster.
 	ReasonOffloadingBackOff = "OffloadingBackOff"
 	// ReasonOffloadingAborted: the pod's namespace is no longer offloaded to this cluster.

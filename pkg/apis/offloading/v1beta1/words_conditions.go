@@ -15,6 +15,9 @@ const (
 	AddressesShownCondition = "AddressesShown"
 	// CordonedCondition tells that the provider takes no new pods, and the Node has CordonedTaint; it is there only then.
 	CordonedCondition = "Cordoned"
+	// OverCommittedCondition of a VirtualNode, and of its Node, tells that more of its pods runs than the provider offers now, and by how much;
+	// it is there, and True, only then.
+	OverCommittedCondition = "OverCommitted"
 	// RemovalsHeldCondition of a VirtualNode, and of its Node, tells that the removal of many copies at once waits for a confirmation; of a
 	// NamespaceMap, that the removal of twins does. It is there, and True, only then.
 	RemovalsHeldCondition = "RemovalsHeld"

@@ -31,7 +31,9 @@ var good = map[string]bool{
 }
 
 // problems are the conditions that are there only while something waits for an administrator, be they true.
-var problems = []string{offloadingv1beta1.RemovalsHeldCondition, offloadingv1beta1.CordonedCondition, corev1beta1.CutOffCondition}
+var problems = []string{
+	offloadingv1beta1.RemovalsHeldCondition, offloadingv1beta1.CordonedCondition, offloadingv1beta1.OverCommittedCondition, corev1beta1.CutOffCondition,
+}
 
 // isGood tells whether a condition of one of our own kinds is as it should be.
 func isGood(c corev1beta1.Condition) bool {

@@ -3,6 +3,7 @@ package resourceplugin
 import (
 	"cmp"
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -81,7 +82,8 @@ func (p *Plugin) Decide(ctx context.Context, q Question) Decision {
 		go p.follow(ctx, s)
 		return Decision{}
 	}
-	if before := s.question; before.Class != q.Class || before.Of != q.Of || !equality.Semantic.DeepEqual(before.Asked, q.Asked) {
+	before := s.question
+	if before.Class != q.Class || before.Of != q.Of || !maps.Equal(before.Nodes, q.Nodes) || !equality.Semantic.DeepEqual(before.Asked, q.Asked) {
 		select {
 		case s.nudged <- struct{}{}:
 		default:

@@ -71,8 +71,9 @@ func (r *Reconciler) basis(ctx context.Context, s *scope, of capacity.Owner, cei
 
 // percentages are what was said of how much of what is free a slice is offered.
 func (r *Reconciler) percentages(s *scope) capacity.Percentages {
-	p := capacity.Percentages{Chart: r.options.Policy.TenantLimits.SharingPercentage}
-	if percent, named := r.options.Policy.Classes[string(s.slice.Spec.Class)]; named {
+	said := r.options.Policy.Shares.percentages()
+	p := capacity.Percentages{Chart: said.All}
+	if percent, named := said.Classes[string(s.slice.Spec.Class)]; named {
 		p.Class = &percent
 	}
 	if own := s.tenant.Spec.Limits; own != nil {

@@ -107,7 +107,7 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 	if err != nil {
 		return nil, "", reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
-	s.over, s.nodes = overCommitted(offer.Over), &offer.Nodes
+	s.nodes = &offer.Nodes
 	wanted := basis.narrow(Grant(offer.Resources, held, cordoned))
 	if granted, err = bounded(ctx, r.client, s, ceiling, at, wanted); err != nil {
 		return nil, "", err
@@ -123,7 +123,21 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 			}
 		}
 	}
-	return granted, basis.said(granted), nil
+	message = basis.said(granted)
+	keepRunning(granted, offer)
+	s.over = overCommitted(offer.Over)
+	return granted, message, nil
+}
+
+// keepRunning grants what runs at least, whatever bounds the grant: nothing new fits beside it, and the offer says by how much that is more.
+func keepRunning(granted corev1.ResourceList, offer capacity.Offer) {
+	for name, running := range offer.Running {
+		if had := granted[name]; had.Cmp(running) < 0 {
+			more := running.DeepCopy()
+			more.Sub(had)
+			granted[name], offer.Over[name] = running.DeepCopy(), more
+		}
+	}
 }
 
 // bounded is what of a wanted grant is left beside those of the tenant's other slices: of all that it may have, and of the nodes that it is for.

@@ -59,7 +59,7 @@ func isDefault(class authv1beta1.ResourceSliceClass) bool {
 
 // answers tells whether slices of a class are answered here, and not by somebody else's controller.
 func (p *Policy) answers(class authv1beta1.ResourceSliceClass) bool {
-	_, named := p.Classes[string(class)]
+	_, named := p.Shares.percentages().Classes[string(class)]
 	return named || isDefault(class)
 }
 

@@ -86,7 +86,7 @@ func TestAPluginDecidesWhatIsGranted(t *testing.T) {
 			want: "cpu 3, pods 10: the resources were granted as the resource plugin of the provider decided"},
 		"in place of fixed quantities": {plugin: decider{grant: map[string]string{"cpu": "3", "pods": "10"}}, policy: func(p *Policy) { p.DefaultResources = list("memory", "4Gi") },
 			want: "cpu 3, pods 10: the resources were granted as the resource plugin of the provider decided"},
-		"of classes that are answered here": {plugin: decider{grant: map[string]string{"cpu": "3", "pods": "10"}}, policy: func(p *Policy) { p.Classes = map[string]int32{"gold": 100} }, class: "gold",
+		"of classes that are answered here": {plugin: decider{grant: map[string]string{"cpu": "3", "pods": "10"}}, policy: func(p *Policy) { p.Shares = NewShares(Percentages{Classes: map[string]int32{"gold": 100}}) }, class: "gold",
 			want: "cpu 3, pods 10: the resources were granted as the resource plugin of the provider decided"},
 		"nothing":                       {plugin: decider{grant: map[string]string{"cpu": "0", "pods": "0"}}, want: "cpu 0, pods 0: the resources were granted as the resource plugin of the provider decided"},
 		"more than the nodes have":      {plugin: decider{grant: map[string]string{"cpu": "100", "pods": "10"}}, want: "cpu 12, pods 10: the resources were granted, but less cpu than the resource plugin of the provider decided: all slices of this consumer together get what the provider's nodes have, or what its administrator set"},

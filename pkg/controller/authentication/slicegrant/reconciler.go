@@ -77,15 +77,15 @@ type Policy struct {
 	Plugin *resourceplugin.Plugin
 	// DefaultClassEnabled says whether slices of the default class are answered.
 	DefaultClassEnabled bool
-	// Classes are answered besides the default one, with so many percent of what is free, which wins over other percentages.
-	Classes map[string]int32
+	// Shares of what is free, and the classes that are answered besides the default one.
+	Shares *Shares
 	// DefaultResources are granted where a slice does not ask; of others it gets a share of what is free.
 	DefaultResources corev1.ResourceList
 	// Exclusive has all grants of consumers together be not more than what is free.
 	Exclusive bool
 	// LimitsEnforcement of new Quotas; empty means None.
 	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
-	// TenantLimits are those of tenants whose Tenant sets none, and how much of what is free they are offered.
+	// TenantLimits are those of tenants whose Tenant sets none.
 	TenantLimits authv1beta1.TenantLimits
 }
 
@@ -126,6 +126,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 	controlled := ctrl.NewControllerManagedBy(mgr).Named("slicegrant")
 	if o.Policy.Plugin != nil {
 		controlled.WatchesRawSource(source.Channel(o.Policy.Plugin.Changed(), &handler.EnqueueRequestForObject{}))
+	}
+	if o.Policy.Shares != nil {
+		controlled.WatchesRawSource(source.Channel(o.Policy.Shares.changed, handler.EnqueueRequestsFromMapFunc(
+			func(ctx context.Context, _ client.Object) []ctrlreconcile.Request { return r.slicesOf(ctx) })))
 	}
 	return controlled.
 		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).

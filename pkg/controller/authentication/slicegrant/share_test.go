@@ -81,9 +81,9 @@ func TestAShareOfWhatIsFreeIsGranted(t *testing.T) {
 		"the provider's own pods run":    {runs: list("cpu", "2", "memory", "8Gi"), want: "cpu 9, memory 36Gi, pods 296"},
 		"a quantity is asked for":        {asks: list("cpu", "3"), want: "cpu 3, memory 44236Mi, pods 297"},
 		"one that no cluster has":        {asks: list("cpu", "30"), want: "cpu 12, memory 44236Mi, pods 297"},
-		"the chart says how much":        {policy: func(p *Policy) { p.TenantLimits.SharingPercentage = ptr.To[int32](50) }, want: "cpu 6, memory 24Gi, pods 165"},
-		"the Tenant says how much":       {policy: func(p *Policy) { p.TenantLimits.SharingPercentage = ptr.To[int32](50) }, tenant: percent(25), want: "cpu 3, memory 12Gi, pods 82"},
-		"the class says how much":        {policy: func(p *Policy) { p.Classes = map[string]int32{"gold": 100} }, tenant: percent(25), class: "gold", want: "cpu 12, memory 48Gi, pods 330"},
+		"the chart says how much":        {policy: func(p *Policy) { p.Shares = NewShares(Percentages{All: ptr.To[int32](50)}) }, want: "cpu 6, memory 24Gi, pods 165"},
+		"the Tenant says how much":       {policy: func(p *Policy) { p.Shares = NewShares(Percentages{All: ptr.To[int32](50)}) }, tenant: percent(25), want: "cpu 3, memory 12Gi, pods 82"},
+		"the class says how much":        {policy: func(p *Policy) { p.Shares = NewShares(Percentages{Classes: map[string]int32{"gold": 100}}) }, tenant: percent(25), class: "gold", want: "cpu 12, memory 48Gi, pods 330"},
 		"nothing is shared":              {tenant: percent(0), want: "cpu 0, memory 0, pods 0"},
 		"fixed quantities are given":     {policy: func(p *Policy) { p.DefaultResources = list("cpu", "4") }, want: "cpu 4, memory 44236Mi, pods 297"},
 		"the administrator set a limit":  {tenant: func(s *authv1beta1.TenantSpec) { s.Limits = &authv1beta1.TenantLimits{Resources: list("cpu", "2")} }, want: "cpu 2, memory 44236Mi, pods 297"},
@@ -117,7 +117,7 @@ func TestAShareOfWhatIsFreeIsGranted(t *testing.T) {
 
 // What is answered by somebody else stays theirs, and what cannot be is refused: what was granted before stays.
 func TestWhatIsNotOfferedByUs(t *testing.T) {
-	p := newSharer(t, func(p *Policy) { p.Classes = map[string]int32{"gold": 50} })
+	p := newSharer(t, func(p *Policy) { p.Shares = NewShares(Percentages{Classes: map[string]int32{"gold": 50}}) })
 	theirs := &scope{tenant: tenantOf(plain), slice: slice(func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "theirs" })}
 	if err := p.r.grant(t.Context(), theirs); err != nil || theirs.slice.Status.Resources != nil || theirs.resources.status != "" {
 		t.Errorf("a slice of another class got %v, %+v, error %v", theirs.slice.Status.Resources, theirs.resources, err)
@@ -158,9 +158,9 @@ func TestOverCommitmentIsTold(t *testing.T) {
 	p.runs("theirs", list("cpu", "4"), rome, "a")
 	p.runs("own", list("cpu", "6"), nil, "")
 	s := &scope{tenant: rome, slice: slice(func(s *authv1beta1.ResourceSlice) { s.Name = "a" })}
-	told := func(share int32) string {
+	told := func(share int32, limit corev1.ResourceList) string {
 		t.Helper()
-		s.tenant.Spec.Limits = &authv1beta1.TenantLimits{SharingPercentage: &share}
+		s.tenant.Spec.Limits = &authv1beta1.TenantLimits{SharingPercentage: &share, Resources: limit}
 		s.quota = p.quota("a")
 		if err := p.r.grant(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -175,15 +175,19 @@ func TestOverCommitmentIsTold(t *testing.T) {
 	}
 	for _, step := range []struct {
 		share int32
+		limit corev1.ResourceList
 		want  string
 	}{
-		{90, "5400m: nothing"},
-		{50, "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 1"},
-		{10, "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 3400m"},
-		{100, "6: nothing"},
+		{90, nil, "5400m: nothing"},
+		{50, nil, "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 1"},
+		{90, list("cpu", "1"), "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 3"},
+		{10, list("cpu", "5"), "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 3400m"},
+		{90, list("cpu", "0"), "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 4"},
+		{10, nil, "4: True MoreRunsThanIsOffered what runs stays, and no more pods are taken: it is more than is offered now, by cpu 3400m"},
+		{100, nil, "6: nothing"},
 	} {
-		if got := told(step.share); got != step.want {
-			t.Errorf("at %d %%: %s, want %s", step.share, got, step.want)
+		if got := told(step.share, step.limit); got != step.want {
+			t.Errorf("at %d %% and a limit of %v: %s, want %s", step.share, step.limit, got, step.want)
 		}
 	}
 }

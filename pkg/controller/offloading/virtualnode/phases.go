@@ -45,6 +45,8 @@ type scope struct {
 	revoked string
 	// cordoned says in words that the provider takes no new pods; empty if it does. Set by gather.
 	cordoned string
+	// over says in words by how much more of the node's pods runs than the provider offers; empty if no more does. Set by gather.
+	over string
 	// mapped says that a Configuration tells which ranges are those of the provider's pods. Set by configured.
 	mapped bool
 	// template that virtual kubelets are run with; set by configure.
@@ -95,7 +97,8 @@ func (r *reconciler) gather(ctx context.Context, s *scope) error {
 		s.revoked = conditions.Find(fc.Status.Modules.Authentication.Conditions, corev1beta1.AuthIdentityControlPlaneStatus).Message
 		return nil
 	}
-	s.revoked, s.cordoned, err = r.answer(ctx, s.vn)
+	a, err := r.answer(ctx, s.vn)
+	s.revoked, s.cordoned, s.over = a.denied, a.cordoned, a.over
 	return err
 }
 

@@ -11,24 +11,28 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
-// answer says what of the provider's answer to the slice that the VirtualNode was made of keeps pods away: that it is denied, or takes no new
-// ones; empty if neither. A cache may show the past, so that a denial is believed only when the API server shows it as well.
-func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNode) (denied, cordoned string, err error) {
+// answer is what the provider says of the slice that the VirtualNode was made of, in words: that it is denied, or takes no new pods, or by how
+// much more runs than it is offered; each is empty if that is not so.
+type answer struct{ denied, cordoned, over string }
+
+// answer reads it. A cache may show the past, so that a denial is believed only when the API server shows it as well.
+func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNode) (a answer, err error) {
 	name := vn.Labels[authv1beta1.ResourceSliceNameLabel]
 	if name == "" {
-		return "", "", nil
+		return answer{}, nil
 	}
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		var slice authv1beta1.ResourceSlice
 		found, err := find(ctx, reader, client.ObjectKey{Namespace: vn.Namespace, Name: name}, &slice)
 		if err != nil || !found {
-			return "", "", err
+			return answer{}, err
 		}
-		if denied, cordoned = slice.WhyDenied(), slice.WhyCordoned(); denied == "" {
-			return "", cordoned, nil
+		a = answer{denied: slice.WhyDenied(), cordoned: slice.WhyCordoned(), over: slice.WhyOverCommitted()}
+		if a.denied == "" {
+			break
 		}
 	}
-	return denied, cordoned, nil
+	return a, nil
 }
 
 // ofSlice finds the VirtualNodes that were made of a ResourceSlice, among those.

@@ -88,6 +88,33 @@ func TestVirtualNodeWhoseProviderTookTheRightsBack(t *testing.T) {
 	}
 }
 
+// More runs than the provider offers now: the VirtualNode says so while it is so, and is ready all the same.
+func TestOverCommitmentIsSaid(t *testing.T) {
+	slice := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	w := ready(t, slice)
+	turned(w, &offloadingv1beta1.VirtualNode{}, func(vn *offloadingv1beta1.VirtualNode) {
+		metav1.SetMetaDataLabel(&vn.ObjectMeta, authv1beta1.ResourceSliceNameLabel, "milan")
+	})
+	for _, step := range []struct {
+		summary []corev1beta1.Condition
+		want    string
+	}{
+		{[]corev1beta1.Condition{{Type: authv1beta1.OverCommittedCondition, Status: "True", Reason: authv1beta1.ReasonMoreRunsThanIsOffered, Message: "by cpu 1"}}, "by cpu 1"},
+		{nil, ""},
+	} {
+		turned(w, slice, func(slice *authv1beta1.ResourceSlice) { slice.Status.Summary = step.summary })
+		w.pass()
+		vn, said := &offloadingv1beta1.VirtualNode{}, ""
+		w.is(vn, "")
+		if c := conditions.Find(vn.Status.Summary, offloadingv1beta1.OverCommittedCondition); c != nil {
+			said = c.Message
+		}
+		if said != step.want || !strings.HasPrefix(w.condition("Ready"), "True") {
+			t.Errorf("it says %q, want %q; ready %q", said, step.want, w.condition("Ready"))
+		}
+	}
+}
+
 // A provider that takes no new pods: the scheduler learns it by a taint, as of a node that was cordoned. Taints of others stay, and so does
 // what an administrator of this cluster cordoned.
 func TestTheNodeOfACordonedSliceTakesNoNewPods(t *testing.T) {

@@ -65,6 +65,9 @@ func (s *scope) summary(problem error) []corev1beta1.Condition {
 	if s.cordoned != "" {
 		all = append(all, s.says(offloadingv1beta1.CordonedCondition, yes, offloadingv1beta1.ReasonCordoned, s.cordoned))
 	}
+	if s.over != "" {
+		all = append(all, s.says(offloadingv1beta1.OverCommittedCondition, yes, offloadingv1beta1.ReasonMoreRunsThanIsOffered, s.over))
+	}
 	if reason, message := aboutLabels(s.vn); reason != "" {
 		all = append(all, s.says(offloadingv1beta1.LabelsChangedCondition, yes, reason, message))
 	}

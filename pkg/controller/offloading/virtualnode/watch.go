@@ -46,7 +46,8 @@ func answerChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
 		after, isSlice := e.ObjectNew.(*authv1beta1.ResourceSlice)
-		return ok && isSlice && (before.WhyDenied() != after.WhyDenied() || before.WhyCordoned() != after.WhyCordoned())
+		return ok && isSlice && (before.WhyDenied() != after.WhyDenied() || before.WhyCordoned() != after.WhyCordoned() ||
+			before.WhyOverCommitted() != after.WhyOverCommitted())
 	}}
 }
 
