@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"bytes"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
@@ -18,13 +19,18 @@ const (
 	// documentedDepth is how many levels of fields keep their documentation in such a CRD: enough for our own
 	// fields, while that of embedded Kubernetes types (a pod's specification), known from elsewhere, goes.
 	documentedDepth = 3
+
+	// quantityPattern is what controller-gen writes for a Quantity, as Kubernetes itself has it.
+	quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	// boundedPattern are the Quantities that are read at once: to read 1e-999999999 takes whoever reads it minutes, or all of its memory.
+	boundedPattern = `^(\+|-)?(([0-9]{1,40}(\.[0-9]{0,40})?)|(\.[0-9]{1,40}))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 )
 
-// completeCRD adds our label and annotation to a CRD that controller-gen wrote, and shortens its documentation when it
-// is too large to be applied.
+// completeCRD adds our label and annotation to a CRD that controller-gen wrote, bounds its quantities, and shortens its documentation when
+// it is too large to be applied.
 func completeCRD(content []byte) ([]byte, error) {
 	var crd map[string]any
-	if err := yaml.Unmarshal(content, &crd); err != nil {
+	if err := yaml.Unmarshal(bytes.ReplaceAll(content, []byte(quantityPattern), []byte(boundedPattern)), &crd); err != nil {
 		return nil, fmt.Errorf("reading a CRD: %w", err)
 	}
 	add(crd, partOf, "metadata", "labels", partOfLabel)

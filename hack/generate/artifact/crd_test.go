@@ -1,12 +1,39 @@
 package artifact
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
+
+// What a peer writes as a quantity is read by controllers of the other cluster.
+func TestQuantitiesAreBounded(t *testing.T) {
+	completed, err := completeCRD([]byte("spec:\n  pattern: " + quantityPattern + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd struct{ Spec struct{ Pattern string } }
+	if err := yaml.Unmarshal(completed, &crd); err != nil {
+		t.Fatal(err)
+	}
+	bounded, upstream := regexp.MustCompile(crd.Spec.Pattern), regexp.MustCompile(quantityPattern)
+	for quantity, want := range map[string]bool{
+		"4": true, "1500m": true, "8Gi": true, "-1": true, "+.5": true, "1e3": true, "2E-9": true, "12E": true, "0.333333333333": true, "9223372036854775807": true,
+		"1e100": false, "1e-999999999": false, "1E5999999": false, "1e1.5": false, strings.Repeat("9", 41): false, "1." + strings.Repeat("0", 41): false, "." + strings.Repeat("1", 41): false,
+	} {
+		if !upstream.MatchString(quantity) || bounded.MatchString(quantity) != want {
+			t.Errorf("%s is a quantity of Kubernetes: %t, of ours: %t, want %t", quantity, upstream.MatchString(quantity), !want, want)
+		}
+	}
+	for _, no := range []string{"", "1x", "e5", "1 "} {
+		if bounded.MatchString(no) {
+			t.Errorf("%q is a quantity", no)
+		}
+	}
+}
 
 func TestCompleteCRD(t *testing.T) {
 	leaf := map[string]any{"type": "string", "description": "deep"}

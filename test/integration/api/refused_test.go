@@ -55,6 +55,7 @@ var badAuthentication = map[string]bad{
 	"another cluster ID in an Identity":            {live: `{kind: Identity, spec: {clusterID: milan, type: ControlPlane, authParams: {}}}`, manifest: `{kind: Identity, spec: {clusterID: turin, type: ControlPlane, authParams: {}}}`, want: "clusterID cannot be changed; create another Identity"},
 	"another type of an Identity":                  {live: `{kind: Identity, spec: {clusterID: milan, type: ControlPlane, authParams: {}}}`, manifest: `{kind: Identity, spec: {clusterID: milan, type: ResourceSlice, authParams: {}}}`, want: "type cannot be changed; create another Identity"},
 	"a ResourceSlice with a quantity in words":     {manifest: `{kind: ResourceSlice, spec: {resources: {cpu: four}}}`, want: "spec.resources.cpu in body should match"},
+	"a quantity that takes minutes to be read":     {manifest: `{kind: ResourceSlice, spec: {resources: {cpu: "1e-999999999"}}}`, want: "spec.resources.cpu in body should match"},
 	"a ResourceSlice with a boolean quantity":      {manifest: `{kind: ResourceSlice, spec: {resources: {cpu: true}}}`, want: `spec.resources.cpu: Invalid value: "boolean"`},
 	"a ResourceSlice of a bad provider":            {manifest: `{kind: ResourceSlice, spec: {providerClusterID: Milan}}`, want: "spec.providerClusterID in body should match"},
 	"another provider of a ResourceSlice":          {live: `{kind: ResourceSlice, spec: {providerClusterID: milan}}`, manifest: `{kind: ResourceSlice, spec: {providerClusterID: turin}}`, want: "providerClusterID cannot be changed"},
