@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -107,18 +108,28 @@ func decode(raw []byte, strictly bool) (*offloadingv1beta1.ShadowPod, error) {
 	return &shadow, nil
 }
 
+// labelled is what is read of a ShadowPod before API servers have compared it with its schema: to decode what a consumer put into the rest could
+// take all memory, or minutes.
+func labelled(raw []byte) (*metav1.PartialObjectMetadata, error) {
+	object := &metav1.PartialObjectMetadata{}
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
+		return nil, fmt.Errorf("decoding the metadata of the ShadowPod: %w", err)
+	}
+	return object, nil
+}
+
 // mutate records who creates a ShadowPod.
 func (w *webhook) mutate(_ context.Context, req admission.Request) admission.Response {
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
-	shadow, err := decode(req.Object.Raw, false)
+	shadow, err := labelled(req.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	creator := capacity.UserLabel(req.UserInfo.Username)
 	if req.Operation == admissionv1.Update {
-		old, err := decode(req.OldObject.Raw, false)
+		old, err := labelled(req.OldObject.Raw)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}

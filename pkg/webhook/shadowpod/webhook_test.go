@@ -432,11 +432,17 @@ func TestMutate(t *testing.T) {
 	w := newWebhook(t, false)
 	bare := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels = nil })
 	forged := shadow(func(s *offloadingv1beta1.ShadowPod) { s.Labels["liqo.io/creator-user"] = "forged" })
+	// Mutating webhooks are asked before the schema is: to decode this one would take minutes, and the next one is none at all.
+	slow, wrong := request(t, admissionv1.Create, nil, bare), request(t, admissionv1.Create, nil, bare)
+	slow.Object.Raw = []byte(`{"spec":{"pod":{"overhead":{"cpu":"1e-999999999"}}}}`)
+	wrong.Object.Raw = []byte(`{"spec":["a pod"]}`)
 	for name, tc := range map[string]struct {
 		req  admission.Request
 		want string
 	}{
 		"the creator is recorded":                 {request(t, admissionv1.Create, nil, bare), `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
+		"a quantity is not read":                  {slow, `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
+		"nor anything else beside the labels":     {wrong, `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
 		"a forged creator is replaced":            {request(t, admissionv1.Create, nil, forged), `[{"op":"replace","path":"/metadata/labels/liqo.io~1creator-user","value":"` + capacity.UserLabel(user) + `"}]`},
 		"an update that forgets it is completed":  {request(t, admissionv1.Update, shadow(), bare), `[{"op":"add","path":"/metadata/labels","value":{"liqo.io/creator-user":"` + capacity.UserLabel(user) + `"}}]`},
 		"an update that has it is left as it is":  {request(t, admissionv1.Update, shadow(), shadow()), "null"},
