@@ -65,6 +65,7 @@ func TestAVirtualNodeOfCertainNodes(t *testing.T) {
 		err := share.Delete(context.Background(), share.DeleteOptions{Cluster: rome, Name: name, Timeout: fixture.Patience})
 		fixture.Must(t, "giving the share back", err)
 		fixture.Must(t, "stopping its virtual kubelet", kubelet.Stop())
+		fixture.Must(t, "stopping the first one's", w.Kubelet.Stop())
 		w.Kubelet.Start(t) // It needs no Lease any more.
 	}()
 	virtual := &corev1.Node{}

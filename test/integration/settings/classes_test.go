@@ -38,7 +38,7 @@ func TestClassesAndLabelsOfTheProviderFollow(t *testing.T) {
 	shows("no class of storage that went", func() bool { return !stored() })
 
 	other := map[string]any{
-		"discovery": map[string]any{"config": map[string]any{"clusterLabels": map[string]any{"example.org/tier": "other"}}},
+		"discovery": map[string]any{"config": map[string]any{"clusterID": "milan", "clusterLabels": map[string]any{"example.org/tier": "other"}}},
 		"offloading": map[string]any{"reflection": map[string]any{
 			"ingress": map[string]any{"ingressClasses": []any{map[string]any{"name": "haproxy"}}},
 			"service": map[string]any{"loadBalancerClasses": []any{map[string]any{"name": "metallb"}}}}},

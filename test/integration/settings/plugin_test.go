@@ -76,7 +76,7 @@ func (d *decider) serve(t *testing.T) (stop func()) {
 	go func() { ended <- server.Serve(listener) }()
 	return func() {
 		server.Stop()
-		<-ended
+		fixture.Must(t, "serving as a resource plugin", <-ended)
 	}
 }
 
