@@ -50,6 +50,12 @@ type Wish struct {
 	Nodes labels.Set
 }
 
+// wished is a Wish, with its nodes in words.
+type wished struct {
+	Wish
+	nodes string
+}
+
 // Offer is what a slice may use.
 type Offer struct {
 	// Resources are offered: at least what runs.
@@ -60,6 +66,11 @@ type Offer struct {
 	Running corev1.ResourceList
 	// Nodes that its pods run on.
 	Nodes authv1beta1.ProviderNodes
+}
+
+// DeepCopy returns an Offer that may be changed.
+func (o Offer) DeepCopy() Offer {
+	return Offer{Resources: o.Resources.DeepCopy(), Over: o.Over.DeepCopy(), Running: o.Running.DeepCopy(), Nodes: *o.Nodes.DeepCopy()}
 }
 
 // Ask tells what a slice asks for. What it asked for before still holds if that is refused.
@@ -77,7 +88,7 @@ func (p *Pool) Ask(of Owner, wish Wish) error {
 	wish.Requested, wish.Nodes = wish.Requested.DeepCopy(), maps.Clone(wish.Nodes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wishes[of] = wish
+	p.wishes[of] = wished{wish, wish.Nodes.String()}
 	return nil
 }
 
@@ -123,25 +134,29 @@ func (p *Pool) Used(of Owner) corev1.ResourceList {
 	return used
 }
 
-// Room is what all slices that ask can have together: what is free, and what their pods take.
-func (p *Pool) Room() corev1.ResourceList {
+// Room is what all slices that ask can have together of the nodes with some labels: what is free, and what their pods take.
+func (p *Pool) Room(nodes labels.Set) corev1.ResourceList {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	at := p.everywhere()
+	if len(nodes) > 0 {
+		at = regionOf(p.hosts, nodes)
+	}
 	room := corev1.ResourceList{}
-	for name, t := range p.tallies {
-		if t.total > 0 {
-			room[name] = amountOf(name, max(0, p.shared(t)))
+	for name, e := range at.extents {
+		if e.total > 0 {
+			room[name] = amountOf(name, max(0, p.shared(e)))
 		}
 	}
 	return room
 }
 
 // shared is what is free of a resource, and what pods of those take that are offered something.
-func (p *Pool) shared(t *tally) int64 {
-	all := t.total - t.used
-	for of, o := range p.owners {
+func (p *Pool) shared(e *extent) int64 {
+	all := e.free()
+	for of, value := range e.own {
 		if _, asks := p.wishes[of]; asks {
-			all += o.counted[t]
+			all += value
 		}
 	}
 	return all
@@ -149,8 +164,8 @@ func (p *Pool) shared(t *tally) int64 {
 
 // Offers is what each slice that asks may use. A requested quantity is offered as it is; the slices of a consumer that take a share have one
 // together, of what is free for it on the nodes that they use and not requested. Those of certain nodes come first. With exclusive all offers
-// together are not more than what is free, and those of the same nodes not more than what is free there, unless what runs is: who would be
-// offered more than others gives way first.
+// together are not more than what is free, and those of the same nodes, or some of them, not more than what is free there, unless what runs is:
+// who would be offered more than others gives way first.
 func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,10 +177,10 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 	order := make([]Owner, 0, len(p.wishes))
 	for of, wish := range p.wishes {
 		order = append(order, of)
-		at := regions[wish.Nodes.String()]
+		at := regions[wish.nodes]
 		if at == nil {
 			at = regionOf(p.hosts, wish.Nodes)
-			regions[wish.Nodes.String()] = at
+			regions[wish.nodes] = at
 		}
 		offers[of] = Offer{Resources: corev1.ResourceList{}, Over: corev1.ResourceList{}, Running: corev1.ResourceList{}, Nodes: at.nodes()}
 		for name := range wish.Requested {
@@ -178,8 +193,11 @@ func (p *Pool) Offers(exclusive bool) map[Owner]Offer {
 		}
 	}
 	slices.SortFunc(order, func(a, b Owner) int {
-		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), -cmp.Compare(p.wishes[a].Nodes.String(), p.wishes[b].Nodes.String()), cmp.Compare(a.Slice, b.Slice))
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), -cmp.Compare(p.wishes[a].nodes, p.wishes[b].nodes), cmp.Compare(a.Slice, b.Slice))
 	})
+	if exclusive {
+		nest(regions)
+	}
 	for name := range resources {
 		p.offer(name, order, regions, exclusive, offers)
 	}
@@ -219,8 +237,8 @@ func (p *Pool) offer(name corev1.ResourceName, order []Owner, regions map[string
 		}
 	}
 	if exclusive {
-		lower(consumers, p.shared(t)/size)
 		lowerByNodes(name, consumers, regions, size)
+		lower(consumers, p.shared(regions[""].extent(name))/size)
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -252,16 +270,21 @@ func divide(claims []claim, free func(nodes string) int64, countable bool) {
 	}
 }
 
-// lowerByNodes brings the claims of the same nodes down to what there is on them.
+// lowerByNodes brings the claims of the same nodes, or of some of them, down to what there is on them.
 func lowerByNodes(name corev1.ResourceName, consumers [][]claim, regions map[string]*region, size int64) {
-	for nodes, at := range regions {
+	// Few nodes come before more, so that what is free beside them is not lost, and always in the same order.
+	order := slices.SortedFunc(maps.Keys(regions), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(regions[a].hosts), len(regions[b].hosts)), cmp.Compare(a, b))
+	})
+	for _, nodes := range order {
+		at := regions[nodes]
 		if nodes == "" {
 			continue
 		}
 		var there [][]claim
 		for _, theirs := range consumers {
 			for some := range runsOf(theirs, func(c claim) string { return c.nodes }) {
-				if some[0].nodes == nodes {
+				if at.inside[some[0].nodes] {
 					there = append(there, some)
 				}
 			}
@@ -287,7 +310,7 @@ func readable(name corev1.ResourceName, value int64) int64 {
 // claim is what a slice asks for of a resource, and has.
 func (p *Pool) claim(t *tally, of Owner, size int64) claim {
 	wish := p.wishes[of]
-	c := claim{of: of, nodes: wish.Nodes.String(), percent: wish.Percentages.Closest()}
+	c := claim{of: of, nodes: wish.nodes, percent: wish.Percentages.Closest()}
 	if quantity, named := wish.Requested[t.name]; named {
 		c.named = true
 		asked, _ := measure(corev1.ResourceList{t.name: quantity}, false) // Ask saw to it that this is possible.

@@ -33,13 +33,13 @@ type Pool struct {
 	hosts   map[string]*host
 	pods    map[types.NamespacedName]holding
 	owners  map[Owner]*owner
-	wishes  map[Owner]Wish
+	wishes  map[Owner]wished
 }
 
 // NewPool returns a pool without nodes, of those whose taints are tolerated.
 func NewPool(tolerated Tolerated) *Pool {
 	return &Pool{tolerated: tolerated, tallies: map[corev1.ResourceName]*tally{}, hosts: map[string]*host{}, pods: map[types.NamespacedName]holding{},
-		owners: map[Owner]*owner{}, wishes: map[Owner]Wish{}}
+		owners: map[Owner]*owner{}, wishes: map[Owner]wished{}}
 }
 
 // tally is one resource over all nodes that take pods.

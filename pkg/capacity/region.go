@@ -2,6 +2,8 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,8 +34,29 @@ func ParseNodes(text string) (labels.Set, error) {
 
 // region is the nodes that a slice may use.
 type region struct {
-	extents  map[corev1.ResourceName]*extent
+	extents map[corev1.ResourceName]*extent
+	platform
+	// hosts are known of certain nodes only; inside are the selectors whose nodes are all among these, its own included, set by nest.
+	hosts  map[*host]bool
+	inside map[string]bool
+}
+
+// platform is what nodes have in common, as far as they do.
+type platform struct {
 	os, arch string
+	known    bool
+}
+
+func (p *platform) add(h *host) {
+	if !p.known {
+		p.os, p.arch, p.known = h.os, h.arch, true
+	}
+	if h.os != p.os {
+		p.os = ""
+	}
+	if h.arch != p.arch {
+		p.arch = ""
+	}
 }
 
 // extent is one resource of a region.
@@ -80,13 +103,17 @@ func (p *Pool) everywhere() *region {
 			r.extents[t.name].own[of] = value
 		}
 	}
-	r.os, r.arch = platform(p.hosts, nil)
+	for _, h := range p.hosts {
+		if h.counts {
+			r.add(h)
+		}
+	}
 	return r
 }
 
 // regionOf is the region of the nodes with certain labels, added up anew.
 func regionOf(hosts map[string]*host, nodes labels.Set) *region {
-	r, selector := &region{extents: map[corev1.ResourceName]*extent{}}, nodes.AsSelectorPreValidated()
+	r, selector := &region{extents: map[corev1.ResourceName]*extent{}, hosts: map[*host]bool{}}, nodes.AsSelectorPreValidated()
 	at := func(name corev1.ResourceName) *extent {
 		if r.extents[name] == nil {
 			r.extents[name] = &extent{own: map[Owner]int64{}}
@@ -97,6 +124,8 @@ func regionOf(hosts map[string]*host, nodes labels.Set) *region {
 		if !h.counts || !selector.Matches(h.labels) {
 			continue
 		}
+		r.hosts[h] = true
+		r.add(h)
 		for _, s := range h.stocks {
 			e := at(s.of.name)
 			e.total, e.used, e.most = e.total+s.has, e.used+s.used, max(e.most, s.free())
@@ -105,7 +134,6 @@ func regionOf(hosts map[string]*host, nodes labels.Set) *region {
 			at(one.of.name).own[one.by.of] += one.value
 		}
 	}
-	r.os, r.arch = platform(hosts, selector)
 	return r
 }
 
@@ -122,22 +150,20 @@ func (r *region) nodes() authv1beta1.ProviderNodes {
 	return nodes
 }
 
-// platform is what all selected nodes that take pods have in common, as far as they do.
-func platform(hosts map[string]*host, selector labels.Selector) (os, arch string) {
-	first := true
-	for _, h := range hosts {
-		switch {
-		case !h.counts || selector != nil && !selector.Matches(h.labels):
-			continue
-		case first:
-			os, arch, first = h.os, h.arch, false
-		}
-		if h.os != os {
-			os = ""
-		}
-		if h.arch != arch {
-			arch = ""
+// nest finds out which regions of certain nodes lie inside which.
+func nest(regions map[string]*region) {
+	for all, outer := range regions {
+		outer.inside = map[string]bool{}
+		for some, inner := range regions {
+			outer.inside[some] = all != "" && some != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(inner.hosts)), func(h *host) bool { return !outer.hosts[h] })
 		}
 	}
-	return os, arch
+}
+
+// Within tells whether all nodes with some labels have others as well.
+func Within(nodes []corev1.Node, some, others labels.Set) bool {
+	inner, outer := some.AsSelectorPreValidated(), others.AsSelectorPreValidated()
+	return !slices.ContainsFunc(nodes, func(n corev1.Node) bool {
+		return inner.Matches(labels.Set(n.Labels)) && !outer.Matches(labels.Set(n.Labels))
+	})
 }

@@ -26,11 +26,12 @@ func TestWhatIsOfferedOfCertainNodes(t *testing.T) {
 	nodes := func(p provider) provider {
 		return p.node(sharedNode("a", "cpu=40 pods=10", inPool("arm", "arm64"))).node(sharedNode("b", "cpu=60 nvidia.com/gpu=2 pods=10", inPool("amd", "amd64")))
 	}
-	third := Owner{"rome", "c"}
+	paris := Owner{"paris", "a"}
+	arm64 := Wish{Nodes: labels.Set{corev1.LabelArchStable: "arm64"}}
 	for name, tc := range map[string]struct {
 		build                       func(provider)
 		exclusive                   bool
-		rome, romeToo, third, turin string
+		rome, romeToo, paris, turin string
 	}{
 		"a share of theirs": {rome: "cpu=36 pods=9", build: func(p provider) { p.asks(rome, Wish{}.of("arm")) }},
 		"what others run elsewhere takes nothing of it": {rome: "cpu=36 pods=9", build: func(p provider) {
@@ -67,14 +68,20 @@ func TestWhatIsOfferedOfCertainNodes(t *testing.T) {
 		"exclusively, two slices against one": {exclusive: true, rome: "cpu=10 pods=3", romeToo: "cpu=10 pods=2", turin: "cpu=20 pods=5", build: func(p provider) {
 			p.asks(rome, Wish{}.of("arm")).asks(romeToo, Wish{}.of("arm")).asks(turin, Wish{}.of("arm"))
 		}},
-		"three slices": {rome: "cpu=18 pods=5", romeToo: "cpu=18 pods=4", third: "cpu=54 nvidia.com/gpu=1 pods=9", build: func(p provider) {
-			p.asks(rome, Wish{}.of("arm")).asks(romeToo, Wish{}.of("arm")).asks(third, Wish{}.of("amd"))
+		"three slices": {rome: "cpu=18 pods=5", romeToo: "cpu=18 pods=4", paris: "cpu=54 nvidia.com/gpu=1 pods=9", build: func(p provider) {
+			p.asks(rome, Wish{}.of("arm")).asks(romeToo, Wish{}.of("arm")).asks(paris, Wish{}.of("amd"))
+		}},
+		"exclusively, what is free elsewhere goes to who uses all": {exclusive: true, rome: "cpu=20 pods=5", turin: "cpu=20 pods=5", paris: "cpu=60 nvidia.com/gpu=1 pods=10", build: func(p provider) {
+			p.asks(rome, Wish{}.of("arm")).asks(turin, Wish{}.of("arm")).asks(paris, Wish{})
+		}},
+		"exclusively, the same nodes by another label": {exclusive: true, rome: "cpu=20 pods=5", turin: "cpu=20 pods=5", build: func(p provider) {
+			p.asks(rome, Wish{}.of("arm")).asks(turin, arm64)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := nodes(newProvider(t))
 			tc.build(p)
-			for of, want := range map[Owner]string{rome: tc.rome, romeToo: tc.romeToo, third: tc.third, turin: tc.turin} {
+			for of, want := range map[Owner]string{rome: tc.rome, romeToo: tc.romeToo, paris: tc.paris, turin: tc.turin} {
 				if got := p.offered(of, tc.exclusive); got != want {
 					t.Errorf("%v is offered %s, want %s", of, got, want)
 				}
@@ -109,51 +116,47 @@ func TestCertainNodesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// Whatever nodes there are and whoever asks for whichever: exclusive offers of a pool are never more than what is free in it, and all together
-// never more than what is free; a slice that has all nodes of a label is offered what one without a selector is.
+// Whatever nodes there are and whoever asks for whichever: exclusive offers of some nodes are never more than what is free on them, and all
+// together never more than what is free; a label that all nodes have changes nothing.
 func TestCertainNodesProperties(t *testing.T) {
-	pools := []string{"arm", "amd", ""}
-	owners := []Owner{rome, romeToo, turin}
+	arm, arm64 := labels.Set{"pool": "arm"}, labels.Set{corev1.LabelArchStable: "arm64"}
+	selectors := []labels.Set{nil, arm, {"pool": "amd"}, arm64, labels.Merge(arm, arm64)}
+	owners := []Owner{rome, romeToo, turin, {"paris", "a"}}
 	rapid.Check(t, func(rt *rapid.T) {
-		p, plain, alike := newProvider(t), newProvider(t), newProvider(t)
-		has := map[string]int64{}
+		p, plain, alike, nodes := newProvider(t), newProvider(t), newProvider(t), []corev1.Node{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "nodes") {
-			pool, cpu := rapid.SampledFrom(pools[:2]).Draw(rt, "pool"), rapid.IntRange(0, 20).Draw(rt, "cpu")
-			has[pool] += int64(cpu)
-			has[""] += int64(cpu)
-			node := func(pool string) *corev1.Node {
-				return sharedNode(fmt.Sprint(i), fmt.Sprintf("cpu=%d pods=3", cpu), inPool(pool, "amd64"))
-			}
+			pool, arch := rapid.SampledFrom([]string{"arm", "amd"}).Draw(rt, "pool"), rapid.SampledFrom([]string{"arm64", "amd64"}).Draw(rt, "arch")
+			has := fmt.Sprintf("cpu=%d pods=3", rapid.IntRange(0, 20).Draw(rt, "cpu"))
+			node := func(pool string) *corev1.Node { return sharedNode(fmt.Sprint(i), has, inPool(pool, arch)) }
+			nodes = append(nodes, *node(pool))
 			p.node(node(pool))
 			plain.node(node(pool))
 			alike.node(node("same"))
 		}
-		asks := map[Owner]string{}
+		asks := map[Owner]labels.Set{}
 		for _, of := range owners {
 			w := percent(rapid.Int32Range(0, 100).Draw(rt, "percentage"))
 			plain.asks(of, w)
 			alike.asks(of, w.of("same"))
-			if asks[of] = rapid.SampledFrom(pools).Draw(rt, "asks for"); asks[of] != "" {
-				w = w.of(asks[of])
-			}
+			asks[of] = rapid.SampledFrom(selectors).Draw(rt, "asks for")
+			w.Nodes = asks[of]
 			p.asks(of, w)
 		}
 		for _, exclusive := range []bool{false, true} {
-			if diff := cmp.Diff(plain.Offers(exclusive), alike.Offers(exclusive)); len(has) > 0 && diff != "" {
+			if diff := cmp.Diff(plain.Offers(exclusive), alike.Offers(exclusive)); len(nodes) > 0 && diff != "" {
 				rt.Fatalf("a label that all nodes have changes what is offered (exclusively: %t): %s", exclusive, diff)
 			}
 		}
-		sums := map[string]int64{}
-		for of, offer := range p.Offers(true) {
-			cpu := offer.Resources[corev1.ResourceCPU]
-			sums[""] += cpu.MilliValue()
-			if asks[of] != "" {
-				sums[asks[of]] += cpu.MilliValue()
+		offers := p.Offers(true)
+		for _, selector := range selectors {
+			sum := corev1.ResourceList{}
+			for of, offer := range offers {
+				if Within(nodes, asks[of], selector) {
+					add(sum, offer.Resources)
+				}
 			}
-		}
-		for pool, offered := range sums {
-			if offered > 1000*has[pool] {
-				rt.Fatalf("of the %d cores of %q %dm are offered exclusively", has[pool], pool, offered)
+			if more := Less(NodesHave(nodes, nil, selector), sum); len(more) > 0 {
+				rt.Fatalf("of what nodes with %q have more is offered exclusively: %v, %s", selector, more, shown(sum))
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 
 // Settled is the next offer, or the last one if they differ too little to be told: by no more than a hundredth of each resource, and by no
 // whole device. With exclusive what becomes less is always told, because another one may have it by then, and what runs always is. By how
-// much more runs than is offered is told alike, and what the nodes are.
+// much more runs than is offered is told alike, what runs, and what the nodes are.
 func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	for name := range Sum(last.Resources, next.Resources) {
 		before, known := last.Resources[name]
@@ -20,12 +20,14 @@ func Settled(last, next Offer, exclusive bool) (settled Offer, changed bool) {
 	if differ(last.Over, next.Over) {
 		return next, true
 	}
+	runs := differ(last.Running, next.Running)
+	last.Running = next.Running
 	before, after := last.Nodes, next.Nodes
 	if differ(before.LargestPod, after.LargestPod) || before.OperatingSystem != after.OperatingSystem || before.Architecture != after.Architecture {
 		last.Nodes = next.Nodes // What is offered needs no crumbs for that.
 		return last, true
 	}
-	return last, false
+	return last, runs
 }
 
 func differ(before, after corev1.ResourceList) bool {

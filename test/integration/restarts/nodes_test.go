@@ -2,6 +2,7 @@ package restarts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,14 +61,13 @@ func TestAVirtualNodeOfCertainNodes(t *testing.T) {
 		return pod != nil && pod.Status.PodIP != "", seen
 	})
 	kubelet := env.Environment.StartKubelet(t, name)
-	fixture.Must(t, "asking for a share of certain nodes", <-created)
 	defer func() {
 		err := share.Delete(context.Background(), share.DeleteOptions{Cluster: rome, Name: name, Timeout: fixture.Patience})
-		fixture.Must(t, "giving the share back", err)
-		fixture.Must(t, "stopping its virtual kubelet", kubelet.Stop())
-		fixture.Must(t, "stopping the first one's", w.Kubelet.Stop())
+		err = errors.Join(err, kubelet.Stop(), w.Kubelet.Stop())
 		w.Kubelet.Start(t) // It needs no Lease any more.
+		fixture.Must(t, "giving the share back", err)
 	}()
+	fixture.Must(t, "asking for a share of certain nodes", <-created)
 	virtual := &corev1.Node{}
 	shows := func(sentence, cpu, largest string) {
 		t.Helper()

@@ -28,6 +28,7 @@ type decider struct {
 	path     string
 	answer   atomic.Pointer[func(context.Context, *resourcesv1.DecideRequest) (*resourcesv1.DecideResponse, error)]
 	asked    atomic.Int64
+	down     atomic.Bool
 }
 
 // Decide implements resourcesv1.GrantsServer.
@@ -93,14 +94,14 @@ func TestAResourcePluginDecides(t *testing.T) {
 	defer w.Milan.Reconfigure(t, with, nil)
 
 	slice := tenant.Granted(t, "decided", world.Quantities("cpu", "50"))
-	says := func(sentence, cpu, reason string) {
+	says := func(sentence, cpu, reason string, words ...string) {
 		t.Helper()
 		fixture.Await(t, fixture.Patience, sentence+": cpu "+cpu+" to be granted, with trouble "+fmt.Sprintf("%q", reason), func(ctx context.Context) (bool, string) {
 			if err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(slice), slice); err != nil {
 				return false, err.Error()
 			}
 			got, trouble := slice.Status.Resources["cpu"], world.Status(slice, authv1beta1.PluginFailedCondition)
-			return got.Cmp(resource.MustParse(cpu)) == 0 && trouble.Reason == reason, fmt.Sprintf("granted are %s, trouble %+v", got.String(), trouble)
+			return got.Cmp(resource.MustParse(cpu)) == 0 && trouble.Reason == reason && strings.Contains(trouble.Message, strings.Join(words, "")), fmt.Sprintf("granted are %s, trouble %+v", got.String(), trouble)
 		})
 	}
 	says("as it decided", "3", "")
@@ -111,6 +112,14 @@ func TestAResourcePluginDecides(t *testing.T) {
 		t.Helper()
 		before := plugin.asked.Load()
 		done()
+		defer func() {
+			if plugin.down.Load() {
+				return
+			}
+			fixture.Await(t, fixture.Patience, sentence+": to be asked", func(context.Context) (bool, string) {
+				return plugin.asked.Load() > before, fmt.Sprintf("asked %d times", plugin.asked.Load())
+			})
+		}()
 		patch := client.RawPatch("application/merge-patch+json", []byte(fmt.Sprintf(`{"spec":{"resources":{"cpu":"%d"}}}`, 51+before)))
 		fixture.Must(t, sentence, tenant.User.Patch(t.Context(), slice, patch))
 	}
@@ -123,9 +132,9 @@ func TestAResourcePluginDecides(t *testing.T) {
 			return answer, nil
 		})
 	})
-	says("it names another consumer", "4", authv1beta1.ReasonPluginAnswerRefused)
+	says("it names another consumer", "4", authv1beta1.ReasonPluginAnswerRefused, "it is not about this consumer's slice")
 	again("asking one that grants what cannot be", func() { plugin.grants("cpu", "-1") })
-	says("it grants what cannot be", "4", authv1beta1.ReasonPluginAnswerRefused)
+	says("it grants what cannot be", "4", authv1beta1.ReasonPluginAnswerRefused, "is negative")
 	again("asking one that is right again", func() { plugin.grants("cpu", "6") })
 	says("it is right again", "6", "")
 	again("asking one that is late", func() {
@@ -136,12 +145,12 @@ func TestAResourcePluginDecides(t *testing.T) {
 	})
 	says("it is late", "6", authv1beta1.ReasonPluginLate)
 	stop()
+	plugin.down.Store(true)
 	again("asking one that is down", func() {})
 	says("it is down", "6", authv1beta1.ReasonPluginUnreachable)
 
 	fixture.Must(t, "stopping the controller manager", w.Milan.Stop())
 	w.Milan.Start(t)
-	says("it is down and the controller manager has started anew", "6", authv1beta1.ReasonPluginUnreachable)
 	waits := tenant.Slice("waits", nil, nil)
 	fixture.Must(t, "creating a slice that was never granted anything", tenant.User.Create(t.Context(), waits))
 	fixture.Await(t, fixture.Patience, "it to wait for the plugin", func(ctx context.Context) (bool, string) {
@@ -149,6 +158,7 @@ func TestAResourcePluginDecides(t *testing.T) {
 		return err == nil && len(waits.Status.Resources) == 0 && strings.Contains(fmt.Sprint(waits.Status.Summary), authv1beta1.ReasonPluginUnreachable),
 			fmt.Sprintf("%+v, error %v", waits.Status, err)
 	})
+	says("it is down, and the controller manager has answered anew", "6", authv1beta1.ReasonPluginUnreachable)
 	plugin.grants("cpu", "8")
 	defer plugin.serve(t)()
 	says("it is back", "8", "")

@@ -69,6 +69,7 @@ func TestTheNodeFollowsWhatTheProviderHasFree(t *testing.T) {
 	more := has("150")
 	shows("200 are free", "180")
 
+	defer w.Milan.Rewrite(t, nil)
 	w.Milan.Rewrite(t, map[string]any{"offloading": map[string]any{"sharingPercentage": 25}})
 	shows("the installation offers a quarter, without a restart", "50")
 	w.Milan.Rewrite(t, nil)

@@ -32,7 +32,12 @@ type chosen struct {
 	nodes labels.Set
 	// have is what they have.
 	have corev1.ResourceList
+	// among are all nodes of the cluster.
+	among []corev1.Node
 }
+
+// all tells whether all nodes with some labels are chosen.
+func (c chosen) all(some labels.Set) bool { return capacity.Within(c.among, some, c.nodes) }
 
 // possible is what they could give of what is asked for.
 func (c chosen) possible(asked corev1.ResourceList) corev1.ResourceList {
@@ -48,7 +53,7 @@ func (r *Reconciler) chosen(slice *authv1beta1.ResourceSlice, nodes []corev1.Nod
 	if err != nil {
 		return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
-	return chosen{nodes: having, have: r.options.Supply.NodesHave(nodes, having)}, nil
+	return chosen{nodes: having, have: r.options.Supply.NodesHave(nodes, having), among: nodes}, nil
 }
 
 // basis is what the consumer asks for, or the plugin decided.

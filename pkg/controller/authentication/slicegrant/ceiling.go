@@ -118,33 +118,35 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 			return nil, "", err
 		}
 		if r.options.Policy.Exclusive {
-			if err := r.exclusively(ctx, s, granted, held, offer.Running); err != nil {
+			if err := r.exclusively(ctx, s, at, granted, held, offer.Running); err != nil {
 				return nil, "", err
 			}
 		}
 	}
-	message = basis.said(granted)
-	keepRunning(granted, offer)
+	s.shown = shown(granted, offer)
 	s.over = overCommitted(offer.Over)
-	return granted, message, nil
+	return granted, basis.said(granted), nil
 }
 
-// keepRunning grants what runs at least, whatever bounds the grant: nothing new fits beside it, and the offer says by how much that is more.
-func keepRunning(granted corev1.ResourceList, offer capacity.Offer) {
+// shown is what the consumer sees of a grant: what runs at least, whatever bounds the grant, so that nothing new is sent. The offer says by how
+// much that is more. The grant itself is what is enforced.
+func shown(granted corev1.ResourceList, offer capacity.Offer) corev1.ResourceList {
+	seen := granted.DeepCopy()
 	for name, running := range offer.Running {
-		if had := granted[name]; had.Cmp(running) < 0 {
+		if has := seen[name]; has.Cmp(running) < 0 {
 			more := running.DeepCopy()
-			more.Sub(had)
-			granted[name], offer.Over[name] = running.DeepCopy(), more
+			more.Sub(has)
+			seen[name], offer.Over[name] = running, more
 		}
 	}
+	return seen
 }
 
 // bounded is what of a wanted grant is left beside those of the tenant's other slices: of all that it may have, and of the nodes that it is for.
 func bounded(ctx context.Context, reader client.Reader, s *scope, ceiling capacity.Ceiling, at chosen,
 	wanted corev1.ResourceList,
 ) (corev1.ResourceList, error) {
-	others, there, err := granting(ctx, reader, s, s.slice.Namespace)
+	others, there, err := granting(ctx, reader, s, at, s.slice.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +159,18 @@ func bounded(ctx context.Context, reader client.Reader, s *scope, ceiling capaci
 
 // exclusively leaves of a grant what no other Quota of this cluster holds: who is to get less may not have got it yet. What runs stays, and
 // so does what was held before and is still offered.
-func (r *Reconciler) exclusively(ctx context.Context, s *scope, granted, held, running corev1.ResourceList) error {
-	others, _, err := granting(ctx, r.live, s, metav1.NamespaceAll)
+func (r *Reconciler) exclusively(ctx context.Context, s *scope, at chosen, granted, held, running corev1.ResourceList) error {
+	others, there, err := granting(ctx, r.live, s, at, metav1.NamespaceAll)
 	if err != nil {
 		return err
 	}
-	room := r.options.Supply.Room()
+	room, roomThere := r.options.Supply.Room(nil), r.options.Supply.Room(at.nodes)
 	for name, quantity := range granted {
-		left := room[name].DeepCopy()
+		left, leftThere := room[name].DeepCopy(), roomThere[name].DeepCopy()
 		left.Sub(others[name])
+		if leftThere.Sub(there[name]); len(at.nodes) > 0 && leftThere.Cmp(left) < 0 {
+			left = leftThere
+		}
 		for _, least := range []resource.Quantity{running[name], held[name], {}} {
 			if left.Cmp(least) < 0 {
 				left = least.DeepCopy()
@@ -187,20 +192,20 @@ func (s *scope) held() corev1.ResourceList {
 }
 
 // granting returns what the Quotas of a namespace but the slice's own hold, those of slices that are gone and whose pods are not included;
-// there are those for the same nodes.
-func granting(ctx context.Context, reader client.Reader, s *scope, namespace string) (others, there corev1.ResourceList, err error) {
+// there are those for the nodes that were chosen, or some of them.
+func granting(ctx context.Context, reader client.Reader, s *scope, at chosen, namespace string) (others, there corev1.ResourceList, err error) {
 	list := &offloadingv1beta1.QuotaList{}
 	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{corev1beta1.ManagedLabel: "true"}); err != nil {
 		return nil, nil, fmt.Errorf("listing the Quotas beside that of ResourceSlice %s/%s: %w", s.slice.Namespace, s.slice.Name, err)
 	}
-	own, nodes := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name), s.selector.String()
+	own := QuotaName(string(s.tenant.Spec.ClusterID), s.slice.Name)
 	for i := range list.Items {
 		quota := &list.Items[i]
 		if quota.Name == own {
 			continue
 		}
 		others = capacity.Sum(others, quota.Spec.Resources)
-		if quota.Annotations[authv1beta1.NodeSelectorAnnotation] == nodes {
+		if nodes, err := capacity.ParseNodes(quota.Annotations[authv1beta1.NodeSelectorAnnotation]); err == nil && len(nodes) > 0 && at.all(nodes) {
 			there = capacity.Sum(there, quota.Spec.Resources)
 		}
 	}

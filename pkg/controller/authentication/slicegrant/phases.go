@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -192,13 +193,13 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if !ours {
 		return nil
 	}
-	s.tell(want.Spec.Resources, message)
+	s.tell(message)
 	return r.offer(ctx, &slice.Status)
 }
 
 // tell shows what is granted, and says so if there is something to say.
-func (s *scope) tell(granted corev1.ResourceList, message string) {
-	s.slice.Status.Resources, s.slice.Status.ProviderNodes, s.slice.Status.NodeSelector = granted, s.nodes, s.selector
+func (s *scope) tell(message string) {
+	s.slice.Status.Resources, s.slice.Status.ProviderNodes, s.slice.Status.NodeSelector = s.shown, s.nodes, maps.Clone(s.selector)
 	if message != "" {
 		s.resources = outcome{authv1beta1.Accepted, authv1beta1.ReasonResourcesAccepted, message}
 	}

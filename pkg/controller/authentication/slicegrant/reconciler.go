@@ -110,6 +110,7 @@ type scope struct {
 	// cordoned, over and plugin are set by grant: what the conditions say; a zero one if there is to be none, nil if that is not known.
 	cordoned, over, plugin *outcome
 	nodes                  *authv1beta1.ProviderNodes // set by grant, of slices that are answered here
+	shown                  corev1.ResourceList        // what the consumer sees of the grant, set by grant
 	selector               labels.Set                 // of the nodes that it is for, set by grant
 	renewAt                time.Time                  // set by authenticate
 }

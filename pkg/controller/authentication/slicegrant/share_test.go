@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -188,6 +189,39 @@ func TestOverCommitmentIsTold(t *testing.T) {
 	} {
 		if got := told(step.share, step.limit); got != step.want {
 			t.Errorf("at %d %% and a limit of %v: %s, want %s", step.share, step.limit, got, step.want)
+		}
+	}
+}
+
+// A limit that is lower than what runs is enforced at once; what runs is shown, so that nothing new is sent, until it has ended.
+func TestALimitBelowWhatRuns(t *testing.T) {
+	p, rome := newSharer(t, func(*Policy) {}), tenantOf(plain)
+	p.asks(rome, "a", nil) // Its pods start after the first answer.
+	p.runs("theirs", list("cpu", "4"), rome, "a")
+	for _, step := range []struct {
+		limit corev1.ResourceList
+		ends  bool
+		want  string
+	}{
+		{nil, false, "granted 10800m, shown 10800m, "},
+		{list("cpu", "1"), false, "granted 1, shown 4, by cpu 3"},
+		{list("cpu", "3"), false, "granted 3, shown 4, by cpu 1"},
+		{nil, false, "granted 10800m, shown 10800m, "},
+		{list("cpu", "1"), false, "granted 1, shown 4, by cpu 3"},
+		{list("cpu", "1"), true, "granted 1, shown 1, "},
+	} {
+		if step.ends {
+			p.r.options.Supply.ForgetPod(types.NamespacedName{Namespace: "shop", Name: "theirs"})
+		}
+		p.r.options.Supply.Settle()
+		rome.Spec.Limits = &authv1beta1.TenantLimits{Resources: step.limit}
+		s := &scope{tenant: rome, quota: p.quota("a"), slice: slice(func(s *authv1beta1.ResourceSlice) { s.Name = "a" })}
+		if err := p.r.grant(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		_, over, _ := strings.Cut(s.over.message, "offered now, ")
+		if got := fmt.Sprintf("granted %s, shown %s, %s", p.quota("a").Spec.Resources.Cpu(), s.slice.Status.Resources.Cpu(), over); got != step.want {
+			t.Errorf("with a limit of %v: %s; want %s", step.limit, got, step.want)
 		}
 	}
 }

@@ -139,7 +139,11 @@ func TestPodsGoToTheNodesOfTheSlice(t *testing.T) {
 		"others":                  {slices: []map[string]string{arm, amd}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}},
 		"all again":               {slices: []map[string]string{arm, nil}},
 		"all again, with a patch": {patch: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}}, slices: []map[string]string{arm, nil}, want: &offloadingv1beta1.OffloadingPatch{LabelsNotReflected: []string{"x"}}},
-		"what somebody patched":   {patch: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}, slices: []map[string]string{nil, nil}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}},
+		"certain ones, with what somebody patched": {patch: &offloadingv1beta1.OffloadingPatch{NodeSelector: map[string]string{"zone": "a"}}, slices: []map[string]string{arm, amd},
+			want: &offloadingv1beta1.OffloadingPatch{NodeSelector: map[string]string{"zone": "a", "pool": "amd"}}},
+		"all again, with what somebody patched": {patch: &offloadingv1beta1.OffloadingPatch{NodeSelector: map[string]string{"zone": "a"}}, slices: []map[string]string{arm, nil},
+			want: &offloadingv1beta1.OffloadingPatch{NodeSelector: map[string]string{"zone": "a"}}},
+		"what somebody patched": {patch: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}, slices: []map[string]string{nil, nil}, want: &offloadingv1beta1.OffloadingPatch{NodeSelector: amd}},
 	} {
 		node := &offloadingv1beta1.VirtualNode{Spec: offloadingv1beta1.VirtualNodeSpec{OffloadingPatch: tc.patch}}
 		for _, selector := range tc.slices {

@@ -3,6 +3,7 @@ package slicenode
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -305,21 +306,28 @@ func Fill(object *offloadingv1beta1.VirtualNode, slice *authv1beta1.ResourceSlic
 // chooseNodes has pods go to the nodes that the slice is for, and no more if it is for all again; what else was patched stays.
 func chooseNodes(object *offloadingv1beta1.VirtualNode, selector map[string]string) {
 	before := parse(object.Annotations[offloadingv1beta1.ProviderNodeSelectorAnnotation])
+	if len(before)+len(selector) == 0 {
+		return
+	}
 	patch := object.Spec.OffloadingPatch
 	if patch == nil {
 		patch = &offloadingv1beta1.OffloadingPatch{}
 	}
-	switch {
-	case len(selector) != 0:
-		patch.NodeSelector = selector
+	now := maps.Clone(patch.NodeSelector)
+	maps.DeleteFunc(now, func(key, value string) bool {
+		was, there := before[key]
+		return there && was == value
+	})
+	if now == nil {
+		now = map[string]string{}
+	}
+	maps.Copy(now, selector)
+	delete(object.Annotations, offloadingv1beta1.ProviderNodeSelectorAnnotation)
+	if len(selector) > 0 {
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, offloadingv1beta1.ProviderNodeSelectorAnnotation, labels.Set(selector).String())
-	case len(before) == 0:
-		return
-	default:
-		delete(object.Annotations, offloadingv1beta1.ProviderNodeSelectorAnnotation)
-		if labels.Equals(patch.NodeSelector, before) {
-			patch.NodeSelector = nil
-		}
+	}
+	if patch.NodeSelector = now; len(now) == 0 {
+		patch.NodeSelector = nil
 	}
 	object.Spec.OffloadingPatch = patch
 	if equality.Semantic.DeepEqual(patch, &offloadingv1beta1.OffloadingPatch{}) {

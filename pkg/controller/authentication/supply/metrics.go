@@ -53,7 +53,7 @@ func (s *Supply) Collect(metrics chan<- prometheus.Metric) {
 			gauge(freeDesc, quantity.AsApproximateFloat64(), consumer, string(name))
 		}
 	}
-	for name, room := range s.pool.Room() {
+	for name, room := range s.pool.Room(nil) {
 		if offered, is := together[name]; is && !room.IsZero() {
 			gauge(overDesc, offered.AsApproximateFloat64()/room.AsApproximateFloat64(), string(name))
 		}

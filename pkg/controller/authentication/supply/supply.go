@@ -96,13 +96,13 @@ func (s *Supply) ForgetPod(pod types.NamespacedName) {
 func (s *Supply) Changed() <-chan event.GenericEvent { return s.changed }
 
 // Offer is what a slice may use that asks so. Its offer stays while it asks for the same, until it is told on Changed. One that asks anew
-// keeps what it held if that differs too little.
+// keeps what it held if that differs too little. What is returned is the caller's.
 func (s *Supply) Offer(slice types.NamespacedName, of capacity.Owner, wish capacity.Wish, held corev1.ResourceList) (capacity.Offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.asking[slice]
 	if before != nil && equality.Semantic.DeepEqual(before.wish, wish) {
-		return before.told, nil
+		return before.told.DeepCopy(), nil
 	}
 	if err := s.pool.Ask(of, wish); err != nil {
 		return capacity.Offer{}, fmt.Errorf("working out an offer: %w", err)
@@ -112,7 +112,7 @@ func (s *Supply) Offer(slice types.NamespacedName, of capacity.Owner, wish capac
 	settled, _ := capacity.Settled(last, next, s.options.Exclusive)
 	s.asking[slice] = &asking{of: of, wish: wish, told: settled}
 	s.wake()
-	return settled, nil
+	return settled.DeepCopy(), nil
 }
 
 // Withdraw tells that a slice asks for nothing any more.
@@ -140,8 +140,9 @@ func (s *Supply) Free(consumer string) corev1.ResourceList { return s.pool.Free(
 // Used is what the pods of a slice take.
 func (s *Supply) Used(of capacity.Owner) corev1.ResourceList { return s.pool.Used(of) }
 
-// Room is what is free for all slices that ask, what their pods take included: with Options.Exclusive the most of all offers together.
-func (s *Supply) Room() corev1.ResourceList { return s.pool.Room() }
+// Room is what is free on nodes with some labels for all slices that ask, what their pods take included: with Options.Exclusive the most of
+// all offers together.
+func (s *Supply) Room(nodes labels.Set) corev1.ResourceList { return s.pool.Room(nodes) }
 
 func (s *Supply) wake() {
 	select {

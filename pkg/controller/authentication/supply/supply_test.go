@@ -259,3 +259,23 @@ func TestAListReplacesWhatWasKnown(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What is returned is the caller's: what it makes of it is not what other slices, or the next answer, are measured by.
+func TestAnOfferIsTheCallers(t *testing.T) {
+	s := New(Options{})
+	s.Node(node("n", "100"))
+	s.Counted()
+	s.Pod(ofRome(pod("theirs", "1")))
+	for range 3 {
+		offer, err := s.Offer(sliceOfRome, rome, capacity.Wish{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := offer.Resources.Cpu().String(); got != "90" || len(offer.Over) > 0 || offer.Nodes.LargestPod.Cpu().String() != "99" {
+			t.Errorf("offered are %s, over by %v, on %+v", got, offer.Over, offer.Nodes)
+		}
+		for _, list := range []corev1.ResourceList{offer.Resources, offer.Over, offer.Running, offer.Nodes.LargestPod} {
+			list[corev1.ResourceCPU] = resource.MustParse("1")
+		}
+	}
+}
