@@ -38,6 +38,8 @@ func BenchmarkPoolOfALargeProvider(b *testing.B) {
 		},
 		"all offers": func(int) { p.Offers(true) },
 		"largest":    func(int) { p.everywhere().nodes() },
+		// A slice of certain nodes costs a walk: here all of them have the labels.
+		"certain nodes": func(int) { regionOf(p.hosts, nil) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 )
@@ -16,7 +17,7 @@ const maxNodeLabels = 16
 
 // ParseNodes reads the labels of the nodes that a slice uses, such as kubernetes.io/arch=arm64,pool=spot. Empty are those of all nodes.
 func ParseNodes(text string) (labels.Set, error) {
-	nodes, err := labels.ConvertSelectorToLabelsMap(text)
+	nodes, err := labels.ConvertSelectorToLabelsMap(text, field.WithPath(field.NewPath("label")))
 	if err != nil {
 		return nil, fmt.Errorf("the node selector is not like key=value,key=value: %w", err)
 	}

@@ -171,6 +171,7 @@ func TestParseNodes(t *testing.T) {
 		"pool":                         "the node selector is not like key=value",
 		"pool!=spot":                   "the node selector is not like key=value",
 		"pool in (a,b)":                "the node selector is not like key=value",
+		"a b=c":                        `the node selector is not like key=value,key=value: label: Invalid value: "a b"`,
 		"=x":                           "the node selector is not like key=value",
 		"a=" + strings.Repeat("x", 64): "the node selector is not like key=value",
 		"kubernetes.io/hostname=n":     "the node selector names a node",
