@@ -38,6 +38,7 @@ import (
 	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/servingcert"
 	shadowpodwebhook "liqo.io/liqo/pkg/webhook/shadowpod"
+	"liqo.io/liqo/pkg/webhook/weight"
 )
 
 // Names that the chart fixes.
@@ -167,7 +168,7 @@ func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flag
 		Controller:                    controllerconfig.Controller{ReconciliationTimeout: reconcileTimeout},
 		HealthProbeBindAddress:        net.JoinHostPort(loopback, strconv.Itoa(f.healthPort)),
 		Metrics:                       metrics,
-		WebhookServer:                 webhook.NewServer(webhook.Options{Port: port, TLSOpts: []func(*tls.Config){serveWith(certificates)}}),
+		WebhookServer:                 weight.Bounded(webhook.NewServer(webhook.Options{Port: port, TLSOpts: []func(*tls.Config){serveWith(certificates)}})),
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       env.namespace,

@@ -49,6 +49,7 @@ import (
 	shadowpodwebhook "liqo.io/liqo/pkg/webhook/shadowpod"
 	tenantwebhook "liqo.io/liqo/pkg/webhook/tenant"
 	virtualnodewebhook "liqo.io/liqo/pkg/webhook/virtualnode"
+	"liqo.io/liqo/pkg/webhook/weight"
 )
 
 // shadowPodCount is what a ResourceQuota calls the number of ShadowPods.
@@ -66,6 +67,7 @@ func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.Controller
 	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled}); err != nil {
 		return err
 	}
+	weight.Register(mgr)
 	if err := foreignclusterwebhook.Register(mgr, foreignclusterwebhook.Options{}); err != nil {
 		return fmt.Errorf("registering the ForeignCluster webhook: %w", err)
 	}

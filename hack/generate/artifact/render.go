@@ -36,7 +36,7 @@ type Options struct {
 // a marker is wrong.
 func Render(ctx context.Context, opts Options) (Set, error) {
 	set := Set{Files: map[string][]byte{}}
-	steps := []func(context.Context, Options) (Set, error){renderDeepcopy, renderCRDs, renderRoles, renderServices}
+	steps := []func(context.Context, Options) (Set, error){renderDeepcopy, renderCRDs, renderRoles, renderServices, renderElements}
 	for _, step := range steps {
 		part, err := step(ctx, opts)
 		if err != nil {

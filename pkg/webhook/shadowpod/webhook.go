@@ -22,6 +22,7 @@ import (
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/webhook/patch"
+	"liqo.io/liqo/pkg/webhook/weight"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods;quotas,verbs=get;list;watch
@@ -77,11 +78,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 // server answers reviews. API servers do not authenticate at webhooks unless they are configured to, and whoever reaches the port could
 // reserve the grants of others away: of a caller that does not know the token every review is taken for a dry run.
 func (w *webhook) server() http.Handler {
-	known := &admission.Webhook{Handler: admission.HandlerFunc(w.validate)}
-	unknown := &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	known := &admission.Webhook{Handler: weight.Handler(admission.HandlerFunc(w.validate))}
+	unknown := &admission.Webhook{Handler: weight.Handler(admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		req.DryRun = ptr.To(true)
 		return w.validate(ctx, req)
-	})}
+	}))}
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		said, token := strings.TrimPrefix(r.URL.Path, ValidatePath+"/"), ""
 		if w.Token != nil {

@@ -1,4 +1,4 @@
-package outages
+package greed
 
 import (
 	"fmt"
