@@ -45,7 +45,7 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 	policy := policyNamed(t, valueSets["default"], "virtualnodes.yaml", "liqo-virtual-nodes")
 	list := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:milan"}}}
 	labelled := func(p *corev1.Pod) { p.Labels["k8s-app"] = "dns" }
-	shop, leases, tenant := namespaced("shop"), namespaced("kube-node-lease"), namespaced("liqo-tenant-milan")
+	shop, leases, tenant := relabelled(namespaced("shop"), "liqo.io/scheduling-enabled", "true"), namespaced("kube-node-lease"), namespaced("liqo-tenant-milan")
 	for what, tc := range map[string]struct {
 		attempt attempt
 		want    string
@@ -88,6 +88,8 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 		"a token for nobody":             {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: &authenticationv1.TokenRequest{}}, "UnboundToken"},
 		"a token for a pod":              {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Pod")}, ""},
 		"a token that a Secret outlives": {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Secret")}, "UnboundToken"},
+		"a token of a DaemonSet's pod":   {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: namespaced("kube-system"), name: "cni", object: bound("Pod")}, "NotOffloaded"},
+		"a token where nothing crosses":  {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: namespaced("payroll"), name: "default", object: bound("Pod")}, "NotOffloaded"},
 	} {
 		for _, user := range []string{"system:node:milan", "system:serviceaccount:liqo-tenant-milan:milan"} {
 			t.Run(what+" by "+user, func(t *testing.T) {

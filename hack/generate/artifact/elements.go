@@ -37,7 +37,8 @@ func renderElements(context.Context, Options) (Set, error) {
 	if err != nil {
 		return Set{}, fmt.Errorf("writing %s: %w", elementsFile, err)
 	}
-	content = append([]byte("# Made by 'make generate' from the kinds that consumers write: how many elements an object may have, and how they are counted.\n"), content...)
+	const head = "# Made by 'make generate' from the kinds that consumers write: how many elements an object may have, and how they are counted.\n"
+	content = append([]byte(head), content...)
 	return Set{Files: map[string][]byte{elementsFile: content}}, nil
 }
 

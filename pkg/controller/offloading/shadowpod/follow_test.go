@@ -108,6 +108,7 @@ func TestLabelsThatVanishAreTakenAway(t *testing.T) {
 	}
 	delete(pod.Annotations, offloadingv1beta1.AskedAnnotation)
 	if diff := cmp.Diff(map[string]string{"theirs": "1", "liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1",
+		"offloading.liqo.io/containers": "c,log", "offloading.liqo.io/no-pull-secrets": "true",
 		"offloading.liqo.io/resources-asked": reflection.ResourcesAsked(&server().Spec.Pod)}, pod.Annotations); diff != "" {
 		t.Error(diff)
 	}

@@ -36,7 +36,7 @@ const fresh = 10 * time.Second
 var reserved = []string{
 	offloadingv1beta1.LogsRequestedAnnotation, offloadingv1beta1.EndsInAnnotation, offloadingv1beta1.OpenGatesAnnotation,
 	offloadingv1beta1.CreatorUserAnnotation, offloadingv1beta1.ResourcesAskedAnnotation, offloadingv1beta1.AskedAnnotation,
-	offloadingv1beta1.ReflectedKeysAnnotation,
+	offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.ContainersAnnotation, offloadingv1beta1.NoPullSecretsAnnotation,
 }
 
 // substitutes are prefixes of annotations that stand for fields of a specification, and of those of static pods: what they say is
@@ -249,6 +249,11 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		// API servers give a pod without any those of its account, which are the provider's; policy liqo-pull-secrets takes them away again.
+		pod.Annotations[offloadingv1beta1.NoPullSecretsAnnotation] = "true"
+	}
+	pod.Annotations[offloadingv1beta1.ContainersAnnotation] = containerNames(&shadow.Spec.Pod)
 	pod.Annotations[offloadingv1beta1.ResourcesAskedAnnotation] = reflection.ResourcesAsked(&shadow.Spec.Pod)
 	marks.Write(pod.Annotations, marksOf(shadow))
 	pod.Spec.HostNetwork, pod.Spec.HostPID, pod.Spec.HostIPC = false, false, false
@@ -256,6 +261,18 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 		controllerutil.AddFinalizer(pod, offloadingv1beta1.ShadowPodRecordFinalizer)
 	}
 	return pod
+}
+
+// containerNames are those of a pod's containers, init containers among them.
+func containerNames(spec *corev1.PodSpec) string {
+	var names []string
+	for i := range spec.InitContainers {
+		names = append(names, spec.InitContainers[i].Name)
+	}
+	for i := range spec.Containers {
+		names = append(names, spec.Containers[i].Name)
+	}
+	return strings.Join(names, ",")
 }
 
 func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {

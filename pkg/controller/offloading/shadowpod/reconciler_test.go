@@ -141,6 +141,7 @@ func TestPodIsMadeAsItShould(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Finalizers: []string{"shadowpod.liqo.io/record"},
 			Labels: map[string]string{"app": "web", "offloading.liqo.io/origin": "rome", "liqo.io/managed-by": "shadowpod", "liqo.io/managed": "true"},
 			Annotations: map[string]string{"liqo.io/origin-uid": "local-uid", "offloading.liqo.io/creator-user": "user-1", "offloading.liqo.io/resources-asked": reflection.ResourcesAsked(&job().Spec.Pod),
+				"offloading.liqo.io/containers": "c", "offloading.liqo.io/no-pull-secrets": "true",
 				"offloading.liqo.io/asked": "ayu-OhXdZAJ2i4TDSFLBGtSql4rc3-UmmnbHlYgyB96MHUsIlrJxOFZya4YKlxEIkUGLlUm4"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job(), offloadingv1beta1.GroupVersion.WithKind("ShadowPod"))}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
