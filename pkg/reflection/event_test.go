@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -290,7 +291,7 @@ func checkLocalEvent(t *testing.T, got *corev1.Event) {
 	if got.Related != nil || got.Labels != nil || got.Annotations != nil || got.OwnerReferences != nil || got.Finalizers != nil {
 		t.Errorf("more than the Event came back: %+v", got)
 	}
-	if len(got.Message) > 1024 || !utf8.ValidString(got.Message) || strings.ContainsFunc(got.Message, unprintable) || !strings.HasPrefix(got.Message, "[cluster milan]") {
+	if len(got.Message) > 1024 || !utf8.ValidString(got.Message) || strings.ContainsFunc(got.Message, corev1beta1.Unprintable) || !strings.HasPrefix(got.Message, "[cluster milan]") {
 		t.Errorf("message %q", got.Message)
 	}
 	if got.Source.Component != kubelet && !strings.HasSuffix(got.Source.Component, " (remote)") || len(got.Source.Component) > 80 || got.Source.Host != "milan" {

@@ -1,10 +1,6 @@
 package reflection
 
 import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -207,24 +203,5 @@ func sidecars(spec *corev1.PodSpec) map[string]bool {
 	return list
 }
 
-// bounded makes a text of the provider fit to be shown: valid UTF-8 of at most 1 KiB without control characters, which
-// could command the terminal of who reads it.
-func bounded(text string) string {
-	// Cut first: the text may be megabytes long.
-	if len(text) > 2*corev1beta1.MaxMessage {
-		text = text[:2*corev1beta1.MaxMessage]
-	}
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
-		text = strings.Map(func(r rune) rune {
-			if unprintable(r) {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(text, ""))
-	}
-	return corev1beta1.BoundMessage(text)
-}
-
-func unprintable(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
-}
+// bounded makes a text of the provider fit to be shown.
+func bounded(text string) string { return corev1beta1.BoundMessage(text) }

@@ -90,11 +90,11 @@ func (f *infoFlags) one(s *session.Session, report any, query string) error {
 		}
 		return output.Write(s.Streams.Out, format, typed)
 	case nil:
-		_, err = fmt.Fprintln(s.Streams.Out)
+		output.Print(s.Streams.Out, "")
 	default:
-		_, err = fmt.Fprintln(s.Streams.Out, typed)
+		output.Print(s.Streams.Out, fmt.Sprint(typed))
 	}
-	return err
+	return nil
 }
 
 // Verdict turns what was seen into the exit code.

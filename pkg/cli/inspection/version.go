@@ -1,11 +1,10 @@
 package inspection
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
@@ -32,9 +31,9 @@ func newVersion(s *session.Session) *cobra.Command {
 				found.Server, err = serverVersion(s, command)
 			}
 			shown := s.Show(format, found, func() {
-				_, _ = fmt.Fprintln(s.Streams.Out, "Client version:", found.Client)
+				output.Print(s.Streams.Out, "Client version: "+found.Client)
 				if found.Server != "" {
-					_, _ = fmt.Fprintln(s.Streams.Out, "Server version:", found.Server)
+					output.Print(s.Streams.Out, "Server version: "+found.Server)
 				}
 			})
 			if err != nil {

@@ -166,13 +166,13 @@ func nextOfDiff(all []networktest.Difference, repaired bool) string {
 
 func renderDiff(s *session.Session, all []networktest.Difference) {
 	for _, d := range all {
-		_, _ = fmt.Fprintf(s.Streams.Out, "%s, %s on node %s\n", d.Cluster, d.Pod, d.Node)
+		output.Print(s.Streams.Out, fmt.Sprintf("%s, %s on node %s", d.Cluster, d.Pod, d.Node))
 		text := d.Lines
 		if d.Unknown != "" {
 			text += "not known: " + d.Unknown + "\n"
 		}
 		for line := range strings.Lines(text) {
-			_, _ = fmt.Fprint(s.Streams.Out, "  ", line)
+			output.Print(s.Streams.Out, "  "+strings.TrimSuffix(line, "\n"))
 		}
 	}
 }

@@ -1,13 +1,12 @@
 package networking
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"liqo.io/liqo/pkg/cli/action/trace"
 	"liqo.io/liqo/pkg/cli/complete"
 	"liqo.io/liqo/pkg/cli/failure"
+	"liqo.io/liqo/pkg/cli/output"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/dataplane"
@@ -71,12 +70,12 @@ func newTrace(s *session.Session) *cobra.Command {
 
 func renderTrace(s *session.Session, report *trace.Report) {
 	for _, hop := range report.There {
-		_, _ = fmt.Fprintln(s.Streams.Out, hop)
+		output.Print(s.Streams.Out, hop)
 	}
 	if len(report.Back) > 0 {
-		_, _ = fmt.Fprintln(s.Streams.Out, "and back:")
+		output.Print(s.Streams.Out, "and back:")
 	}
 	for _, hop := range report.Back {
-		_, _ = fmt.Fprintln(s.Streams.Out, hop)
+		output.Print(s.Streams.Out, hop)
 	}
 }

@@ -1,14 +1,17 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 )
 
@@ -36,17 +39,16 @@ func ParseFormat(name string) (Format, error) {
 	return "", failure.Misuse("choose one of "+strings.Join(Formats, ", "), "the output format %q is unknown", name)
 }
 
-// Write writes a value as JSON or YAML. A list without elements is an empty one there, not null.
+// Write writes a value as JSON or YAML. A list without elements is an empty one there, not null. What would do something to a terminal is escaped, or
+// left out of YAML where it has no way to escape it.
 func Write(writer io.Writer, format Format, value any) error {
-	value = filled(value)
-	var data []byte
-	var err error
+	data, err := json.MarshalIndent(filled(value), "", "  ")
 	if format == JSON {
-		if data, err = json.MarshalIndent(value, "", "  "); err == nil {
-			data = append(data, '\n')
-		}
-	} else {
-		data, err = yaml.Marshal(value)
+		data = append(escaped(data), '\n')
+	} else if err == nil {
+		// YAML does not even take these characters from JSON.
+		data, err = yaml.JSONToYAML([]byte(corev1beta1.Printable(string(data))))
+		data = []byte(corev1beta1.Printable(string(data)))
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", format, err)
@@ -57,15 +59,42 @@ func Write(writer io.Writer, format Format, value any) error {
 	return nil
 }
 
+// escaped writes what is not printable, which in JSON stands in texts alone, as JSON escapes it. Of control characters it does so itself only with those
+// that ASCII has.
+func escaped(data []byte) []byte {
+	if !bytes.ContainsFunc(data, corev1beta1.Unprintable) {
+		return data
+	}
+	var all bytes.Buffer
+	for _, r := range string(data) {
+		if !corev1beta1.Unprintable(r) {
+			all.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&all, `\u%04x`, unit)
+		}
+	}
+	return all.Bytes()
+}
+
 // Table writes rows under a header, in columns; the last column is never padded.
 func Table(writer io.Writer, header []string, rows [][]string) {
 	widths := make([]int, len(header))
+	all := make([][]string, 0, 1+len(rows))
 	for _, row := range append([][]string{header}, rows...) {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = plain(row[i])
+		}
+		all = append(all, cells)
+	}
+	for _, row := range all {
 		for i, cell := range row {
 			widths[i] = max(widths[i], len([]rune(cell)))
 		}
 	}
-	for _, row := range append([][]string{header}, rows...) {
+	for _, row := range all {
 		var line strings.Builder
 		for i, cell := range row {
 			line.WriteString(cell)
@@ -82,9 +111,9 @@ func Table(writer io.Writer, header []string, rows [][]string) {
 func Error(writer io.Writer, style Style, executable string, err error) {
 	each(err, func(single error) {
 		text, next := failure.NextOf(single)
-		Print(writer, style.sign(signFail)+" "+text)
+		printStyled(writer, style.sign(signFail)+" "+plain(text))
 		if next != "" {
-			Print(writer, "     "+style.Bold("Next:")+" "+strings.ReplaceAll(next, "liqoctl ", executable+" "))
+			printStyled(writer, "     "+style.Bold("Next:")+" "+plain(strings.ReplaceAll(next, "liqoctl ", executable+" ")))
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (l *Lines) write(line Line) {
 	data, _ := json.Marshal(line)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = l.writer.Write(append(data, '\n'))
+	_, _ = l.writer.Write(append(escaped(data), '\n'))
 }
 
 // Begin implements progress.Observer.

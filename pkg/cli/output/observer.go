@@ -68,14 +68,14 @@ func (o *Observer) Note(level progress.Level, cluster, message string) {
 func (o *Observer) line(kind sign, cluster, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	Print(o.writer, o.style.sign(kind)+" "+o.prefix(cluster)+text)
+	printStyled(o.writer, o.style.sign(kind)+" "+o.prefix(cluster)+plain(text))
 }
 
 func (o *Observer) prefix(cluster string) string {
 	if cluster == "" {
 		return ""
 	}
-	return o.style.Bold(cluster) + ": "
+	return o.style.Bold(plain(cluster)) + ": "
 }
 
 type task struct {
@@ -124,7 +124,7 @@ func (o *Observer) fit(width int, cluster, text string) string {
 			cluster, room = "", room+len([]rune(cluster))+len(": ")
 		}
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(plain(text)), " ")
 	if letters := []rune(text); len(letters) > room {
 		text = string(letters[:max(room-len(ellipsis), 0)]) + ellipsis
 	}

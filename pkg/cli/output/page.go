@@ -23,7 +23,7 @@ func (p *Page) Section(title string) {
 		Print(p.writer, "")
 	}
 	p.begun = true
-	Print(p.writer, p.style.Bold(title))
+	printStyled(p.writer, p.style.Bold(plain(title)))
 }
 
 // Field writes a named value.

@@ -8,6 +8,8 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/pterm/pterm"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
 // ColorMode says when colours are used.
@@ -104,5 +106,18 @@ func (s Style) Bold(text string) string {
 	return pterm.Bold.Sprint(text)
 }
 
-// Print writes a line of talk.
-func Print(writer io.Writer, line string) { _, _ = io.WriteString(writer, line+"\n") }
+// Print writes a text as a line.
+func Print(writer io.Writer, text string) { printStyled(writer, plain(text)) }
+
+// printStyled writes a line whose colours are ours, and whose words are plain.
+func printStyled(writer io.Writer, line string) { _, _ = io.WriteString(writer, line+"\n") }
+
+// plain makes one line of a text that does nothing to a terminal but appear there: a peer's words may be part of it.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, corev1beta1.Printable(text))
+}

@@ -80,5 +80,5 @@ func SetStandard(list *[]metav1.Condition, c metav1.Condition) bool {
 	return meta.SetStatusCondition(list, c)
 }
 
-// Bound cuts a message to MaxMessage bytes without splitting a character.
+// Bound makes a message printable and cuts it to MaxMessage bytes without splitting a character.
 func Bound(message string) string { return corev1beta1.BoundMessage(message) }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	utilexec "k8s.io/utils/exec"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 )
 
 // maxMessage bounds in bytes what of a peer's error text reaches the user.
@@ -95,7 +97,7 @@ func bounded(text string) string {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+		if corev1beta1.Unprintable(r) {
 			return -1
 		}
 		return r

@@ -1,6 +1,11 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ClusterID identifies a cluster among its peers. It is a DNS label, short enough to be the suffix of a namespace name.
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -41,8 +46,33 @@ type Condition struct {
 // MaxMessage bounds what we write as the message of a condition, in bytes: a peer's words may become part of one.
 const MaxMessage = 1024
 
-// BoundMessage cuts a message to MaxMessage bytes without splitting a character.
+// Printable returns a text as valid UTF-8 with a space in place of each character that commands a terminal or changes the order in which others are
+// shown: control characters but new lines and tabs, separators of lines, and what only formats, without the joiners that scripts need.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if Unprintable(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+}
+
+// Unprintable tells of which characters Printable leaves a space.
+func Unprintable(r rune) bool {
+	switch r {
+	case '\n', '\t', '\u200c', '\u200d':
+		return false
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// BoundMessage makes a message printable and cuts it to MaxMessage bytes without splitting a character.
 func BoundMessage(message string) string {
+	// Cut first: the text may be megabytes long.
+	if len(message) > 2*MaxMessage {
+		message = message[:2*MaxMessage]
+	}
+	message = Printable(message)
 	if len(message) <= MaxMessage {
 		return message
 	}
