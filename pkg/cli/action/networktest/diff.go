@@ -3,10 +3,12 @@ package networktest
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
 )
@@ -47,6 +49,8 @@ func Diff(ctx context.Context, o Options) ([]Difference, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A consumer's pod may have this label, too. In tenant namespaces, of whose names there are no others, it has none.
+		gateways = slices.DeleteFunc(gateways, func(p agentPod) bool { return !strings.HasPrefix(p.pod.Namespace, corev1beta1.TenantNamespacePrefix) })
 		for _, group := range []struct {
 			pods    []agentPod
 			program string
