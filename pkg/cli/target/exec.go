@@ -3,8 +3,11 @@ package target
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -34,10 +37,73 @@ func (c *Cluster) Exec(ctx context.Context, namespace, pod string, command []str
 	if err != nil {
 		return fmt.Errorf("preparing a stream into pod %s: %w", pod, err)
 	}
-	var said bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: &said})
+	said := &kept{most: maxSaid}
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: said})
 	if err != nil {
-		return fmt.Errorf("running %s in pod %s: %w %s", command[0], pod, err, bytes.TrimSpace(said.Bytes()[:min(said.Len(), maxSaid)]))
+		return fmt.Errorf("running %s in pod %s: %w %s", command[0], pod, err, strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// Streams run commands in pods.
+type Streams interface {
+	// Exec runs a command in a pod's only container. A command that fails is an error with what it said.
+	Exec(ctx context.Context, namespace, pod string, command []string, in io.Reader, out io.Writer) error
+}
+
+// Answer is what a command prints in a pod. The pod, or the API server between, may be a peer's, which says whatever it likes: of more than most bytes
+// nothing is kept, and the command is not heard any further.
+func Answer(ctx context.Context, streams Streams, namespace, pod string, command []string, most int) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	said := &kept{most: most, full: cancel}
+	err := streams.Exec(ctx, namespace, pod, command, nil, said)
+	if said.isOver() {
+		return "", fmt.Errorf("pod %s/%s says more than %d bytes", namespace, pod, most)
+	}
+	return said.String(), err
+}
+
+// errTooMuch ends a stream into a kept that is full.
+var errTooMuch = errors.New("more is said than was asked for")
+
+// kept is the beginning of what a stream says. Streams may write still when they were given up.
+type kept struct {
+	// most is how many bytes are kept; full, unless it is nil, is called when there are more, which is an error then.
+	most int
+	full func()
+
+	mu   sync.Mutex
+	text bytes.Buffer
+	over bool
+}
+
+// Write implements io.Writer.
+func (k *kept) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	room := min(k.most-k.text.Len(), len(p))
+	k.text.Write(p[:room])
+	if room == len(p) {
+		return room, nil
+	}
+	k.over = true
+	if k.full == nil {
+		return len(p), nil
+	}
+	k.full()
+	return room, errTooMuch
+}
+
+// String is what is kept.
+func (k *kept) String() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.text.String()
+}
+
+func (k *kept) isOver() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.over
 }

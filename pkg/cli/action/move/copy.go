@@ -1,7 +1,6 @@
 package move
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
 	"liqo.io/liqo/pkg/cli/removal"
+	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -238,12 +238,15 @@ type content struct {
 	files, bytes int64
 }
 
+// maxManifest bounds, in bytes, what a helper pod says of a volume: a checksum of 64, two numbers of 20 at most, and what stands between.
+const maxManifest = 256
+
 func (j *job) identify(ctx context.Context, suffix string) (content, error) {
-	var out bytes.Buffer
-	if err := j.Streams.Exec(ctx, j.Namespace, j.name()+suffix, []string{program, "manifest", folder}, nil, &out); err != nil {
+	out, err := target.Answer(ctx, j.Streams, j.Namespace, j.name()+suffix, []string{program, "manifest", folder}, maxManifest)
+	if err != nil {
 		return content{}, fmt.Errorf("asking pod %s for the checksum: %w", j.name()+suffix, err)
 	}
-	fields := strings.Fields(out.String())
+	fields := strings.Fields(out)
 	if len(fields) != 3 || len(fields[0]) != 64 {
 		return content{}, fmt.Errorf("pod %s gave no checksum", j.name()+suffix)
 	}

@@ -48,7 +48,7 @@ type Options struct {
 	// Observer is told each step; nil means nobody.
 	Observer progress.Observer
 	// Streams into the helper pods; nil means the API server's.
-	Streams Streams
+	Streams target.Streams
 }
 
 // Report says what was moved.

@@ -1,10 +1,8 @@
 package networktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -34,15 +32,14 @@ const (
 	patience = 8 * time.Second
 	// atOnce is how many agents are asked at a time.
 	atOnce = 16
+	// maxAnswer bounds what one says, in bytes: differences of a node with some thousand rules.
+	maxAnswer = 1 << 20
 	// perNode is how many pods of a node of the peer are asked.
 	perNode = 2
 )
 
 // Streams run commands in pods.
-type Streams interface {
-	// Exec runs a command in a pod's only container. A command that fails is an error with what it said.
-	Exec(ctx context.Context, namespace, pod string, command []string, in io.Reader, out io.Writer) error
-}
+type Streams = target.Streams
 
 // gather reads what a cluster knows of its network to a peer.
 func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string) (*facts, error) {
@@ -198,14 +195,13 @@ func exited(err error) bool {
 func (p *agentPod) run(ctx context.Context, streams Streams, program string, args ...string) (out, said string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var buffer bytes.Buffer
 	command := append([]string{program}, args...)
 	for _, arg := range slices.Concat(p.pod.Spec.Containers[0].Command, p.pod.Spec.Containers[0].Args) {
 		if strings.HasPrefix(arg, "--health-port=") && args[0] != reachCommand {
 			command = append(command, arg)
 		}
 	}
-	err = streams.Exec(ctx, p.pod.Namespace, p.pod.Name, command, nil, &buffer)
+	out, err = target.Answer(ctx, streams, p.pod.Namespace, p.pod.Name, command, maxAnswer)
 	if err != nil {
 		said = strings.TrimSpace(err.Error())
 		if _, cause, ok := strings.Cut(said, "exit code "); ok {
@@ -213,7 +209,7 @@ func (p *agentPod) run(ctx context.Context, streams Streams, program string, arg
 			said = strings.TrimSpace(cause)
 		}
 	}
-	return buffer.String(), said, err
+	return out, said, err
 }
 
 const reachCommand = "reach"
