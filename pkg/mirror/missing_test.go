@@ -87,7 +87,7 @@ func TestA12ManyMissingOriginals(t *testing.T) {
 					w.remote.took(false)
 					w.publish()
 					if tc.then != nil {
-						if held, said := w.engine.options.Removals.Held(); held == "" || said != fmt.Sprintf("%d of kind %s in namespaces %s", tc.missing, kind, here) {
+						if held, said := w.engine.options.Removals.Held(); held == "" || said != fmt.Sprintf("%d of kind %s in namespace %s", tc.missing, kind, here) {
 							w.Errorf("it says %q", said)
 						}
 						tc.then(w, objects[:tc.missing])

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,8 +19,8 @@ const (
 	Unlimited = 100
 	// DefaultShare is the share of the copies of a kind, in percent, that may go unless something else is said.
 	DefaultShare = 50
-	// named is how many namespaces a message names.
-	named = 5
+	// maxSummary is how many bytes a summary may have: it is part of a condition's message, with the way out.
+	maxSummary = 600
 )
 
 // Copy is a copy at the provider, by its original.
@@ -40,26 +41,39 @@ type Inventory struct {
 	Data bool
 }
 
-// TooMany tells whether the copies that are missing an original, by namespace, are more than may go at once by an administrator's share in
-// percent: of all that there are, or of those of one namespace. Of those with data none may.
-func TooMany(missing, all map[string]int, share int, data bool) bool {
+// TooMany are the namespaces of which more copies are missing an original than may go at once by an administrator's share in percent. Of those with
+// data none may. A namespace of which more than its share is missing waits if these are more than a few: of it alone, or together with those of other such
+// namespaces, unless these wait by themselves. What one namespace's users do to it holds nothing of another one.
+func TooMany(missing, all map[string]int, share int, data bool) map[string]bool {
+	held := map[string]bool{}
 	if share >= Unlimited {
-		return false
+		return held
 	}
-	more := func(missing, all int) bool {
-		return data && missing > 0 || missing > Few && missing*100 > share*all
+	for namespace, count := range missing {
+		if data && count > 0 || count > Few && count*100 > share*all[namespace] {
+			held[namespace] = true
+		}
 	}
 	sum, total := 0, 0
 	for namespace, count := range missing {
-		if more(count, all[namespace]) {
-			return true
+		if !held[namespace] {
+			sum += count
 		}
-		sum += count
 	}
-	for _, count := range all {
-		total += count
+	for namespace, count := range all {
+		if !held[namespace] {
+			total += count
+		}
 	}
-	return more(sum, total)
+	if sum <= Few || sum*100 <= share*total {
+		return held
+	}
+	for namespace, count := range missing {
+		if count*100 > share*all[namespace] {
+			held[namespace] = true
+		}
+	}
+	return held
 }
 
 // token names a set of copies.
@@ -74,23 +88,49 @@ func token(held []Copy) string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
-// summary says how many copies of which kinds in which namespaces are held.
+// summary says how many copies of which kinds are held in which namespaces.
 func summary(held []Copy) string {
-	kinds, namespaces := map[string]int{}, map[string]bool{}
+	counts := map[string]map[string]int{}
 	for _, c := range held {
-		kinds[c.Kind]++
-		namespaces[c.Namespace] = true
+		if counts[c.Namespace] == nil {
+			counts[c.Namespace] = map[string]int{}
+		}
+		counts[c.Namespace][c.Kind]++
 	}
-	counts := make([]string, 0, len(kinds))
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		counts = append(counts, fmt.Sprintf("%d of kind %s", kinds[kind], kind))
+	var said []string
+	size := 0
+	for _, namespace := range slices.Sorted(maps.Keys(counts)) {
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(counts[namespace])) {
+			kinds = append(kinds, fmt.Sprintf("%d of kind %s", counts[namespace][kind], kind))
+		}
+		part := strings.Join(kinds, ", ") + " in namespace " + namespace
+		if size += len(part); size > maxSummary {
+			said = append(said, beyond)
+			break
+		}
+		said = append(said, part)
 	}
-	where := slices.Sorted(maps.Keys(namespaces))
-	more := ""
-	if left := len(where) - named; left > 0 {
-		where, more = where[:named], fmt.Sprintf(" and %d more", left)
+	return strings.Join(said, "; ")
+}
+
+// beyond ends a summary that has no room for all.
+const beyond = "and more in other namespaces"
+
+var (
+	inNamespace = regexp.MustCompile(`((?:\d+ of kind \S+ )+)in namespace ([^ ,;]+)`)
+	ofKind      = regexp.MustCompile(`of kind ([^ ,]+)`)
+)
+
+// heldBefore reads a summary, with whatever is around it: the kinds and namespaces of what is held, and whether these are all.
+func heldBefore(said string) (places map[place]bool, all bool) {
+	places = map[place]bool{}
+	for _, part := range inNamespace.FindAllStringSubmatch(said, -1) {
+		for _, kind := range ofKind.FindAllStringSubmatch(part[1], -1) {
+			places[place{kind: kind[1], namespace: part[2]}] = true
+		}
 	}
-	return fmt.Sprintf("%s in namespaces %s%s", strings.Join(counts, ", "), strings.Join(where, ", "), more)
+	return places, len(places) > 0 && !strings.Contains(said, beyond)
 }
 
 // compare orders copies.

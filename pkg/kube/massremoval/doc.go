@@ -7,7 +7,8 @@
 // Contract:
 //   - A few always go, and so does a share of all copies of the kind that the administrator sets. What was let go within the last
 //     minutes counts with it, because not everything is listed at the same moment.
-//   - What is more is held, all of it, and from then on whatever else is missing, until an administrator confirms just what is held, or
-//     nothing of it is missing any more. What is held is named by a token, so that nothing that came later is confirmed with it.
+//   - What is more is held, all of it, and from then on whatever else is missing of that kind and namespace, until an administrator confirms just what
+//     is held, or nothing of it is missing any more. What is held is named by a token, so that nothing that came later is confirmed with it.
+//   - What other namespaces' users deleted, or what is of another kind, goes nevertheless: nobody keeps a leaked Secret of others at the provider.
 //   - A restart goes on holding: what was shown before says that there is something to hold.
 package massremoval

@@ -18,7 +18,7 @@ const (
 
 // Options of a Guard.
 type Options struct {
-	// Share of the copies of a kind, in percent, that may go at once.
+	// Share of the copies of a kind, in percent, that may go at once, of all and of those of a namespace.
 	Share int
 	// Changed is called when what is held changes; it does not block. Nil means that nobody wants to know.
 	Changed func()
@@ -109,7 +109,9 @@ func (g *Guard) judge(c Copy, inventory Inventory, again func(Copy)) bool {
 	defer g.mu.Unlock()
 	missing := map[Copy]bool{c: true}
 	for _, other := range inventory.Missing {
-		missing[other] = true
+		if other.Kind == c.Kind {
+			missing[other] = true
+		}
 	}
 	counts, all := map[string]int{}, map[string]int{}
 	maps.Copy(all, inventory.All)
@@ -125,18 +127,37 @@ func (g *Guard) judge(c Copy, inventory Inventory, again func(Copy)) bool {
 			all[passed.Namespace]++
 		}
 	}
-	may := g.resumed == "" && len(g.held) == 0 && !TooMany(counts, all, g.options.Share, inventory.Data)
+	stays := TooMany(counts, all, g.options.Share, inventory.Data)
+	for namespace := range counts {
+		stays[namespace] = stays[namespace] || g.holds(c.Kind, namespace)
+	}
 	for other := range missing {
 		if _, passed := g.passed[other]; passed {
 			continue
 		}
-		if may {
-			g.passed[other] = pass{until: now.Add(lately), counts: true}
-		} else {
+		if stays[other.Namespace] {
 			g.held[placeOf(other)] = holding{copy: other, again: again}
+		} else {
+			g.passed[other] = pass{until: now.Add(lately), counts: true}
 		}
 	}
-	return may
+	return !stays[c.Namespace]
+}
+
+// holds tells whether copies of a kind and namespace are held, or were by an earlier process: whatever else of these is missing is held, too. The
+// caller locks.
+func (g *Guard) holds(kind, namespace string) bool {
+	if g.resumed != "" {
+		if places, all := heldBefore(g.resumed); !all || places[place{kind: kind, namespace: namespace}] {
+			return true
+		}
+	}
+	for p := range g.held {
+		if p.kind == kind && p.namespace == namespace {
+			return true
+		}
+	}
+	return false
 }
 
 // Allow lets a copy go of which it is known that its original was given up.
@@ -214,7 +235,8 @@ func (g *Guard) Confirm(confirmed string) {
 	}
 }
 
-// Resume goes on where an earlier process held something, which it said in these words: whatever is missing is held, until Resumed.
+// Resume goes on where an earlier process held something, which it said in these words: whatever is missing of the kinds and namespaces that they name is
+// held, until Resumed. Words that do not name all hold everything.
 func (g *Guard) Resume(said string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

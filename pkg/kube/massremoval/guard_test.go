@@ -2,7 +2,9 @@ package massremoval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,32 +14,35 @@ import (
 )
 
 func TestTooMany(t *testing.T) {
+	shop := []string{"shop"}
 	one := func(count int) map[string]int { return map[string]int{"shop": count} }
 	for name, tc := range map[string]struct {
 		missing, all map[string]int
 		share        int
 		data         bool
-		want         bool
+		want         []string
 	}{
 		"none of many":                            {all: one(100), share: 50},
 		"all of a few":                            {missing: one(3), all: one(3), share: 50},
 		"all of as many as always go":             {missing: one(Few), all: one(Few), share: 50},
-		"all of one more":                         {missing: one(Few + 1), all: one(Few + 1), share: 50, want: true},
+		"all of one more":                         {missing: one(Few + 1), all: one(Few + 1), share: 50, want: shop},
 		"just the share":                          {missing: one(50), all: one(100), share: 50},
-		"more than the share":                     {missing: one(51), all: one(100), share: 50, want: true},
+		"more than the share":                     {missing: one(51), all: one(100), share: 50, want: shop},
 		"a few of many":                           {missing: one(6), all: one(1000), share: 50},
-		"a share of none asks for more than few":  {missing: one(Few + 1), all: one(1000), share: 0, want: true},
+		"a share of none asks for more than few":  {missing: one(Few + 1), all: one(1000), share: 0, want: shop},
 		"and lets a few go":                       {missing: one(Few), all: one(1000), share: 0},
 		"all, where nothing is ever held":         {missing: one(1000), all: one(1000), share: 100},
-		"one with data":                           {missing: one(1), all: one(100), share: 50, data: true, want: true},
+		"one with data":                           {missing: one(1), all: one(100), share: 50, data: true, want: shop},
 		"with data, where nothing is ever held":   {missing: one(1), all: one(1), share: 100, data: true},
-		"all of one namespace, few of all":        {missing: one(12), all: map[string]int{"shop": 12, "other": 1000}, share: 50, want: true},
-		"all of several small namespaces":         {missing: map[string]int{"a": 3, "b": 3}, all: map[string]int{"a": 3, "b": 3}, share: 50, want: true},
+		"all of one namespace, few of all":        {missing: one(12), all: map[string]int{"shop": 12, "other": 1000}, share: 50, want: shop},
+		"all of several small namespaces":         {missing: map[string]int{"a": 3, "b": 3}, all: map[string]int{"a": 3, "b": 3}, share: 50, want: []string{"a", "b"}},
+		"and not the few of a large one":          {missing: map[string]int{"a": 4, "b": 4, "c": 1}, all: map[string]int{"a": 4, "b": 4, "c": 5}, share: 50, want: []string{"a", "b"}},
+		"a large one holds no small one":          {missing: map[string]int{"shop": 180, "b": 4}, all: map[string]int{"shop": 190, "b": 6}, share: 50, want: shop},
 		"of several small namespaces, few of all": {missing: map[string]int{"a": 3, "b": 3}, all: map[string]int{"a": 3, "b": 3, "other": 100}, share: 50},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := TooMany(tc.missing, tc.all, tc.share, tc.data); got != tc.want {
-				t.Errorf("got %t, want %t", got, tc.want)
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(TooMany(tc.missing, tc.all, tc.share, tc.data)))); diff != "" {
+				t.Errorf("these wait (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -106,7 +111,7 @@ func TestManyAreHeldUntilConfirmed(t *testing.T) {
 	w := begin(t, 20, 30)
 	w.expect("at first", 0)
 	confirm, said := w.Held()
-	if diff := cmp.Diff("20 of kind pod in namespaces shop", said); diff != "" || confirm == "" {
+	if diff := cmp.Diff("20 of kind pod in namespace shop", said); diff != "" || confirm == "" {
 		t.Errorf("it says (-want +got):\n%s", diff)
 	}
 	if w.stocks != 1 || w.changes != 1 {
@@ -114,11 +119,13 @@ func TestManyAreHeldUntilConfirmed(t *testing.T) {
 	}
 	w.all += 100
 	w.missing = append(w.missing, copies("configmap", "shop", 1)...)
-	w.expect("with many new copies, and something else", 0)
+	w.expect("with many new copies, something of another kind alone", 1)
+	w.missing = append(w.missing, copies("pod", "shop", 21)[20:]...)
+	w.expect("and one more of these", 0)
 	w.Confirm(confirm)
 	w.expect("by the word for what was held before", 0)
 	confirm, said = w.Held()
-	if diff := cmp.Diff("1 of kind configmap, 20 of kind pod in namespaces shop", said); diff != "" {
+	if diff := cmp.Diff("21 of kind pod in namespace shop", said); diff != "" {
 		t.Errorf("it says (-want +got):\n%s", diff)
 	}
 	w.Confirm("")
@@ -139,7 +146,7 @@ func TestAFewGoAndCount(t *testing.T) {
 	w.expect("a few", 4)
 	w.missing, w.all = copies("pod", "other", 4), 4
 	w.expect("a few more in another namespace, soon after", 0)
-	if _, said := w.Held(); said != "4 of kind pod in namespaces other" {
+	if _, said := w.Held(); said != "4 of kind pod in namespace other" {
 		t.Errorf("it says %q", said)
 	}
 	w.Follow(map[string]string{"shop": "shop"})
@@ -164,10 +171,13 @@ func TestWhatComesBackIsNotHeld(t *testing.T) {
 func TestAKindThatNobodyAsksAboutIsNotHeld(t *testing.T) {
 	w := begin(t, 20, 20)
 	w.expect("pods", 0)
-	w.missing = copies("configmap", "shop", 3)
+	w.missing = copies("configmap", "shop", 13)
 	w.expect("and ConfigMaps", 0)
+	if _, said := w.Held(); said != "13 of kind configmap, 20 of kind pod in namespace shop" {
+		t.Errorf("it says %q", said)
+	}
 	w.Leave("pod")
-	if _, said := w.Held(); said != "3 of kind configmap in namespaces shop" {
+	if _, said := w.Held(); said != "13 of kind configmap in namespace shop" {
 		t.Errorf("it says %q", said)
 	}
 }
@@ -218,11 +228,71 @@ func TestAllowedAndWithoutGuard(t *testing.T) {
 }
 
 func TestSummaryIsBounded(t *testing.T) {
-	var held []Copy
-	for i := range 8 {
-		held = append(held, copies("pod", fmt.Sprintf("n%d", i), 1)...)
+	var many []Copy
+	for i := range 80 {
+		many = append(many, copies("pod", fmt.Sprintf("n%02d", i), 1)...)
 	}
-	if diff := cmp.Diff("8 of kind pod in namespaces n0, n1, n2, n3, n4 and 3 more", summary(held)); diff != "" {
-		t.Errorf("it says (-want +got):\n%s", diff)
+	got := summary(many)
+	if !strings.HasPrefix(got, "1 of kind pod in namespace n00; 1 of kind pod in namespace n01; ") || !strings.HasSuffix(got, "; and more in other namespaces") || len(got) > 2*maxSummary {
+		t.Errorf("it says %q", got)
+	}
+	if _, all := heldBefore("held back: the removal of " + got + ", whose originals are missing"); all {
+		t.Error("a summary that names some is taken for one of all")
+	}
+}
+
+// playground is a world in which a namespace's users deleted most of its ConfigMaps, which are most of all there are, while nobody watched.
+func playground(t *testing.T) *world {
+	w := begin(t, 1, 190)
+	w.missing = copies("configmap", "playground", 180)
+	w.expect("control: most of a namespace", 0)
+	return w
+}
+
+// A namespace's own users delete most of what is in it, while the virtual kubelet restarts. That is held until a cluster administrator says
+// otherwise; what other namespaces' users deleted, a Secret that leaked, say, goes from the provider nevertheless. So it is after a further restart.
+func TestOneNamespaceHoldsNoOthersRemovals(t *testing.T) {
+	all := map[string]int{"playground": 190, "payroll": 200, "small": 2}
+	for what, tc := range map[string]struct {
+		copy Copy
+		want bool
+	}{
+		"a Secret of another namespace":            {Copy{Kind: "secret", Namespace: "payroll", Name: "leaked"}, true},
+		"a ConfigMap of another namespace":         {Copy{Kind: "configmap", Namespace: "payroll", Name: "leaked"}, true},
+		"all ConfigMaps of a small namespace":      {Copy{Kind: "configmap", Namespace: "small", Name: "leaked"}, true},
+		"a Secret of the same namespace":           {Copy{Kind: "secret", Namespace: "playground", Name: "leaked"}, true},
+		"one more ConfigMap of the same namespace": {Copy{Kind: "configmap", Namespace: "playground", Name: "late"}, false},
+	} {
+		for how, start := range map[string]func() *world{
+			"": func() *world { return playground(t) },
+			", after a restart": func() *world {
+				_, said := playground(t).Held()
+				w := begin(t, 1, 190)
+				w.Resume("held back: the removal of " + said + ", whose originals are missing here, as after the restore of an old backup")
+				return w
+			},
+		} {
+			w := start()
+			missing := []Copy{tc.copy}
+			if tc.copy.Kind == "configmap" {
+				missing = append(missing, w.missing...)
+			}
+			may, err := w.May(tc.copy, func() (Inventory, error) { return Inventory{All: all, Missing: missing}, nil }, func(Copy) {})
+			if err != nil || may != tc.want {
+				t.Errorf("%s%s, while ConfigMaps of namespace playground are held: may go: %t, %v", what, how, may, err)
+			}
+		}
+	}
+}
+
+// Removals that are held are confirmed together, and what others had removed meanwhile is no part of that.
+func TestOthersRemovalsAreNoPartOfWhatIsConfirmed(t *testing.T) {
+	w := playground(t)
+	confirm, _ := w.Held()
+	w.missing, w.all = copies("secret", "payroll", 4), 200
+	w.expect("Secrets of another namespace", 4)
+	w.Confirm(confirm)
+	if held, said := w.Held(); held != "" || len(w.again) != 180 {
+		t.Errorf("confirmed, and %d are looked at again; still held: %s", len(w.again), said)
 	}
 }

@@ -26,7 +26,7 @@ func TestA12ManyMissingPods(t *testing.T) {
 		then func(w *world)
 		held string
 	}{
-		"most are missing":              {here: 2, held: "8 of kind pod in namespaces shop"},
+		"most are missing":              {here: 2, held: "8 of kind pod in namespace shop"},
 		"a few are missing":             {here: 5, goes: 5},
 		"most are missing, which ended": {here: 2, phase: corev1.PodSucceeded, goes: 8},
 		"most are seen to be deleted": {here: all, goes: 8, then: func(w *world) {
@@ -36,7 +36,7 @@ func TestA12ManyMissingPods(t *testing.T) {
 				}
 			}
 		}},
-		"most have new pods of the same name": {here: 2, held: "8 of kind pod in namespaces shop", then: func(w *world) {
+		"most have new pods of the same name": {here: 2, held: "8 of kind pod in namespace shop", then: func(w *world) {
 			for i := range 8 {
 				w.add(newPod(name(2+i), "new-"+uid(i)))
 			}

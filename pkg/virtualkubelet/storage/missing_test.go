@@ -38,7 +38,7 @@ func TestAClaimOfWhichNothingIsKnown(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				confirm, said := guard.Held()
-				if held := said == "1 of kind persistentvolumeclaim in namespaces shop"; held == tc.known {
+				if held := said == "1 of kind persistentvolumeclaim in namespace shop"; held == tc.known {
 					t.Errorf("it says %q", said)
 				}
 				if tc.confirm {

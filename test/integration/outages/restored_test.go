@@ -153,7 +153,7 @@ func TestA12ARestoredBackupOfTheHome(t *testing.T) {
 	w.Kubelet.Start(t)
 	awaitAdmission(t, namespace)
 
-	want := fmt.Sprintf("%d of kind configmap, 1 of kind persistentvolumeclaim, %d of kind pod, %d of kind secret in namespaces %s", late, late+1, late, namespace)
+	want := fmt.Sprintf("%d of kind configmap, 1 of kind persistentvolumeclaim, %d of kind pod, %d of kind secret in namespace %s", late, late+1, late, namespace)
 	held := func(t *testing.T, more int) (said string) {
 		t.Helper()
 		fixture.Await(t, world.Healing, "the VirtualNode to say what is held", func(ctx context.Context) (bool, string) {
