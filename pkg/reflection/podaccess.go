@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -222,4 +223,37 @@ func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
 	for i := range spec.EphemeralContainers {
 		do((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
+}
+
+// checkMounts refuses mounts and devices of volumes that the pod does not have: they would be of what the provider's admission puts into pods later, the
+// tokens and certificates of its sidecars or secrets of a vault.
+func checkMounts(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	own := map[string]bool{}
+	for i := range spec.Volumes {
+		own[spec.Volumes[i].Name] = true
+	}
+	var errs field.ErrorList
+	refuse := func(path *field.Path, i int, name string) {
+		if !own[name] && len(errs) < maxPodErrors {
+			errs = append(errs, field.Forbidden(path.Index(i).Child("name"), msgMount))
+		}
+	}
+	check := func(path *field.Path, c *corev1.Container) {
+		for i, mount := range c.VolumeMounts {
+			refuse(path.Child("volumeMounts"), i, mount.Name)
+		}
+		for i, device := range c.VolumeDevices {
+			refuse(path.Child("volumeDevices"), i, device.Name)
+		}
+	}
+	for i := range spec.InitContainers {
+		check(root.Child("initContainers").Index(i), &spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		check(root.Child("containers").Index(i), &spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		check(root.Child("ephemeralContainers").Index(i), (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return errs
 }

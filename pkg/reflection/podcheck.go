@@ -83,6 +83,7 @@ const (
 	msgCSIDriver      = "the provider does not let pods from other clusters use inline volumes of driver %q; its administrator can, with the value offloading.consumers.csiDrivers"
 	msgGracePeriod    = "is longer than the provider lets pods from other clusters take to end; its administrator can raise the value offloading.consumers.maxTerminationGracePeriod"
 	msgNoClass        = "must not be empty: a volume without class would be one of the provider's own"
+	msgMount          = "names a volume that the pod does not have: what the provider's admission puts into pods is not for containers of other clusters"
 	msgNodeName       = "must not name nodes: on which one a pod from another cluster runs is the provider's to choose"
 )
 
@@ -116,6 +117,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 		errs = append(errs, field.Forbidden(root.Child("automountServiceAccountToken"), msgAutomount))
 	}
 	errs = append(errs, checkNodes(root, spec)...)
+	errs = append(errs, checkMounts(root, spec)...)
 	return append(errs, rules.checkTokens(root, spec)...)
 }
 

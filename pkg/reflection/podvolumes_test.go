@@ -96,3 +96,51 @@ func TestMetadataOfEphemeralVolumesStaysAtHome(t *testing.T) {
 		t.Error("the local pod was changed")
 	}
 }
+
+// A mount of a volume that the pod does not have stands for one that the provider's admission may put in.
+func TestEachMountIsOfAVolumeOfThePod(t *testing.T) {
+	debugged := func(c corev1.EphemeralContainerCommon) func(*corev1.PodSpec) {
+		c.Name, c.Image = "d", "b"
+		return func(s *corev1.PodSpec) {
+			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: c}}
+		}
+	}
+	mounts := func(name string) []corev1.VolumeMount {
+		return []corev1.VolumeMount{{Name: name, MountPath: "/stolen"}}
+	}
+	for what, tc := range map[string]struct {
+		set  func(*corev1.PodSpec)
+		want string
+	}{
+		"a container": {func(s *corev1.PodSpec) { s.Containers[0].VolumeMounts = mounts("istio-token") }, "spec.containers[0].volumeMounts[0].name"},
+		"an init container": {func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Name: "i", Image: "b", VolumeMounts: mounts("vault-secrets")}}
+		}, "spec.initContainers[0].volumeMounts[0].name"},
+		"a sidecar": {func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Name: "i", Image: "b", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), VolumeMounts: mounts("vault-secrets")}}
+		}, "spec.initContainers[0].volumeMounts[0].name"},
+		"an ephemeral container": {debugged(corev1.EphemeralContainerCommon{VolumeMounts: mounts("kube-api-access-xyz12")}), "spec.ephemeralContainers[0].volumeMounts[0].name"},
+		"a device": {func(s *corev1.PodSpec) {
+			s.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}
+		}, "spec.containers[0].volumeDevices[0].name"},
+		"a device of an ephemeral container": {debugged(corev1.EphemeralContainerCommon{VolumeDevices: []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}}),
+			"spec.ephemeralContainers[0].volumeDevices[0].name"},
+		"one mount of two": {func(s *corev1.PodSpec) {
+			s.Containers[0].VolumeMounts = append(mounts("own"), mounts("aws-iam-token")...)
+		}, "spec.containers[0].volumeMounts[1].name"},
+		"the pod's own": {func(s *corev1.PodSpec) {
+			s.Containers[0].VolumeMounts = mounts("own")
+			debugged(corev1.EphemeralContainerCommon{VolumeMounts: mounts("own")})(s)
+		}, ""},
+	} {
+		spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}, AutomountServiceAccountToken: ptr.To(false),
+			Volumes: []corev1.Volume{{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}
+		tc.set(spec)
+		for which, rules := range map[string]Rules{"strict": {}, "open": mostOpen} {
+			errs := CheckShadowPod(spec, rules)
+			if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || errs[0].Field != tc.want) {
+				t.Errorf("%s mounts a volume that the pod does not have, where rules are %s: %v", what, which, errs)
+			}
+		}
+	}
+}
