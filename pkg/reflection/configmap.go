@@ -53,6 +53,7 @@ func configMapKind() Kind {
 		Translate:      translateConfigMap,
 		Changes:        configMapChanges,
 		MustRecreate:   configMapMustRecreate,
+		Relax:          relaxKeys,
 		RemoteName:     RenamedConfigMap,
 		LocalName:      localConfigMap,
 	}

@@ -40,6 +40,7 @@ func endpointSliceKind() Kind {
 		Translate:      translateEndpointSlice,
 		Changes:        endpointSliceChanges,
 		MustRecreate:   endpointSliceMustRecreate,
+		Relax:          relaxKeys,
 		Twin: &Twin{
 			GVR:       offloadingv1beta1.GroupVersion.WithResource("shadowendpointslices"),
 			GVK:       offloadingv1beta1.GroupVersion.WithKind("ShadowEndpointSlice"),

@@ -34,6 +34,7 @@ func ingressKind() Kind {
 		Translate:      translateIngress,
 		Changes:        ingressChanges,
 		MustRecreate:   ingressMustRecreate,
+		Relax:          relaxKeys,
 		Lacks:          ingressLacks,
 		Back:           ingressBack,
 		BackField:      []string{"status", "loadBalancer", "ingress"},

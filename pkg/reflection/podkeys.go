@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // anyKey among prefixes stands for all keys, but for labels that give something.
@@ -96,12 +97,53 @@ func allowed(all map[string]string, prefixes []string, gives func(key string) bo
 	return pass, refused
 }
 
+// ofOurDomain tells our own keys.
+func ofOurDomain(key string) bool {
+	domain, _, inDomain := strings.Cut(key, "/")
+	return inDomain && (domain == ourDomain || strings.HasSuffix(domain, "."+ourDomain))
+}
+
 // keyAllowed is what admission policy liqo-consumer-exposure says of annotations of Services, too.
 func keyAllowed(key string, prefixes []string, gives func(key string) bool) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	ours := key != domain && (domain == ourDomain || strings.HasSuffix(domain, "."+ourDomain))
 	private := !strings.Contains(domain, ".") && !slices.Contains(grantingKeys, key)
-	return ours || private || slices.ContainsFunc(prefixes, func(prefix string) bool {
+	return ofOurDomain(key) || private || slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return strings.HasPrefix(key, prefix) || prefix == anyKey && (gives == nil || !gives(key))
 	})
+}
+
+// keysNot is the reason, in the words of admission policy liqo-consumer-objects, that an object may not have the labels and annotations that follow it.
+const keysNot = "KeyNotAllowed: "
+
+// withoutRefusedKeys takes the labels and annotations away that the provider names in a refusal, and returns their keys.
+func withoutRefusedKeys(wanted metav1.Object, refusal string) (refused []string) {
+	labels, annotations := wanted.GetLabels(), wanted.GetAnnotations()
+	for line := range strings.Lines(refusal) {
+		_, words, found := strings.Cut(line, keysNot)
+		for word := range strings.FieldsSeq(words) {
+			_, label := labels[word]
+			_, annotation := annotations[word]
+			if found && (label || annotation) && !ofOurDomain(word) {
+				refused = append(refused, word)
+			}
+		}
+	}
+	slices.Sort(refused)
+	refused = slices.Compact(refused)
+	for _, key := range refused {
+		delete(labels, key)
+		delete(annotations, key)
+	}
+	return refused
+}
+
+// relaxKeys has an object cross without the labels and annotations that the provider does not let objects of others have: something of its own might act
+// on it by them.
+func relaxKeys(wantedObject Object, refusal string) (relaxed Object, given string) {
+	without := wantedObject.DeepCopyObject().(Object)
+	refused := withoutRefusedKeys(without, refusal)
+	if len(refused) == 0 {
+		return nil, ""
+	}
+	return without, "it does not allow the labels and annotations " + enumerated(refused)
 }

@@ -37,6 +37,7 @@ func secretKind() Kind {
 		Translate:      translateSecret,
 		Changes:        secretChanges,
 		MustRecreate:   secretMustRecreate,
+		Relax:          relaxKeys,
 		Hash:           func(o Object) string { return SecretHash(o.(*corev1.Secret)) },
 	}
 }

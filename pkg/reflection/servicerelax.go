@@ -50,7 +50,8 @@ func withoutRefusedAnnotations(wanted *corev1.Service, refusal string) (refused 
 }
 
 // serviceRelax leaves to the provider what it cannot give: node ports that were forced upon it and that are taken there, or outside of
-// its range, an IP family that it does not have, and a second one; and annotations that it does not let Services of others have.
+// its range, an IP family that it does not have, and a second one; and labels and annotations that it does not let Services of
+// others have.
 func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given string) {
 	without := wantedObject.DeepCopyObject().(*corev1.Service)
 	var parts []string
@@ -70,6 +71,9 @@ func serviceRelax(wantedObject Object, refusal string) (relaxed Object, given st
 	}
 	if refused := withoutRefusedAnnotations(without, refusal); len(refused) > 0 {
 		parts = append(parts, "it does not allow the annotations "+enumerated(refused))
+	}
+	if refused := withoutRefusedKeys(without, refusal); len(refused) > 0 {
+		parts = append(parts, "it does not allow the labels "+enumerated(refused))
 	}
 	if len(parts) == 0 {
 		return nil, ""

@@ -69,3 +69,8 @@ app.kubernetes.io/component: {{ $component }}
 {{- end -}}
 {{- required "give discovery.config.clusterID: peers know the cluster by it, and without a cluster ('helm template') there is nothing that it could be made of" (coalesce $installed $given $own) -}}
 {{- end -}}
+
+{{- /* Keys of objects of consumers by which nothing acts on them: profile hardened allows no others. */}}
+{{- define "liqo.objectKeys" -}}
+["app.kubernetes.io/","apps.kubernetes.io/","batch.kubernetes.io/","controller.kubernetes.io/","statefulset.kubernetes.io/","kubectl.kubernetes.io/","helm.sh/","meta.helm.sh/","kubernetes.io/description","kubernetes.io/service-name","endpointslice.kubernetes.io/","endpoints.kubernetes.io/","service.kubernetes.io/headless","app","k8s-app","component","name","instance","part-of","tier","role","version","release","track","chart","heritage","service","environment","env","team","owner"]
+{{- end }}
