@@ -83,6 +83,10 @@ func TestCheck(t *testing.T) {
 	gpu := corev1.PodSpec{Containers: []corev1.Container{container("a", resources("nvidia.com/gpu", "1"), nil)}}
 	negative := corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "2"), nil), container("b", resources("cpu", "-1"), nil)}}
 	grant := resources("cpu", "4", "memory", "8Gi", "pods", "10")
+	disk := resources("cpu", "4", "memory", "8Gi", "pods", "10", "ephemeral-storage", "10Gi")
+	stored := func(limit string) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "1", "memory", "1Gi", "ephemeral-storage", "1Gi"), resources("cpu", "1", "memory", "1Gi", "ephemeral-storage", limit))}}
+	}
 	for name, tc := range map[string]struct {
 		quota offloadingv1beta1.QuotaSpec
 		spec  corev1.PodSpec
@@ -106,6 +110,12 @@ func TestCheck(t *testing.T) {
 		"V9: Hard: requests of the pod need limits":        {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, together, nil, "QuotaExceeded: the pod must have a cpu limit equal to its request 1"},
 		"Hard: requests of the pod with limits are enough": {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, bounded, nil, ""},
 		"V9: Hard: a larger limit of the pod is refused":   {offloadingv1beta1.QuotaSpec{Resources: grant, LimitsEnforcement: "Hard"}, loose, nil, "QuotaExceeded: the pod must have a memory limit equal to its request 1Gi"},
+		"Hard: no ephemeral storage is asked for":          {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Hard"}, full, nil, `QuotaExceeded: container "a" has no ephemeral-storage request`},
+		"Hard: ephemeral storage is asked for":             {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Hard"}, stored("1Gi"), nil, ""},
+		"Hard: its limit is larger":                        {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Hard"}, stored("2Gi"), nil, `QuotaExceeded: container "a" must have a ephemeral-storage limit equal to its request 1Gi`},
+		"Hard: what the pod requests has no disk":          {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Hard"}, bounded, nil, `QuotaExceeded: container "a" has no ephemeral-storage request`},
+		"Hard: nor has an init container":                  {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Hard"}, corev1.PodSpec{InitContainers: full.Containers, Containers: stored("1Gi").Containers}, nil, `QuotaExceeded: container "a" has no ephemeral-storage request`},
+		"Soft: ephemeral storage need not be":              {offloadingv1beta1.QuotaSpec{Resources: disk, LimitsEnforcement: "Soft"}, one, nil, ""},
 		"negative quantities pay for nothing":              {offloadingv1beta1.QuotaSpec{Resources: grant}, negative, nil, "PodRefused: the quantity -1 of cpu is negative"},
 		"an empty grant grants nothing but air":            {offloadingv1beta1.QuotaSpec{}, one, nil, "QuotaExceeded: the provider granted no cpu"},
 	} {

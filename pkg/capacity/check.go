@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,7 +34,7 @@ func Check(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, used corev1
 	if refusal := checkSigns(spec); refusal != nil {
 		return refusal
 	}
-	if refusal := checkDeclared(grant.LimitsEnforcement, spec); refusal != nil {
+	if refusal := checkDeclared(grant, spec); refusal != nil {
 		return refusal
 	}
 	return fits(grant.Resources, used, PodRequests(spec))
@@ -65,19 +66,19 @@ func checkSigns(spec *corev1.PodSpec) *Refusal {
 	return nil
 }
 
-// checkDeclared checks that a pod declares what the enforcement wants declared.
-func checkDeclared(enforcement offloadingv1beta1.LimitsEnforcement, spec *corev1.PodSpec) *Refusal {
-	if enforcement != offloadingv1beta1.SoftLimitsEnforcement && enforcement != offloadingv1beta1.HardLimitsEnforcement {
+// checkDeclared checks that a pod declares what the grant's enforcement wants declared.
+func checkDeclared(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec) *Refusal {
+	if grant.LimitsEnforcement != offloadingv1beta1.SoftLimitsEnforcement && grant.LimitsEnforcement != offloadingv1beta1.HardLimitsEnforcement {
 		return nil
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			if refusal := checkContainer(enforcement, &containers[i], podLevel(spec)); refusal != nil {
+			if refusal := checkContainer(grant, &containers[i], podLevel(spec)); refusal != nil {
 				return refusal
 			}
 		}
 	}
-	if enforcement == offloadingv1beta1.HardLimitsEnforcement {
+	if grant.LimitsEnforcement == offloadingv1beta1.HardLimitsEnforcement {
 		return checkLimits("the pod", podLevel(spec), "spec.resources")
 	}
 	return nil
@@ -90,16 +91,28 @@ func podLevel(spec *corev1.PodSpec) corev1.ResourceRequirements {
 	return *spec.Resources
 }
 
-func checkContainer(enforcement offloadingv1beta1.LimitsEnforcement, c *corev1.Container, pod corev1.ResourceRequirements) *Refusal {
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		_, declared := c.Resources.Requests[name]
-		_, together := pod.Requests[name]
+// wanted are the resources that containers have to request. What of a node's disk a pod takes, its emptyDirs included, is bounded by a limit alone; where
+// none is granted, none can be asked for.
+func wanted(grant *offloadingv1beta1.QuotaSpec) []string {
+	names := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)}
+	if _, granted := grant.Resources[corev1.ResourceEphemeralStorage]; granted && grant.LimitsEnforcement == offloadingv1beta1.HardLimitsEnforcement {
+		names = append(names, string(corev1.ResourceEphemeralStorage))
+	}
+	return names
+}
+
+func checkContainer(grant *offloadingv1beta1.QuotaSpec, c *corev1.Container, pod corev1.ResourceRequirements) *Refusal {
+	names := wanted(grant)
+	for _, name := range names {
+		_, declared := c.Resources.Requests[corev1.ResourceName(name)]
+		_, together := pod.Requests[corev1.ResourceName(name)]
 		if !declared && !together {
 			return refuse(offloadingv1beta1.ReasonQuotaExceeded,
-				"container %q has no %s request: the provider wants requests for cpu and memory (limits enforcement %s); set resources.requests", c.Name, name, enforcement)
+				"container %q has no %s request: the provider wants requests for %s (limits enforcement %s); set resources.requests", c.Name, name,
+				strings.Join(names, " and "), grant.LimitsEnforcement)
 		}
 	}
-	if enforcement != offloadingv1beta1.HardLimitsEnforcement {
+	if grant.LimitsEnforcement != offloadingv1beta1.HardLimitsEnforcement {
 		return nil
 	}
 	return checkLimits(fmt.Sprintf("container %q", c.Name), c.Resources, "resources")

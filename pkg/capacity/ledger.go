@@ -99,7 +99,7 @@ func (l *Ledger) Change(pod types.NamespacedName, user string, grant *offloading
 	if refusal := checkSigns(spec); refusal != nil {
 		return refusal
 	}
-	if refusal := checkDeclared(grant.LimitsEnforcement, spec); refusal != nil {
+	if refusal := checkDeclared(grant, spec); refusal != nil {
 		return refusal
 	}
 	l.mu.Lock()

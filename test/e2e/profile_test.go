@@ -28,7 +28,8 @@ func (s *suite) profileArgs() []string {
 	if s.profile != hardened {
 		return args
 	}
-	args = append(args, "--set", "offloading.consumers.ingressHostSuffixes={example.com}")
+	// Pods of the examples say little of what they take.
+	args = append(args, "--set", "offloading.consumers.ingressHostSuffixes={example.com}", "--set", "controllerManager.config.defaultLimitsEnforcement=None")
 	for i, c := range s.lab.Spec().Clusters {
 		args = append(args, "--set", fmt.Sprintf("offloading.twinNamespaces.network.peers[%d].ipBlock.cidr=%s", i, c.PodCIDR))
 	}

@@ -101,6 +101,12 @@ func (c *ControllerManager) complete() {
 	if c.Offloading.TwinNamespaces.Network.Isolate == nil {
 		c.Offloading.TwinNamespaces.Network.Isolate = &hardened
 	}
+	if enforcement := &c.ControllerManager.DefaultLimitsEnforcement; *enforcement == "" {
+		*enforcement = offloadingv1beta1.NoLimitsEnforcement
+		if hardened {
+			*enforcement = offloadingv1beta1.HardLimitsEnforcement
+		}
+	}
 	c.Offloading.Consumers.complete(hardened)
 	c.Offloading.Providers.complete(hardened)
 	if c.VirtualKubelet.NodeIdentity == "" {

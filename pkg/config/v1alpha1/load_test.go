@@ -94,28 +94,29 @@ func TestTheProfileDecidesWhatIsLeftOpen(t *testing.T) {
 		TokenLifetime time.Duration
 		Capabilities  []string
 		PodLabels     []string
+		Enforcement   offloadingv1beta1.LimitsEnforcement
 	}
 	for name, tc := range map[string]struct {
 		from, to string
 		want     choices
 	}{
-		"compatible":                 {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{"SYS_PTRACE"}, []string{"*"}}},
-		"hardened":                   {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute, nil, hardenedLabelPrefixes}},
-		"a value of its own wins":    {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute, []string{"NET_ADMIN"}, []string{"team.example/"}}},
-		"none is a value of its own": {"offloading: {", "offloading: {consumers: {capabilities: [], podLabelPrefixes: []}, ", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{}, []string{}}},
+		"compatible":                 {"", "", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{"SYS_PTRACE"}, []string{"*"}, "None"}},
+		"hardened":                   {"compatible", "hardened", choices{"baseline", true, offloadingv1beta1.AllowList, 10 * time.Minute, nil, hardenedLabelPrefixes, "Hard"}},
+		"a value of its own wins":    {"profile: compatible", "profile: hardened\noverruled: true", choices{"restricted", false, offloadingv1beta1.DenyList, 20 * time.Minute, []string{"NET_ADMIN"}, []string{"team.example/"}, "Soft"}},
+		"none is a value of its own": {"offloading: {", "offloading: {consumers: {capabilities: [], podLabelPrefixes: []}, ", choices{"", false, offloadingv1beta1.DenyList, time.Hour, []string{}, []string{}, "None"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw := strings.Replace(good, tc.from, tc.to, 1)
+			raw := strings.Replace(strings.Replace(good, tc.from, tc.to, 1), "controllerManager: {defaultLimitsEnforcement: None}\n", "", 1)
 			if overruled := strings.Replace(raw, "\noverruled: true", "", 1); overruled != raw {
 				raw = strings.Replace(overruled, "offloading: {twinNamespaces: {",
-					"offloading: {consumers: {capabilities: [NET_ADMIN], podLabelPrefixes: [team.example/]}, serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1)
+					"offloading: {consumers: {capabilities: [NET_ADMIN], podLabelPrefixes: [team.example/]}, serviceAccountTokens: {maxLifetime: 20m}, reflection: {secret: {type: DenyList}}, twinNamespaces: {podSecurity: restricted, requireSuffix: false, ", 1) + "controllerManager: {defaultLimitsEnforcement: Soft}\n"
 			}
 			c, err := Parse([]byte(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := choices{c.Offloading.TwinNamespaces.PodSecurity, *c.Offloading.TwinNamespaces.RequireSuffix, c.Offloading.Reflection.Secret.Type,
-				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration, c.Offloading.Consumers.Capabilities, c.Offloading.Consumers.PodLabelPrefixes}
+				c.Offloading.ServiceAccountTokens.MaxLifetime.Duration, c.Offloading.Consumers.Capabilities, c.Offloading.Consumers.PodLabelPrefixes, c.ControllerManager.DefaultLimitsEnforcement}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

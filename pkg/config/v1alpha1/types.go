@@ -137,7 +137,7 @@ type Common struct {
 type Enforcement struct {
 	// EnableResourceEnforcement says whether pods are checked against the grant.
 	EnableResourceEnforcement bool `json:"enableResourceEnforcement"`
-	// DefaultLimitsEnforcement says how strictly pods must declare what they need.
+	// DefaultLimitsEnforcement says how strictly pods must declare what they need; empty means what the profile says.
 	DefaultLimitsEnforcement offloadingv1beta1.LimitsEnforcement `json:"defaultLimitsEnforcement"`
 	// EnableNodeFailureController says whether consumers' pods are removed by force from nodes that are not ready.
 	EnableNodeFailureController bool `json:"enableNodeFailureController"`

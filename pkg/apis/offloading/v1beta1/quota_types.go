@@ -14,7 +14,7 @@ const (
 	NoLimitsEnforcement LimitsEnforcement = "None"
 	// SoftLimitsEnforcement: cpu and memory requests must be set.
 	SoftLimitsEnforcement LimitsEnforcement = "Soft"
-	// HardLimitsEnforcement: requests must be set and equal the limits.
+	// HardLimitsEnforcement: requests must be set, of ephemeral storage too if it is granted, and equal the limits.
 	HardLimitsEnforcement LimitsEnforcement = "Hard"
 )
 
