@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -29,6 +30,7 @@ var ownershipLabels = []string{
 	offloadingv1beta1.CreatorUserLabel, offloadingv1beta1.ServiceAccountNameLabel, offloadingv1beta1.ComponentLabel, offloadingv1beta1.VirtualNodeLabel,
 	corev1beta1.RemoteClusterIDLabel, corev1beta1.ReplicationLabel, corev1beta1.RemoteIDLabel, corev1beta1.OriginIDLabel,
 	corev1beta1.ReplicatedLabel, corev1beta1.ManagedLabel, corev1beta1.WebhookLabel, corev1beta1.TenantNamespaceLabel,
+	networkingv1beta1.GatewayComponentLabel, networkingv1beta1.GatewayNameLabel, networkingv1beta1.ActiveLabel,
 }
 
 // ourLabelPrefix begins those of our labels that are about copies and twins.

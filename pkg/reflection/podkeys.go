@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 // anyKey among prefixes stands for all keys, but for labels that give something.
@@ -45,6 +48,10 @@ var givingLabels = []string{
 // givingDomains are the same of which what is below gives nothing.
 var givingDomains = []string{"kubernetes.io/", "k8s.io/"}
 
+// componentLabels are those of our own labels by which gateways and virtual kubelets are found: to be asked how they are, or scraped with a token.
+var componentLabels = []string{offloadingv1beta1.ComponentLabel, offloadingv1beta1.VirtualNodeLabel, networkingv1beta1.GatewayComponentLabel,
+	networkingv1beta1.GatewayNameLabel, networkingv1beta1.ActiveLabel}
+
 // BoundLabels are labels that an API server puts on a pod as it is bound, of the node that it is bound to: each cluster says its own.
 var BoundLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
@@ -57,8 +64,8 @@ func gives(key string) bool {
 
 // Keys are the labels and annotations that a provider lets pods of other clusters have: by those of other domains a pod gets
 // networks, devices, identities and sidecars of the node that it runs on. Each list holds prefixes of keys, or "*": for all annotations, and for
-// all labels but those by which a pod gets something, which have to be named besides. Always allowed are our own keys, and those without a domain
-// (without a dot before the slash).
+// all labels but those by which a pod gets something, which have to be named besides. Always allowed are our own keys but those of our components, and keys
+// without a domain (without a dot before the slash).
 type Keys struct {
 	Labels, Annotations []string
 }
@@ -68,7 +75,16 @@ type Keys struct {
 func (k Keys) Allowed(labels, annotations map[string]string) (ofLabels, ofAnnotations map[string]string, refused string) {
 	ofLabels, withoutLabels := allowed(labels, k.Labels, gives)
 	ofAnnotations, withoutAnnotations := allowed(annotations, k.Annotations, nil)
-	var lacks []string
+	var lacks, components []string
+	for _, key := range componentLabels {
+		if _, there := ofLabels[key]; there {
+			delete(ofLabels, key)
+			components = append(components, key)
+		}
+	}
+	if len(components) > 0 {
+		lacks = append(lacks, "the labels "+enumerated(components)+" (by which Liqo finds its own pods)")
+	}
 	if len(withoutLabels) > 0 {
 		lacks = append(lacks, "the labels "+enumerated(withoutLabels)+" (offloading.consumers.podLabelPrefixes)")
 	}
@@ -79,7 +95,7 @@ func (k Keys) Allowed(labels, annotations map[string]string) (ofLabels, ofAnnota
 		return ofLabels, ofAnnotations, ""
 	}
 	return ofLabels, ofAnnotations, "the pod is without " + strings.Join(lacks, " and ") +
-		": the provider does not let pods from other clusters have them; its administrator can, with the values in brackets"
+		": the provider does not let pods from other clusters have them; its administrator can, with the values in brackets if there are any"
 }
 
 // allowed returns what has an allowed key, and the sorted keys of the rest. What gives something (nil: nothing does) has to be

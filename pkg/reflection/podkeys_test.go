@@ -34,6 +34,10 @@ func TestLabelsOfOwnDomainsCross(t *testing.T) {
 		"one of Kubernetes itself":                      {[]string{"*"}, "kubernetes.io/egress-bandwidth", false},
 		"an injector's that the provider names besides": {[]string{"*", "sidecar.istio.io/"}, "sidecar.istio.io/inject", true},
 		"another one of the same domain":                {[]string{"*", "sidecar.istio.io/"}, "security.istio.io/tlsMode", false},
+		"that of our gateways":                          {[]string{"*"}, "networking.liqo.io/component", false},
+		"that of our gateways, named":                   {[]string{"networking.liqo.io/"}, "networking.liqo.io/component", false},
+		"that of virtual kubelets":                      {[]string{"*"}, "offloading.liqo.io/component", false},
+		"another one of ours":                           {nil, "offloading.liqo.io/origin", true},
 		"an own one where there is a list":              {[]string{"app.kubernetes.io/"}, "barn.garden.example/cluster", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 const (
@@ -151,14 +152,26 @@ type monitor struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Selector            metav1.LabelSelector `json:"selector"`
-		NamespaceSelector   struct{ Any bool }   `json:"namespaceSelector"`
+		NamespaceSelector   namespaces           `json:"namespaceSelector"`
 		Endpoints           []endpoint           `json:"endpoints"`
 		PodMetricsEndpoints []endpoint           `json:"podMetricsEndpoints"`
 	} `json:"spec"`
 }
 
+type namespaces struct {
+	Any        bool
+	MatchNames []string
+}
+
+// relabeling keeps or drops what is to be scraped, before it is.
+type relabeling struct {
+	SourceLabels  []string
+	Regex, Action string
+}
+
 type endpoint struct {
 	Port, Scheme, Interval, ScrapeTimeout string
+	Relabelings                           []relabeling
 	Authorization                         struct{ Credentials reference }
 	TLSConfig                             struct {
 		ServerName         string
@@ -196,9 +209,58 @@ func TestMonitorsFitWhatRuns(t *testing.T) {
 	matches(t, kubelet.Spec.Selector, deployment.Spec.Template.Labels)
 	ports := deployment.Spec.Template.Spec.Containers[0].Ports
 	wantKubelet := endpoint{Port: ports[len(ports)-1].Name, Scheme: "https", Interval: "1m", ScrapeTimeout: "10s", Authorization: token}
+	wantKubelet.Relabelings = ofTenants
 	wantKubelet.TLSConfig.CA.ConfigMap = &reference{"kube-root-ca.crt", "ca.crt"}
 	if diff := cmp.Diff([]endpoint{wantKubelet}, kubelet.Spec.PodMetricsEndpoints); diff != "" || !kubelet.Spec.NamespaceSelector.Any {
 		t.Errorf("PodMonitor, -want +got:\n%s", diff)
+	}
+}
+
+// ofTenants leaves nothing but the pods of tenant namespaces.
+var ofTenants = []relabeling{{SourceLabels: []string{"__meta_kubernetes_namespace"}, Regex: corev1beta1.TenantNamespacePrefix + ".+", Action: "keep"}}
+
+// Prometheus sends the token of liqo-metrics-reader, which never ends, to each pod that a monitor selects, whoever answers there. So no
+// monitor that carries it selects what a consumer can make: a pod with Liqo's own labels in a twin namespace, and a port named metrics.
+func TestNoPodOfAConsumerIsSentTheTokenOfTheReaderOfMetrics(t *testing.T) {
+	for _, more := range []string{"", ", profile: hardened", ", virtualKubelet: {nodeIdentity: serviceAccount}", ", offloading: {consumers: {podLabelPrefixes: ['*']}}"} {
+		values := "{networking: {enabled: true}, metrics: {enabled: true, prometheusOperator: {enabled: true}}" + more + "}"
+		allowed := configuration(t, values).Offloading.Consumers
+		keys := reflection.Keys{Labels: allowed.PodLabelPrefixes, Annotations: allowed.PodAnnotationPrefixes}
+		rendered, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for _, document := range strings.Split("\n"+rendered[metricsFile], "\n---") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			if object.GetKind() != "PodMonitor" {
+				continue
+			}
+			seen++
+			m := typed[monitor](t, object)
+			if !m.Spec.NamespaceSelector.Any {
+				if diff := cmp.Diff(namespaces{MatchNames: []string{"liqo"}}, m.Spec.NamespaceSelector); diff != "" {
+					t.Errorf("%s: PodMonitor %s, -want +got:\n%s", values, m.Name, diff)
+				}
+				continue
+			}
+			// What a consumer writes on its ShadowPod, and what of it the provider leaves on the Pod.
+			left, _, refused := keys.Allowed(m.Spec.Selector.MatchLabels, nil)
+			if refused == "" || len(left) == len(m.Spec.Selector.MatchLabels) {
+				t.Errorf("%s: a consumer's pod may have the labels of PodMonitor %s", values, m.Name)
+			}
+			for _, e := range m.Spec.PodMetricsEndpoints {
+				if diff := cmp.Diff(ofTenants, e.Relabelings); diff != "" {
+					t.Errorf("%s: PodMonitor %s, -want +got:\n%s", values, m.Name, diff)
+				}
+			}
+		}
+		if seen != 3 {
+			t.Errorf("%s: %d PodMonitors, not 3", values, seen)
+		}
 	}
 }
 
