@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -173,7 +174,7 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 }
 
 func registerOffloading(mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings) error {
-	rules := podRules(config.Offloading.Consumers)
+	rules := nodeRules(config)
 	if err := registerOffloadingControllers(mgr, config, env, rules); err != nil {
 		return err
 	}
@@ -272,7 +273,15 @@ func registerAll(parts map[string]func() error) error {
 // podRules are what this cluster lets pods of consumers do.
 func podRules(consumers v1alpha1.Consumers) reflection.Rules {
 	return reflection.Rules{RuntimeClasses: consumers.RuntimeClasses, ServiceAccounts: consumers.ServiceAccounts, Capabilities: consumers.Capabilities,
-		Tolerations: consumers.Tolerations, CSIDrivers: consumers.CSIDrivers, MaxGracePeriod: consumers.MaxTerminationGracePeriod.Duration}
+		Tolerations: consumers.Tolerations, NodeLabels: consumers.NodeLabels,
+		CSIDrivers: consumers.CSIDrivers, MaxGracePeriod: consumers.MaxTerminationGracePeriod.Duration}
+}
+
+// nodeRules are podRules with the labels that this cluster suggests for consumers' virtual nodes: its own nodes may be chosen by them.
+func nodeRules(config *v1alpha1.ControllerManager) reflection.Rules {
+	rules := podRules(config.Offloading.Consumers)
+	rules.NodeLabels = slices.AppendSeq(slices.Clone(rules.NodeLabels), maps.Keys(config.Discovery.ClusterLabels))
+	return rules
 }
 
 // podKeys are the labels and annotations that this cluster lets pods of consumers have.
@@ -345,6 +354,7 @@ func grants(config *v1alpha1.ControllerManager, offers *supply.Supply) (slicegra
 		DefaultResources:    offloading.DefaultNodeResources,
 		Exclusive:           offloading.Sharing == v1alpha1.ExclusiveOffers,
 		LimitsEnforcement:   config.ControllerManager.DefaultLimitsEnforcement,
+		NodeLabels:          nodeRules(config).NodeLabels,
 		TenantLimits:        offloading.Consumers.Limits,
 	}
 	if offloading.ResourcePlugin.Address == "" {

@@ -2,6 +2,7 @@ package reflection
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,7 +10,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -108,4 +112,87 @@ func looksElsewhere(anti *corev1.PodAntiAffinity) bool {
 	return slices.ContainsFunc(antiAffinityTerms(anti), func(term *corev1.PodAffinityTerm) bool {
 		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil
 	})
+}
+
+const (
+	msgNodeName  = "must not name nodes: on which one a pod from another cluster runs is the provider's to choose"
+	msgNodeLabel = "the provider does not let pods from other clusters choose nodes by label %q; its administrator can, " +
+		"with the value offloading.consumers.nodeLabels"
+)
+
+// kindsOfNodes are labels, and prefixes of such that end in a slash or a dot, that tell kinds of nodes apart, and not one node or one's role from others.
+// Of others nobody knows: drivers of storage, clouds and whoever dedicates nodes to a tenant have labels of their own.
+var kindsOfNodes = []string{
+	corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelWindowsBuild,
+	"beta.kubernetes.io/arch", "beta.kubernetes.io/os", corev1.LabelInstanceType, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	// What discovers features and devices.
+	"feature.node.kubernetes.io/", "nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig.", "nvidia.com/mig-", "amd.com/gpu.", "gpu.intel.com/",
+	// What clouds charge.
+	"karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-spot",
+	"cloud.google.com/machine-family", "kubernetes.azure.com/scalesetpriority", "kubernetes.azure.com/accelerator",
+}
+
+// namesOfOne are words with which keys end that tell single nodes apart, or groups of nodes of one tenant.
+var namesOfOne = []string{"node", "nodes", "name", "nodename", "hostname", "host", "id", "uid", "uuid", "nodeid", "instanceid", "machine", "machineid",
+	"serial", "ip", "address", "clique", "tenant", "dedicated", "owner", "customer"}
+
+// MaySelect tells whether pods, and slices of certain nodes, may choose nodes by a label. Keys without a domain mean what the provider's administrator says;
+// those that say that they name one node are not meant for that.
+func (r Rules) MaySelect(key string) bool {
+	domain, name, inDomain := strings.Cut(key, "/")
+	switch {
+	case key == corev1.LabelHostname:
+		return false
+	case slices.ContainsFunc(r.NodeLabels, func(allowed string) bool {
+		return allowed == anyKey || allowed == key || strings.HasSuffix(allowed, "/") && strings.HasPrefix(key, allowed)
+	}):
+		return true
+	case !inDomain:
+		return !strings.Contains(domain, ".") && !namesOne(key)
+	case ofOurDomain(key):
+		return !namesOne(name) || key == corev1beta1.RemoteClusterIDLabel
+	}
+	known := slices.ContainsFunc(kindsOfNodes, func(kind string) bool {
+		return kind == key || strings.ContainsAny(kind[len(kind)-1:], "/.-") && strings.HasPrefix(key, kind)
+	})
+	return known && !strings.HasSuffix(key, ".clique")
+}
+
+// namesOne tells whether the last word of a label's name says that it tells one node from all others.
+func namesOne(name string) bool {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	return len(words) == 0 || slices.Contains(namesOfOne, words[len(words)-1])
+}
+
+// checkNodes refuses what names nodes of the provider. That a local pod names nodes does not matter: it does not cross.
+func (r Rules) checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(path *field.Path, key string) {
+		if r.MaySelect(key) || len(errs) >= maxPodErrors {
+			return
+		}
+		message := msgNodeName
+		if key != corev1.LabelHostname {
+			message = fmt.Sprintf(msgNodeLabel, cutOff(key, maxNameShown))
+		}
+		errs = append(errs, field.Forbidden(path, message))
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		refuse(root.Child("nodeSelector").Key(cutOff(key, maxNameShown)), key)
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return errs
+	}
+	nodes, path := spec.Affinity.NodeAffinity, root.Child("affinity", "nodeAffinity")
+	for _, term := range ptr.Deref(nodes.RequiredDuringSchedulingIgnoredDuringExecution, corev1.NodeSelector{}).NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			refuse(path.Child("requiredDuringSchedulingIgnoredDuringExecution"), e.Key)
+		}
+	}
+	for _, term := range nodes.PreferredDuringSchedulingIgnoredDuringExecution {
+		for _, e := range term.Preference.MatchExpressions {
+			refuse(path.Child("preferredDuringSchedulingIgnoredDuringExecution"), e.Key)
+		}
+	}
+	return errs
 }

@@ -40,6 +40,9 @@ type Rules struct {
 	Tolerations []string
 	// CSIDrivers that pods may have inline volumes of ("*" for any).
 	CSIDrivers []string
+	// NodeLabels are keys of nodes' labels, or prefixes of such that end in a slash, that pods may choose nodes by ("*" for any but
+	// kubernetes.io/hostname), besides those that tell kinds of nodes apart.
+	NodeLabels []string
 	// MaxGracePeriod is how long a pod may take to end; zero means DefaultMaxGracePeriod.
 	MaxGracePeriod time.Duration
 }
@@ -84,7 +87,6 @@ const (
 	msgGracePeriod    = "is longer than the provider lets pods from other clusters take to end; its administrator can raise the value offloading.consumers.maxTerminationGracePeriod"
 	msgNoClass        = "must not be empty: a volume without class would be one of the provider's own"
 	msgMount          = "names a volume that the pod does not have: what the provider's admission puts into pods is not for containers of other clusters"
-	msgNodeName       = "must not name nodes: on which one a pod from another cluster runs is the provider's to choose"
 )
 
 // CheckShadowPod tells what of a pod the provider refuses; an empty list means that it may run. At most 16 errors are
@@ -116,7 +118,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 	if !rules.mayMountToken(spec) && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
 		errs = append(errs, field.Forbidden(root.Child("automountServiceAccountToken"), msgAutomount))
 	}
-	errs = append(errs, checkNodes(root, spec)...)
+	errs = append(errs, rules.checkNodes(root, spec)...)
 	errs = append(errs, checkMounts(root, spec)...)
 	return append(errs, rules.checkTokens(root, spec)...)
 }
@@ -265,28 +267,6 @@ func (r Rules) Reduced(spec *corev1.PodSpec) (reduced *corev1.PodSpec, without s
 	}
 	return reduced, "the pod runs as the provider lets pods from other clusters: " + strings.Join(lacks, ", and ") +
 		"; its administrator can allow more, but for taints of the control plane, with the values in brackets"
-}
-
-// checkNodes refuses what names nodes of the provider. That a local pod names nodes does not matter: it does not cross.
-func checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	var errs field.ErrorList
-	if _, named := spec.NodeSelector[corev1.LabelHostname]; named {
-		errs = append(errs, field.Forbidden(root.Child("nodeSelector").Key(corev1.LabelHostname), msgNodeName))
-	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
-		return errs
-	}
-	nodes, path := spec.Affinity.NodeAffinity, root.Child("affinity", "nodeAffinity")
-	named := func(term corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == corev1.LabelHostname })
-	}
-	if required := nodes.RequiredDuringSchedulingIgnoredDuringExecution; required != nil && slices.ContainsFunc(required.NodeSelectorTerms, named) {
-		errs = append(errs, field.Forbidden(path.Child("requiredDuringSchedulingIgnoredDuringExecution"), msgNodeName))
-	}
-	if slices.ContainsFunc(nodes.PreferredDuringSchedulingIgnoredDuringExecution, func(t corev1.PreferredSchedulingTerm) bool { return named(t.Preference) }) {
-		errs = append(errs, field.Forbidden(path.Child("preferredDuringSchedulingIgnoredDuringExecution"), msgNodeName))
-	}
-	return errs
 }
 
 // toleratesControlPlane also holds for the toleration of everything.

@@ -61,6 +61,7 @@ func TestTheConfigurationIsRefusedBeforeItIsApplied(t *testing.T) {
 		"a driver with a gap":                          {"offloading: {consumers: {csiDrivers: [csi..org]}}", `offloading.consumers.csiDrivers[0]: "csi..org" is no name`},
 		"a capability with its prefix":                 {"offloading: {consumers: {capabilities: [CAP_SYS_PTRACE]}}", `offloading.consumers.capabilities[0]: "CAP_SYS_PTRACE": name one Linux capability without CAP_, such as SYS_PTRACE`},
 		"all capabilities":                             {"offloading: {consumers: {capabilities: [ALL]}}", `"ALL": name one Linux capability`},
+		"a label of nodes with its value":              {"offloading: {consumers: {nodeLabels: ['a.example/', 'pool=a']}}", `offloading.consumers.nodeLabels[1]: "pool=a" is no key of a label`},
 		"a taint with its value":                       {"offloading: {consumers: {tolerations: ['gpu=yes']}}", `offloading.consumers.tolerations[0]: "gpu=yes" is no key of a taint`},
 		"an empty prefix":                              {"offloading: {consumers: {podLabelPrefixes: ['']}}", "podLabelPrefixes"},
 		"a negative quota":                             {"offloading: {twinNamespaces: {quota: {services: -1}}}", `offloading.twinNamespaces.quota.services: "-1" is no quantity`},

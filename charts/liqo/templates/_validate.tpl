@@ -60,6 +60,9 @@ tells its mistake nobody but its log. 'liqoctl install' asks the configuration i
 {{- range $i, $one := $consumers.tolerations -}}
 {{- if not (regexMatch (printf "^([*]|(%s([.]%s)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)$" $label $label) $one) -}}{{- fail (printf "offloading.consumers.tolerations[%d]: %q is no key of a taint, nor * for all" $i $one) -}}{{- end -}}
 {{- end -}}
+{{- range $i, $one := $consumers.nodeLabels -}}
+{{- if not (regexMatch (printf "^([*]|%[1]s([.]%[1]s)*/|(%[1]s([.]%[1]s)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)$" $label) $one) -}}{{- fail (printf "offloading.consumers.nodeLabels[%d]: %q is no key of a label, nor a domain with a slash, nor * for all" $i $one) -}}{{- end -}}
+{{- end -}}
 {{- range $i, $one := $consumers.capabilities -}}
 {{- if or (hasPrefix "CAP_" $one) (eq $one "ALL") (not (regexMatch "^[A-Z][A-Z0-9_]*$" $one)) -}}{{- fail (printf "offloading.consumers.capabilities[%d]: %q: name one Linux capability without CAP_, such as SYS_PTRACE" $i $one) -}}{{- end -}}
 {{- end -}}

@@ -27,6 +27,8 @@ type Consumers struct {
 	Limits authv1beta1.TenantLimits `json:"limits"`
 	// Tolerations are keys of taints that they may tolerate, besides those of nodes that fail.
 	Tolerations []string `json:"tolerations"`
+	// NodeLabels are keys of nodes' labels, or prefixes that end in a slash, that nodes may be chosen by, besides those of kinds of nodes.
+	NodeLabels []string `json:"nodeLabels"`
 	// CSIDrivers that they may have inline volumes of.
 	CSIDrivers []string `json:"csiDrivers"`
 	// MaxTerminationGracePeriod is how long they may take to end; zero means one hour.
@@ -65,6 +67,17 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 		for _, problem := range validation.IsQualifiedName(key) {
 			if key != Any {
 				errs = append(errs, field.Invalid(path.Child("tolerations").Index(i), key, problem))
+			}
+		}
+	}
+	for i, key := range c.NodeLabels {
+		one := key
+		if strings.HasSuffix(key, "/") {
+			one += "x"
+		}
+		for _, problem := range validation.IsQualifiedName(one) {
+			if key != Any {
+				errs = append(errs, field.Invalid(path.Child("nodeLabels").Index(i), key, problem))
 			}
 		}
 	}

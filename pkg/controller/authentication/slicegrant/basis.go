@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/controller/authentication/resourceplugin"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // basis is what a slice is granted, before it is known what can be had.
@@ -52,6 +54,14 @@ func (r *Reconciler) chosen(slice *authv1beta1.ResourceSlice, nodes []corev1.Nod
 	having, err := capacity.ParseNodes(slice.Annotations[authv1beta1.NodeSelectorAnnotation])
 	if err != nil {
 		return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
+	}
+	rules := reflection.Rules{NodeLabels: r.options.Policy.NodeLabels}
+	for _, key := range slices.Sorted(maps.Keys(having)) {
+		if !rules.MaySelect(key) {
+			return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, fmt.Errorf(
+				"the node selector has label %s, by which this cluster lets nobody choose nodes; "+
+					"its administrator can, with the value offloading.consumers.nodeLabels", key))
+		}
 	}
 	return chosen{nodes: having, have: r.options.Supply.NodesHave(nodes, having), among: nodes}, nil
 }

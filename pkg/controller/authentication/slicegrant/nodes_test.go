@@ -80,3 +80,18 @@ func TestASliceOfCertainNodes(t *testing.T) {
 		})
 	}
 }
+
+// A slice is for kinds of nodes: by no label that is one node's, or that means something to nobody but the provider, it becomes one of certain nodes.
+func TestSlicesNameNoNodes(t *testing.T) {
+	for label, want := range map[string]bool{"topology.topolvm.io/node": false, "dedicated-to.example.com/payroll": false, "tenant": false, "node-role.kubernetes.io/worker": false,
+		"pool": true, "kubernetes.io/arch": true, "allowed.example.com/pool": true} {
+		p := newSharer(t, func(p *Policy) { p.NodeLabels = []string{"allowed.example.com/"} })
+		p.r.options.Supply = p.counts(supply.Options{})
+		s := slice(func(s *authv1beta1.ResourceSlice) {
+			s.Annotations = map[string]string{authv1beta1.NodeSelectorAnnotation: label + "=a"}
+		})
+		if _, err := p.r.chosen(s, nil); (err == nil) != want {
+			t.Errorf("a slice of the nodes with label %s: %v", label, err)
+		}
+	}
+}

@@ -83,6 +83,8 @@ type Policy struct {
 	DefaultResources corev1.ResourceList
 	// Exclusive has all grants of consumers together be not more than what is free.
 	Exclusive bool
+	// NodeLabels that slices may choose nodes by, besides those of kinds of nodes.
+	NodeLabels []string
 	// LimitsEnforcement of new Quotas; empty means None.
 	LimitsEnforcement offloadingv1beta1.LimitsEnforcement
 	// TenantLimits are those of tenants whose Tenant sets none.
