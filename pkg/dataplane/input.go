@@ -21,9 +21,10 @@ type InternalNode struct {
 
 // InternalFabric is a gateway of this cluster, as nodes and other gateways see it.
 type InternalFabric struct {
-	// Gateway is the address of the gateway's pod, External its own towards peers, at which nodes ask whether it hears them; none if it is not
-	// known.
-	Gateway, External netip.Addr
+	// Gateway is the address of the gateway's pod; invalid if it has none: what is for its peer goes nowhere then, and nothing is taken from it.
+	Gateway netip.Addr
+	// External is the gateway's own address towards peers, at which nodes ask whether it hears them; invalid if it is not known.
+	External netip.Addr
 	// Remote are the ranges under which this cluster sees the peer.
 	Remote []netip.Prefix
 	// MTU is the largest packet that reaches the peer, in bytes.

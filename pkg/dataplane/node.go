@@ -57,21 +57,30 @@ func Node(input NodeInput) (State, []Problem) {
 	}
 	asked := map[netip.Addr]bool{input.Self.External: true}
 	for _, fabric := range input.Fabrics {
-		state.Neighbors = append(state.Neighbors, neighbor(NodeDevice, fabric.Gateway))
-		if fabric.External.Is4() && !asked[fabric.External] {
+		if fabric.Gateway.IsValid() {
+			state.Neighbors = append(state.Neighbors, neighbor(NodeDevice, fabric.Gateway))
+		}
+		if fabric.Gateway.IsValid() && fabric.External.Is4() && !asked[fabric.External] {
 			asked[fabric.External] = true
 			state.Routes = append(state.Routes, Route{
 				Table: LocalTable, Destination: single(fabric.External), Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External,
 			})
 		}
 		for _, remote := range fabric.Remote {
-			state.Routes = append(state.Routes, Route{
-				Table: LocalTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: input.Self.External, MTU: fabric.MTU,
-			})
+			state.Routes = append(state.Routes, input.Self.way(fabric, remote))
 		}
 	}
 	state.sort()
 	return state, found
+}
+
+// way is the route of a node to a range of a peer. If the gateway has no pod what goes there ends at the node, so that none of it comes to whoever
+// else has such an address.
+func (n InternalNode) way(fabric InternalFabric, remote netip.Prefix) Route {
+	if !fabric.Gateway.IsValid() {
+		return Route{Table: LocalTable, Destination: remote, Blackhole: true}
+	}
+	return Route{Table: LocalTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: n.External, MTU: fabric.MTU}
 }
 
 // usable are the gateways that can be carried out: of those with overlapping ranges, or the same address, the first by address; none with an
@@ -81,14 +90,14 @@ func usable(fabrics []InternalFabric, taken []netip.Addr, found *problems) []Int
 	var kept []InternalFabric
 	ranges := map[netip.Prefix]netip.Addr{}
 	for _, fabric := range sorted {
-		if !found.is4("the gateway's address", fabric.Gateway) {
+		if fabric.Gateway.IsValid() && !found.is4("the gateway's address", fabric.Gateway) {
 			continue
 		}
 		if slices.Contains(taken, fabric.Gateway) {
 			found.add(ProblemOverlap, "a gateway has the address %s, which is a node's or this host's", fabric.Gateway)
 			continue
 		}
-		if len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway {
+		if fabric.Gateway.IsValid() && len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway {
 			found.add(ProblemOverlap, "two gateways have the address %s", fabric.Gateway)
 			continue
 		}
@@ -149,7 +158,9 @@ func nodeTable(input NodeInput) Table {
 	var gateways, external, masqueraded []netip.Addr
 	var peers []netip.Prefix
 	for _, fabric := range input.Fabrics {
-		gateways = append(gateways, fabric.Gateway)
+		if fabric.Gateway.IsValid() {
+			gateways = append(gateways, fabric.Gateway)
+		}
 		peers = append(peers, fabric.Remote...)
 	}
 	for _, ip := range input.IPs {

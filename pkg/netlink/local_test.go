@@ -1,6 +1,8 @@
 package netlink
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +86,34 @@ func TestPeersComeBeforeRulesOfOthers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A way to a peer may end at the node, and lead on again: in the kernel it is always the one that is wanted, and alone.
+func TestWaysToPeersEndAndLeadOn(t *testing.T) {
+	p := &place{namespace: namespace(t)}
+	p.kernel = opened(t, p.namespace)
+	foreign(t, p.namespace, onNode)
+	for _, gateway := range []netip.Addr{fabrics[0].Gateway, {}, fabrics[0].Gateway} {
+		p.state = nodeState(t, func(i *dataplane.NodeInput) {
+			i.Fabrics = slices.Clone(fabrics)
+			i.Fabrics[0].Gateway = gateway
+		})
+		apply(t, p.kernel, p.state)
+		if changes := apply(t, p.kernel, p.state); changes != nil {
+			t.Errorf("what is there is changed: %q", changes)
+		}
+		if d := p.differs(t); d != "" {
+			t.Error(d)
+		}
+		ways := foreign(t, p.namespace, "ip route show table local 10.61.0.0/16")
+		if strings.Count(ways, "proto") != 1 || strings.Contains(ways, "blackhole") == gateway.IsValid() {
+			t.Errorf("with gateway %v the way to the peer is %s", gateway, ways)
+		}
+	}
+	apply(t, p.kernel, dataplane.State{})
+	if left := foreign(t, p.namespace, "ip route show table all proto 79"); left != "" {
+		t.Errorf("left behind: %s", left)
 	}
 }
 

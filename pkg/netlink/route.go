@@ -122,9 +122,9 @@ func (k *Kernel) readRoutes() ([]route, locals, error) {
 	return all, local, nil
 }
 
-// isOurs tells whether a route is ours: where the kernel has its own, too, only those that lead somewhere.
+// isOurs tells whether a route is ours: where the kernel has its own, too, only those of types that it does not have there.
 func isOurs(r netlink.Route) bool {
-	return r.Protocol == dataplane.Protocol && (r.Table != dataplane.LocalTable || r.Type == unix.RTN_UNICAST) &&
+	return r.Protocol == dataplane.Protocol && (r.Table != dataplane.LocalTable || r.Type == unix.RTN_UNICAST || r.Type == unix.RTN_BLACKHOLE) &&
 		(slices.Contains(ourTables, r.Table) || (dataplane.Route{Table: r.Table}).Part() != dataplane.OwnPart)
 }
 

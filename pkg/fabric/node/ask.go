@@ -44,7 +44,9 @@ func NewSilent() prometheus.Gauge {
 func gatewaysOf(fabrics []networkingv1beta1.InternalFabric, usable []dataplane.InternalFabric) (all []gateway) {
 	for i := range fabrics {
 		pod, _ := fabrics[i].Spec.GatewayIP.Addr()
-		used := slices.IndexFunc(usable, func(u dataplane.InternalFabric) bool { return u.Gateway == pod && u.External.Is4() })
+		used := slices.IndexFunc(usable, func(u dataplane.InternalFabric) bool {
+			return u.Gateway.IsValid() && u.Gateway == pod && u.External.Is4()
+		})
 		if used >= 0 {
 			all = append(all, gateway{cmp.Or(fabrics[i].Labels[corev1beta1.RemoteClusterIDLabel], fabrics[i].Name), pod, usable[used].External})
 		}

@@ -117,7 +117,7 @@ func (p *problems) transit(objects GatewayObjects, announced []netip.Prefix) (al
 			continue
 		}
 		fabric, ok := p.fabric(other, addressing.Protected{})
-		if !ok {
+		if !ok || !fabric.Gateway.IsValid() {
 			continue
 		}
 		fabric.Remote = slices.DeleteFunc(fabric.Remote, func(seen netip.Prefix) bool { return !slices.Contains(announced, seen) })

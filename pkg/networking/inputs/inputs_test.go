@@ -119,6 +119,22 @@ func TestSharedPods(t *testing.T) {
 	}
 }
 
+// A gateway that has lost its pod has no address: nodes know its peer's ranges and no gateway to them, and others pass nothing on to it.
+func TestAGatewayThatIsLostHasNoAddress(t *testing.T) {
+	w := objects(t)
+	w.Fabrics[1].Spec.GatewayIP = "0.0.0.0"
+	node, problems, err := Node(w.node())
+	if err != nil || len(problems) > 0 || len(node.Fabrics) != 2 || node.Fabrics[1].Gateway.IsValid() || len(node.Fabrics[1].Remote) == 0 {
+		t.Errorf("nodes know %+v; %v, %v", node.Fabrics, problems, err)
+	}
+	w.Configuration.Spec.Transit = true
+	w.Configuration.Spec.Local.CIDR.External = append(w.Configuration.Spec.Local.CIDR.External, w.Fabrics[1].Spec.RemoteCIDRs...)
+	gateway, _, err := Gateway(w.gateway())
+	if err != nil || len(gateway.Transit) > 0 {
+		t.Errorf("packets are passed on to %+v, %v", gateway.Transit, err)
+	}
+}
+
 // What is wrong is left out and told; the rest is as it would be without it.
 func TestWhatIsLeftOut(t *testing.T) {
 	bad := networkingv1beta1.IP("10.0.0.1.2")

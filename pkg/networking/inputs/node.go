@@ -51,13 +51,21 @@ func Node(objects NodeObjects) (dataplane.NodeInput, []dataplane.Problem, error)
 	return input, found, nil
 }
 
+// gateway reads the address of a gateway, which is invalid if that has no pod; false if it is left out.
+func (p *problems) gateway(of string, text networkingv1beta1.IP) (netip.Addr, bool) {
+	if address, err := text.Addr(); err == nil && address == netip.IPv4Unspecified() {
+		return netip.Addr{}, true
+	}
+	return p.host(of, text)
+}
+
 // fabric reads an InternalFabric; false if it cannot be used, or not yet.
 func (p *problems) fabric(object *networkingv1beta1.InternalFabric, protected addressing.Protected) (dataplane.InternalFabric, bool) {
 	of := fmt.Sprintf("InternalFabric %s/%s", object.Namespace, object.Name)
 	if object.Spec.MTU == 0 {
 		return dataplane.InternalFabric{}, false
 	}
-	gateway, ok := p.host(of, object.Spec.GatewayIP)
+	gateway, ok := p.gateway(of, object.Spec.GatewayIP)
 	if !ok {
 		return dataplane.InternalFabric{}, false
 	}

@@ -39,7 +39,7 @@ type InternalFabricSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	RemoteCIDRs []CIDR `json:"remoteCIDRs,omitempty"`
-	// gatewayIP is the address of the pod in which the gateway is active.
+	// gatewayIP is the address of the pod in which the gateway is active; 0.0.0.0 when it has lost its pod, whose address may be anybody's next.
 	GatewayIP IP `json:"gatewayIP"`
 	// interface are the ends of the way between nodes and the gateway.
 	Interface InternalFabricSpecInterface `json:"interface"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -148,9 +149,26 @@ type gateway struct {
 	connection    *networkingv1beta1.Connection
 }
 
-// describe fills in what is known of a gateway; what is not stays as it is. It tells whether nodes can do something with it.
+// nowhere is the address of a gateway that has no pod.
+const nowhere networkingv1beta1.IP = "0.0.0.0"
+
+// isLost tells whether the gateway has had no ready pod for so long that its Connection was taken back. What its status says of a pod is of one before.
+func (g gateway) isLost() bool {
+	if g.connection == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(g.connection.Status.Conditions, corev1beta1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == networkingv1beta1.ReasonGatewayPodPending
+}
+
+// describe fills in what is known of a gateway; what is not stays as it is, but the address of a pod that is gone. It tells whether nodes can do
+// something with it.
 func (g gateway) describe(spec *networkingv1beta1.InternalFabricSpec) bool {
-	if g.address != "" {
+	switch {
+	case g.isLost():
+		// Nodes take the overlay from that address: the CNI may give it to anybody's next pod.
+		spec.GatewayIP = nowhere
+	case g.address != "":
 		spec.GatewayIP = g.address
 	}
 	if g.configuration != nil && g.configuration.Status.Remote != nil {

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 )
 
@@ -83,6 +85,11 @@ func TestDescribe(t *testing.T) {
 	configured := &networkingv1beta1.Configuration{Status: networkingv1beta1.ConfigurationStatus{Remote: &networkingv1beta1.ClusterConfig{
 		CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: cidrs{"10.61.0.0/16"}, External: cidrs{"10.71.0.0/16"}}}}}
 	connected := &networkingv1beta1.Connection{Status: networkingv1beta1.ConnectionStatus{MTU: 1390}}
+	takenBack := &networkingv1beta1.Connection{Status: networkingv1beta1.ConnectionStatus{Value: networkingv1beta1.ConnectionError, MTU: 1390,
+		Conditions: []metav1.Condition{{Type: corev1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: networkingv1beta1.ReasonGatewayPodPending}}}}
+	silent := takenBack.DeepCopy()
+	silent.Status.Conditions[0].Status, silent.Status.Conditions[0].Reason = metav1.ConditionFalse, networkingv1beta1.ReasonNoHandshake
+	lost := networkingv1beta1.InternalFabricSpec{GatewayIP: "0.0.0.0", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
 	whole := networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
 	for name, tc := range map[string]struct {
 		found  gateway
@@ -97,6 +104,12 @@ func TestDescribe(t *testing.T) {
 		"what is not known any more stays":  {found: gateway{"", nil, &networkingv1beta1.Connection{}}, before: whole, want: whole, usable: true},
 		"the gateway's pod has moved":       {found: gateway{"10.244.2.3", configured, connected}, before: whole, want: networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.2.3", RemoteCIDRs: whole.RemoteCIDRs, MTU: 1390}, usable: true},
 		"nothing was known, and nothing is": {found: gateway{}},
+		// T24: the CNI may have given the address to anybody's next pod.
+		"its pod is lost, and its status names none":    {found: gateway{"", configured, takenBack}, before: whole, want: lost, usable: true},
+		"its pod is lost, and its status names it yet":  {found: gateway{"10.244.1.200", configured, takenBack}, before: whole, want: lost, usable: true},
+		"it is lost before nodes knew it":               {found: gateway{"10.244.1.200", configured, takenBack}, want: lost, usable: true},
+		"another pod has spoken":                        {found: gateway{"10.244.1.200", configured, connected}, before: lost, want: whole, usable: true},
+		"another pod has spoken, but has no answer yet": {found: gateway{"10.244.1.200", configured, silent}, before: lost, want: whole, usable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.before

@@ -27,7 +27,7 @@ import (
 // another node, takes less.
 const lostAfter = 20 * time.Second
 
-// losses takes back that a tunnel works where the gateway has no pod that could say otherwise.
+// losses takes back what was said of a tunnel where the gateway has no pod that could say otherwise.
 type losses struct {
 	client.Client
 	// pods reads the pods and the Deployments of gateways.
@@ -95,8 +95,9 @@ func isOf(connection *networkingv1beta1.Connection, deployment *appsv1.Deploymen
 	return rendered != nil && of.Kind == rendered.Kind && of.Name == rendered.Name
 }
 
-// outdated tells whether a Connection says that the tunnel works in the words of a pod that was lost. A pod that lives, though nobody finds
-// it ready, contradicts when this is taken back. That is believed until another pod is made in its place.
+// outdated tells whether a Connection tells of the tunnel in the words of a pod that was lost; whether it works or not, nodes know the gateway by
+// that pod's address. A pod that lives, though nobody finds it ready, contradicts when this is taken back. That is believed until another pod is
+// made in its place.
 func outdated(connection *networkingv1beta1.Connection, since time.Time, pods []corev1.Pod) bool {
 	for i := range pods {
 		if made := pods[i].CreationTimestamp.Time; made.After(since) {
@@ -104,7 +105,7 @@ func outdated(connection *networkingv1beta1.Connection, since time.Time, pods []
 		}
 	}
 	ready := meta.FindStatusCondition(connection.Status.Conditions, corev1beta1.ConditionReady)
-	return connection.Status.Value == networkingv1beta1.Connected && (ready == nil || !ready.LastTransitionTime.After(since))
+	return ready == nil || ready.Status != metav1.ConditionUnknown && !ready.LastTransitionTime.After(since)
 }
 
 // takeBack says that nobody knows how the tunnel is, unless the gateway says something meanwhile. That Ready is Unknown, which gateways never
@@ -117,6 +118,6 @@ func (l *losses) takeBack(ctx context.Context, connection *networkingv1beta1.Con
 		Reason: networkingv1beta1.ReasonGatewayPodPending, LastTransitionTime: metav1.NewTime(l.clock.Now()),
 		Message: "No pod of this cluster's gateway is ready, so nobody asks the other end. Condition Ready of the gateway says why.",
 	})
-	ctrl.LoggerFrom(ctx).Info("A gateway has no ready pod: its tunnel does not count as connected any more")
+	ctrl.LoggerFrom(ctx).Info("A gateway has no ready pod: what was said of its tunnel counts no more")
 	return l.Status().Patch(ctx, after, client.MergeFromWithOptions(connection, client.MergeFromWithOptimisticLock{}))
 }

@@ -24,7 +24,7 @@ type lost struct {
 	pod        corev1.Pod
 }
 
-// What a Connection that is Connected says once its gateway has no ready pod, and when the gateway is looked at again.
+// What a Connection says once its gateway has no ready pod, and when the gateway is looked at again.
 func TestTheWordOfALostGatewayIsTakenBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -45,7 +45,13 @@ func TestTheWordOfALostGatewayIsTakenBack(t *testing.T) {
 		}, true, 30 * time.Second},
 		"the tunnel of another gateway": {time.Minute, func(l *lost) { l.connection.Spec.GatewayRef.Kind = "WgGatewayClient" }, false, 30 * time.Second},
 		"a Deployment of nobody":        {time.Minute, func(l *lost) { l.deployment.OwnerReferences = nil }, false, 30 * time.Second},
-		"no answer anyway":              {time.Minute, func(l *lost) { l.connection.Status.Value = networkingv1beta1.ConnectionError }, false, 30 * time.Second},
+		"no answer anyway": {time.Minute, func(l *lost) {
+			l.connection.Status.Value = networkingv1beta1.ConnectionError
+			l.connection.Status.Conditions[0].Status, l.connection.Status.Conditions[0].Reason = metav1.ConditionFalse, networkingv1beta1.ReasonNoHandshake
+		}, true, 30 * time.Second},
+		"it had not said how it is": {time.Minute, func(l *lost) {
+			l.connection.Status.Value, l.connection.Status.Conditions = networkingv1beta1.Connecting, nil
+		}, true, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &lost{pod: *gatewayPod("p", "10.244.1.7")}

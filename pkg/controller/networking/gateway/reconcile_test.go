@@ -349,6 +349,26 @@ func TestAnInvalidTemplateLeavesWhatRuns(t *testing.T) {
 	}
 }
 
+// T24: whatever is wrong with a gateway, its status does not name a pod that another one has taken the place of, whose address is anybody's next.
+func TestNothingKeepsTheAddressOfAPodThatIsGone(t *testing.T) {
+	for name, spoil := range map[string]func(*networkingv1beta1.GatewayServer){
+		"its Secret is gone":           func(s *networkingv1beta1.GatewayServer) { s.Spec.SecretRef.Name = "none" },
+		"its label is somebody else's": func(s *networkingv1beta1.GatewayServer) { s.Labels[corev1beta1.RemoteClusterIDLabel] = "rome" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, gatewayServer(nil), gatewayPod("first", "10.244.1.7"))
+			server, _ := l.pass()
+			spoil(server)
+			l.must(l.Update(t.Context(), server))
+			l.must(l.Delete(t.Context(), gatewayPod("first", "")))
+			l.must(l.Create(t.Context(), gatewayPod("second", "10.244.2.8")))
+			if server, ready := l.pass(); ready.Status != metav1.ConditionFalse || *server.Status.InternalEndpoint.IP != "10.244.2.8" {
+				t.Errorf("got %+v, at %v", ready, *server.Status.InternalEndpoint.IP)
+			}
+		})
+	}
+}
+
 func TestAClientHasNoService(t *testing.T) {
 	l := newLab(t, gatewayPod("p", "10.244.1.7"), &networkingv1beta1.GatewayClient{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "milan", UID: "u-1", Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: "milan"}},

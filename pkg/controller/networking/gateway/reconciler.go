@@ -77,9 +77,12 @@ type scope struct {
 	invalid error
 	// service is the one that leads to the gateway, with what Kubernetes added; run fills it, for servers.
 	service *corev1.Service
-	// endpoint and internal are where the gateway is reached; observe fills them as far as they are known.
-	endpoint *networkingv1beta1.EndpointStatus
+	// pods are the gateway's; active is the one of them that has the tunnel, and internal where nodes reach it, if there is one. find fills them.
+	pods     []corev1.Pod
+	active   *corev1.Pod
 	internal *networkingv1beta1.InternalGatewayEndpoint
+	// endpoint is where the peer reaches the gateway; observe fills it, if it is known.
+	endpoint *networkingv1beta1.EndpointStatus
 }
 
 // Register adds the controllers to the manager.
@@ -155,7 +158,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{gateway: viewGateway(object)}
 	var problem error
-	for _, phase := range []func(context.Context, *scope) error{r.place, r.keys, r.render, r.account, r.run, r.observe} {
+	for _, phase := range []func(context.Context, *scope) error{r.find, r.place, r.keys, r.render, r.account, r.run, r.observe} {
 		if problem = phase(ctx, s); problem != nil {
 			break
 		}

@@ -82,19 +82,29 @@ func (r *reconciler) run(ctx context.Context, s *scope) error {
 	return err
 }
 
-// observe finds out where the gateway is reached, and says what is missing.
-func (r *reconciler) observe(ctx context.Context, s *scope) error {
+// find finds the pod that has the tunnel. It comes before all that may be wrong with the gateway: nodes must not keep the address of a pod that
+// another one has taken the place of.
+func (r *reconciler) find(ctx context.Context, s *scope) error {
 	var pods corev1.PodList
 	mine := client.MatchingLabels{networkingv1beta1.GatewayNameLabel: s.gateway.GetName()}
 	if err := r.Pods.List(ctx, &pods, client.InNamespace(s.gateway.GetNamespace()), mine); err != nil {
 		return fmt.Errorf("listing the pods of %s %s: %w", r.side.gateway, client.ObjectKeyFromObject(s.gateway), err)
 	}
-	active, host := ActivePod(pods.Items, *s.gateway.status.internal), ""
-	if active != nil {
-		host = active.Spec.NodeName
-		s.internal = &networkingv1beta1.InternalGatewayEndpoint{IP: ptr.To(networkingv1beta1.IP(active.Status.PodIP)), Node: ptr.To(host)}
+	s.pods, s.active = pods.Items, ActivePod(pods.Items, *s.gateway.status.internal)
+	if s.active != nil {
+		s.internal = &networkingv1beta1.InternalGatewayEndpoint{
+			IP: ptr.To(networkingv1beta1.IP(s.active.Status.PodIP)), Node: ptr.To(s.active.Spec.NodeName),
+		}
 	}
-	missing := ""
+	return nil
+}
+
+// observe finds out where the peer reaches the gateway, and says what is missing.
+func (r *reconciler) observe(ctx context.Context, s *scope) error {
+	missing, host := "", ""
+	if s.active != nil {
+		host = s.active.Spec.NodeName
+	}
 	if s.service != nil {
 		var nodes corev1.NodeList
 		if s.service.Spec.Type == corev1.ServiceTypeNodePort {
@@ -104,8 +114,8 @@ func (r *reconciler) observe(ctx context.Context, s *scope) error {
 		}
 		s.endpoint, missing = Endpoint(s.service, nodes.Items, host)
 	}
-	if active == nil || !podReady(active) {
-		why, err := r.explain(ctx, s, pods.Items)
+	if s.active == nil || !podReady(s.active) {
+		why, err := r.explain(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -118,9 +128,9 @@ func (r *reconciler) observe(ctx context.Context, s *scope) error {
 }
 
 // explain says why no pod of the gateway is ready.
-func (r *reconciler) explain(ctx context.Context, s *scope, pods []corev1.Pod) (string, error) {
+func (r *reconciler) explain(ctx context.Context, s *scope) (string, error) {
 	const waiting = "waiting for a pod of the gateway to be ready"
-	if why := WhyNoPod(pods); why != "" {
+	if why := WhyNoPod(s.pods); why != "" {
 		return waiting + ": " + why, nil
 	}
 	deployment := &appsv1.Deployment{}
