@@ -74,7 +74,13 @@ func Gateway(input GatewayInput) (State, []Problem) {
 	input.IPs = usableIPs(input.IPs, &found)
 	own := []netip.Addr{input.Address, input.External}
 	input.Nodes = usableNodes(input.Nodes, own, &found)
-	input.Transit = usable(input.Transit, append(vteps(input.Nodes), own...), &found)
+	input.Transit = usable(input.Transit, own, &found)
+	for _, fabric := range input.Transit {
+		// It keeps its way: what is a node's address the node's kubelet says.
+		if slices.Contains(vteps(input.Nodes), fabric.Gateway) {
+			found.add(ProblemOverlap, "a gateway has the address %s, which is a node's or this host's", fabric.Gateway)
+		}
+	}
 
 	if input.PathMTU >= input.TunnelMTU {
 		input.PathMTU = 0

@@ -123,6 +123,8 @@ func neighbor(device string, vtep netip.Addr) Neighbor {
 // sorted puts a State in the order of its text, so that the order of inputs does not matter.
 func (s *State) sort() {
 	slices.SortFunc(s.Neighbors, func(a, b Neighbor) int { return cmp.Or(cmp.Compare(a.Device, b.Device), a.Address.Compare(b.Address)) })
+	// Two that say that they have one address are one neighbour.
+	s.Neighbors = slices.Compact(s.Neighbors)
 	slices.SortFunc(s.Routes, func(a, b Route) int {
 		return cmp.Or(cmp.Compare(a.Table, b.Table), a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
 	})

@@ -83,27 +83,32 @@ func (n InternalNode) way(fabric InternalFabric, remote netip.Prefix) Route {
 	return Route{Table: LocalTable, Destination: remote, Device: NodeDevice, Via: fabric.Gateway, Source: n.External, MTU: fabric.MTU}
 }
 
-// usable are the gateways that can be carried out: of those with overlapping ranges, or the same address, the first by address; none with an
-// address that is taken.
-func usable(fabrics []InternalFabric, taken []netip.Addr, found *problems) []InternalFabric {
-	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int { return a.Gateway.Compare(b.Gateway) })
+// usable are the gateways that can be carried out, in order: of those with overlapping ranges, the first; none with an address of the host, which
+// the kernel refuses as a next hop. Two may have one address: a kubelet says what it likes of its pods, and what one of them lies takes no way from
+// the other. The packets for both go there, where a gateway drops those that are not for its own peer.
+func usable(fabrics []InternalFabric, own []netip.Addr, found *problems) []InternalFabric {
+	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int {
+		return cmp.Or(a.Gateway.Compare(b.Gateway), a.External.Compare(b.External), slices.CompareFunc(a.Remote, b.Remote, netip.Prefix.Compare))
+	})
 	var kept []InternalFabric
 	ranges := map[netip.Prefix]netip.Addr{}
 	for _, fabric := range sorted {
 		if fabric.Gateway.IsValid() && !found.is4("the gateway's address", fabric.Gateway) {
 			continue
 		}
-		if slices.Contains(taken, fabric.Gateway) {
+		if slices.Contains(own, fabric.Gateway) {
 			found.add(ProblemOverlap, "a gateway has the address %s, which is a node's or this host's", fabric.Gateway)
 			continue
 		}
-		if fabric.Gateway.IsValid() && len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway {
+		shared := fabric.Gateway.IsValid() && len(kept) > 0 && kept[len(kept)-1].Gateway == fabric.Gateway
+		if shared {
 			found.add(ProblemOverlap, "two gateways have the address %s", fabric.Gateway)
-			continue
 		}
 		var remote []netip.Prefix
 		for _, prefix := range found.four("range of a peer", fabric.Remote) {
-			if other, holder, ok := overlapping(ranges, prefix); ok {
+			if other, holder, ok := overlapping(ranges, prefix); ok && shared && holder == fabric.Gateway {
+				continue
+			} else if ok {
 				found.add(ProblemOverlap, "range %s of gateway %s overlaps %s of gateway %s", prefix, fabric.Gateway, other, holder)
 				continue
 			}

@@ -36,3 +36,35 @@ func TestAGatewayWithoutAPodIsNobody(t *testing.T) {
 		}
 	}
 }
+
+// T8: the address of a gateway is what the kubelet of its node says. One that gives its gateway's pod the address of another peer's gateway takes
+// no way from that peer, in whichever order they come: nodes go on as they were. So does a gateway that passes packets on.
+func TestAGatewayTakesNoOthersAddress(t *testing.T) {
+	self := InternalNode{VTEP: addr("172.31.1.2"), External: addr("10.70.0.2"), Pods: prefixes("10.244.2.0/24")}
+	victim := InternalFabric{Gateway: addr("10.244.1.200"), External: addr("10.70.255.254"), Remote: prefixes("10.61.0.0/16"), MTU: tunnelMTU}
+	way := Route{Table: LocalTable, Destination: victim.Remote[0], Device: NodeDevice, Via: victim.Gateway, Source: self.External, MTU: tunnelMTU}
+	liar := InternalFabric{Gateway: victim.Gateway, Remote: prefixes("10.62.0.0/16"), MTU: tunnelMTU}
+	lowest := liar
+	lowest.External = addr("10.70.0.9")
+	for name, other := range map[string]InternalFabric{"one": liar, "one that is asked at a lower address": lowest} {
+		for order, fabrics := range map[string][]InternalFabric{"first": {other, victim}, "last": {victim, other}} {
+			state, problems := Node(NodeInput{Self: self, Fabrics: fabrics, MTU: wireMTU, Port: DefaultOverlayPort})
+			if !slices.Contains(state.Routes, way) {
+				t.Errorf("%s, %s: nodes have no way to 10.61.0.0/16 any more: %v", name, order, problems)
+			}
+			if len(state.Neighbors) != 1 || len(problems) != 1 {
+				t.Errorf("%s, %s: neighbours %v, problems %v", name, order, state.Neighbors, problems)
+			}
+		}
+	}
+	// A node, too, says what address it has.
+	nodes := []InternalNode{self, {VTEP: victim.Gateway, External: addr("10.70.0.3"), Pods: prefixes("10.244.3.0/24")}}
+	state, _ := Gateway(GatewayInput{Address: addr("10.244.1.201"), External: addr("10.70.0.200"), Reach: prefixes("10.244.0.0/16"), Nodes: nodes, Host: self.VTEP,
+		Peer: []Range{{prefix("10.244.0.0/16"), prefix("10.62.0.0/16")}}, Transit: []InternalFabric{victim}, MTU: wireMTU, TunnelMTU: tunnelMTU, Port: DefaultOverlayPort})
+	if !slices.Contains(state.Routes, Route{Table: InsideTable, Destination: victim.Remote[0], Device: GatewayDevice, Via: victim.Gateway}) {
+		t.Error("a node with the address of the gateway to another peer takes its way")
+	}
+	if len(state.Neighbors) != 2 {
+		t.Errorf("the neighbours are %v", state.Neighbors)
+	}
+}

@@ -45,7 +45,7 @@ func gatewaysOf(fabrics []networkingv1beta1.InternalFabric, usable []dataplane.I
 	for i := range fabrics {
 		pod, _ := fabrics[i].Spec.GatewayIP.Addr()
 		used := slices.IndexFunc(usable, func(u dataplane.InternalFabric) bool {
-			return u.Gateway.IsValid() && u.Gateway == pod && u.External.Is4()
+			return u.Gateway.IsValid() && u.Gateway == pod && u.External.Is4() && u.External.String() == string(fabrics[i].Spec.Interface.Gateway.IP)
 		})
 		if used >= 0 {
 			all = append(all, gateway{cmp.Or(fabrics[i].Labels[corev1beta1.RemoteClusterIDLabel], fabrics[i].Name), pod, usable[used].External})

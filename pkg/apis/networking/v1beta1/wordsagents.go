@@ -14,8 +14,8 @@ const (
 	ReasonPortInUse = "PortInUse"
 	// ReasonOverlaySilent: gateways of this cluster do not answer the node through the overlay.
 	ReasonOverlaySilent = "OverlaySilent"
-	// ReasonRouteOverlap: ranges of two peers overlap, or two gateways have one address; the first is carried out. Or a gateway has an address of
-	// the node, and is left out.
+	// ReasonRouteOverlap: ranges of two peers overlap; the first is carried out. Or two gateways have one address: what is for the peers of both goes
+	// there. Or a gateway has an address of the node, and is left out.
 	ReasonRouteOverlap = "RouteOverlap"
 	// ReasonInputInvalid: an object says what cannot be carried out; it is left out, and the message says which.
 	ReasonInputInvalid = "InputInvalid"

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -142,8 +143,11 @@ func internalIP(node *corev1.Node) (networkingv1beta1.IP, bool) {
 
 // gateway is what an InternalFabric is made of.
 type gateway struct {
-	// address of its pod; empty if it has none.
+	// address of its pod; empty if it has none. host is the node of that pod, whose kubelet says the address; empty if it is not known.
 	address networkingv1beta1.IP
+	host    string
+	// taken says why the address cannot be that pod's; empty if it can.
+	taken string
 	// configuration and connection are those of its peer; nil if there is none.
 	configuration *networkingv1beta1.Configuration
 	connection    *networkingv1beta1.Connection
@@ -161,10 +165,60 @@ func (g gateway) isLost() bool {
 	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == networkingv1beta1.ReasonGatewayPodPending
 }
 
+// whyTaken says why the address of the gateway's pod cannot be that pod's; empty if it can. The kubelet of the pod's node could name the gateway to
+// another peer, and take its way from nodes, or a pod of another node, and have that speak for the peer. Whoever has the address keeps it, whatever
+// kubelets say later; of two that have it, the elder.
+func (g gateway) whyTaken(self *networkingv1beta1.InternalFabric, fabrics []networkingv1beta1.InternalFabric, nodes []networkingv1beta1.InternalNode) string {
+	has := self.Spec.GatewayIP == g.address
+	for i := range fabrics {
+		other := &fabrics[i]
+		if other.Spec.GatewayIP != g.address || client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(self) {
+			continue
+		}
+		if !has || isElder(other, self) {
+			return fmt.Sprintf("InternalFabric %s/%s has it", other.Namespace, other.Name)
+		}
+	}
+	address, err := g.address.Addr()
+	if err != nil || has || g.host == "" {
+		return ""
+	}
+	if holders := hostsOf(address, nodes); len(holders) > 0 && !slices.Contains(holders, g.host) {
+		return fmt.Sprintf("it is among those of the pods of node %s, and the gateway's pod is on node %s", holders[0], g.host)
+	}
+	return ""
+}
+
+// isElder tells whether the first of two InternalFabrics is the elder one.
+func isElder(a, b *networkingv1beta1.InternalFabric) bool {
+	made := a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	return cmp.Or(made, cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// hostsOf are the nodes that have a pod's address in their longest range around it.
+func hostsOf(address netip.Addr, nodes []networkingv1beta1.InternalNode) (names []string) {
+	longest := -1
+	for i := range nodes {
+		for _, text := range nodes[i].Status.PodRanges {
+			prefix, err := text.Prefix()
+			if err != nil || !prefix.Contains(address) || prefix.Bits() < longest {
+				continue
+			}
+			if prefix.Bits() > longest {
+				longest, names = prefix.Bits(), nil
+			}
+			names = append(names, nodes[i].Name)
+		}
+	}
+	return names
+}
+
 // describe fills in what is known of a gateway; what is not stays as it is, but the address of a pod that is gone. It tells whether nodes can do
 // something with it.
 func (g gateway) describe(spec *networkingv1beta1.InternalFabricSpec) bool {
 	switch {
+	case g.taken != "":
+		spec.GatewayIP = nowhere
 	case g.isLost():
 		// Nodes take the overlay from that address: the CNI may give it to anybody's next pod.
 		spec.GatewayIP = nowhere

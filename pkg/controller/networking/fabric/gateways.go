@@ -3,10 +3,12 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,6 +23,9 @@ import (
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers;gatewayclients;configurations;connections,verbs=get;list;watch
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers/finalizers;gatewayclients/finalizers,verbs=update
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=internalfabrics,verbs=get;list;watch;create;update;patch
+
+// takenRetry is how soon a gateway is looked at again whose address another one has, or whose node is not known to have it.
+const takenRetry = 2 * time.Second
 
 // gateways keeps the InternalFabrics.
 type gateways struct {
@@ -45,7 +50,10 @@ func (r *gateways) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	return reconcile.Result(r.ensure(ctx, owner, found))
+	if err := r.ensure(ctx, owner, &found); err != nil || found.taken == "" {
+		return reconcile.Result(err)
+	}
+	return ctrl.Result{RequeueAfter: takenRetry}, nil
 }
 
 // owner finds the gateway of a name, whichever end of the tunnel it is; nil if there is none.
@@ -68,7 +76,7 @@ func (r *gateways) owner(ctx context.Context, request ctrl.Request) (client.Obje
 func (r *gateways) gather(ctx context.Context, owner client.Object, endpoint *networkingv1beta1.InternalGatewayEndpoint) (gateway, error) {
 	var found gateway
 	if endpoint != nil && endpoint.IP != nil {
-		found.address = *endpoint.IP
+		found.address, found.host = *endpoint.IP, ptr.Deref(endpoint.Node, "")
 	}
 	peer := owner.GetLabels()[corev1beta1.RemoteClusterIDLabel]
 	if peer == "" {
@@ -86,7 +94,7 @@ func (r *gateways) gather(ctx context.Context, owner client.Object, endpoint *ne
 }
 
 // ensure makes or updates the InternalFabric of a gateway as soon as nodes can do something with it.
-func (r *gateways) ensure(ctx context.Context, owner client.Object, found gateway) error {
+func (r *gateways) ensure(ctx context.Context, owner client.Object, found *gateway) error {
 	key := client.ObjectKeyFromObject(owner)
 	fabric := &networkingv1beta1.InternalFabric{}
 	err := r.client.Get(ctx, key, fabric)
@@ -99,6 +107,10 @@ func (r *gateways) ensure(ctx context.Context, owner client.Object, found gatewa
 		return nil
 	}
 	updated := fabric.DeepCopy()
+	updated.Namespace, updated.Name = key.Namespace, key.Name
+	if err := r.judge(ctx, updated, found); err != nil {
+		return err
+	}
 	if !found.describe(&updated.Spec) {
 		return nil
 	}
@@ -125,6 +137,24 @@ func (r *gateways) ensure(ctx context.Context, owner client.Object, found gatewa
 	}
 	if err := r.client.Update(ctx, updated); err != nil {
 		return fmt.Errorf("updating InternalFabric %s: %w", key, err)
+	}
+	return nil
+}
+
+// judge says why the address that a gateway's pod is said to have cannot be its own, if that is so.
+func (r *gateways) judge(ctx context.Context, fabric *networkingv1beta1.InternalFabric, found *gateway) error {
+	if found.address == "" {
+		return nil
+	}
+	fabrics, nodes := &networkingv1beta1.InternalFabricList{}, &networkingv1beta1.InternalNodeList{}
+	for _, list := range []client.ObjectList{fabrics, nodes} {
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing who may have the address of gateway %s: %w", client.ObjectKeyFromObject(fabric), err)
+		}
+	}
+	found.taken = found.whyTaken(fabric, fabrics.Items, nodes.Items)
+	if found.taken != "" && fabric.Spec.GatewayIP != nowhere {
+		ctrl.LoggerFrom(ctx).Info("The address of a gateway's pod is not the pod's: nodes do not take it", "address", found.address, "why", found.taken)
 	}
 	return nil
 }
