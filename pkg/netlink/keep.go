@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -32,6 +33,8 @@ type Report struct {
 	Err error
 	// Refused are the parts of administrators that the kernel refused, with why. All else is in place, and they are tried again.
 	Refused map[string]error
+	// Left says which routes the kernel refuses by their next hops, and why. All else is in place, and they are tried again.
+	Left []string
 }
 
 // Keep puts the States that come on wanted into the kernel, each in place of the one before, and repairs what others change, until ctx ends. It
@@ -79,7 +82,7 @@ type keeping struct {
 	state dataplane.State
 	// known says that there is a State, placed that it has been in place, told that the last pass succeeded, which was reported.
 	known, placed, told bool
-	// complaint is what the kernel refused of administrators' parts.
+	// complaint is what the kernel refused of administrators' parts, and by their next hops.
 	complaint string
 }
 
@@ -98,12 +101,14 @@ func (p *keeping) news(r *Report, complaint string, own bool) bool {
 	return is
 }
 
-// report makes a pass; complaint is what the kernel refused of administrators' parts, own says that this process has changed something before.
+// report makes a pass; complaint is what the kernel refused without harm to the rest, own says that this process has changed something before.
 func (k *Kernel) report(state dataplane.State) (r Report, complaint string, own bool) {
-	r.Changes, own, r.Err = k.apply(state)
+	r, own = k.apply(state)
+	complaint = strings.Join(r.Left, "; ")
 	var refused *Refused
 	if errors.As(r.Err, &refused) {
-		r.Refused, r.Err, complaint = refused.Parts, nil, refused.Error()
+		r.Refused, r.Err = refused.Parts, nil
+		complaint += refused.Error()
 	}
 	return r, complaint, own
 }
@@ -113,7 +118,7 @@ func (r Report) pause() time.Duration {
 	switch {
 	case r.Err != nil:
 		return retry
-	case len(r.Refused) > 0:
+	case len(r.Refused)+len(r.Left) > 0:
 		return later
 	default:
 		return look

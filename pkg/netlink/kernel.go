@@ -169,6 +169,8 @@ type resource[T any] struct {
 	remove func(T) error
 	// part tells to which part of a State a thing belongs; nil if all are of the agents' own.
 	part func(T) string
+	// spares tells whether an error of put concerns nothing but that one thing of the agents' own, which is left out then; nil if none does.
+	spares func(wanted T, err error) bool
 	// leads tells that the things lead packets to others of their part: if one of those was refused, they are not wanted.
 	leads bool
 }
@@ -199,31 +201,35 @@ func (r *Refused) Error() string {
 const passes = 3
 
 // Apply makes what of ours is in the namespace equal to a State, and returns what it changed; the empty State removes all. If the kernel refuses
-// parts of administrators, all else is there, and the error is a Refused.
+// parts of administrators, all else is there, and the error is a Refused. So is all else where it refuses a route by the address of a node or a
+// gateway; who keeps a State is told of that (Report).
 func (k *Kernel) Apply(wanted dataplane.State) (changes []string, err error) {
-	changes, _, err = k.apply(wanted)
-	return changes, err
+	r, _ := k.apply(wanted)
+	return r.Changes, r.Err
 }
 
-// apply is Apply, and tells whether Forget was called before.
-func (k *Kernel) apply(wanted dataplane.State) (changes []string, forgot bool, err error) {
+// apply makes a pass, and tells whether Forget was called before.
+func (k *Kernel) apply(wanted dataplane.State) (r Report, forgot bool) {
 	k.busy.Lock()
 	defer k.busy.Unlock()
 	forgot, k.forgot = k.forgot, false
 	for range passes {
 		p := k.compare(wanted)
-		changes = append(changes, p.changes...)
+		r.Changes, r.Left = append(r.Changes, p.changes...), p.left
 		switch {
 		case p.err != nil:
-			return changes, forgot, p.err
+			r.Err = p.err
+			return r, forgot
 		case len(p.changes) > 0:
 		case len(p.refused) > 0:
-			return changes, forgot, &Refused{p.refused}
+			r.Err = &Refused{p.refused}
+			return r, forgot
 		default:
-			return changes, forgot, nil
+			return r, forgot
 		}
 	}
-	return changes, forgot, fmt.Errorf("the kernel does not keep what it is told: %q", changes)
+	r.Err = fmt.Errorf("the kernel does not keep what it is told: %q", r.Changes)
+	return r, forgot
 }
 
 // compare changes what differs from a State. The firewall knows devices by their names: it comes before them, and goes after them. Devices forward
@@ -252,7 +258,12 @@ type pass struct {
 	err     error
 	// refused are the first errors of administrators' parts.
 	refused map[string]error
+	// left says what was left out, and why.
+	left []string
 }
+
+// spared is the error of a change that is left out.
+type spared struct{ error }
 
 // do makes one change of a part.
 func (p *pass) do(part, verb, name string, change func() error) {
@@ -269,6 +280,8 @@ func (p *pass) do(part, verb, name string, change func() error) {
 	switch {
 	case err == nil:
 		p.changes = append(p.changes, text)
+	case errors.As(err, &spared{}):
+		p.left = append(p.left, text+": "+err.Error())
 	case part == dataplane.OwnPart:
 		p.err = fmt.Errorf("%s: %w", text, err)
 	case p.refused[part] == nil:
@@ -297,11 +310,20 @@ func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
 			continue
 		}
 		delete(surplus, name)
+		put := func(there *T) func() error {
+			return func() error {
+				err := r.put(thing, there)
+				if err != nil && r.spares != nil && r.spares(thing, err) {
+					return spared{err}
+				}
+				return err
+			}
+		}
 		switch {
 		case !ok:
-			p.do(part, "add", name, func() error { return r.put(thing, nil) })
+			p.do(part, "add", name, put(nil))
 		case r.same != nil && !r.same(old, thing) || r.same == nil && !reflect.DeepEqual(old, thing):
-			p.do(part, "change", name, func() error { return r.put(thing, &old) })
+			p.do(part, "change", name, put(&old))
 		}
 	}
 	return func() {

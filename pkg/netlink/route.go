@@ -76,7 +76,15 @@ func (k *Kernel) routes(wanted dataplane.State) resource[route] {
 		},
 		remove: func(r route) error { return k.route.RouteDel(r.raw) },
 		part:   route.Part,
+		spares: route.isRefused,
 	}
+}
+
+// isRefused tells whether the kernel refuses one of the agents' own routes by its next hop. What address a node or a gateway has is said by the kubelet
+// of one node, and there are more that lead nowhere than can be told before: the last one of a network that the host is in, for one.
+func (r route) isRefused(err error) bool {
+	return r.Part() == dataplane.OwnPart && r.Via.IsValid() &&
+		(errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH))
 }
 
 // asWanted leaves out the device of a route that is wanted by whatever device leads to its next hop.

@@ -65,6 +65,8 @@ type Placement struct {
 	Failing time.Time
 	// Refused are the administrators' parts that were refused, with why; all else is in the kernel.
 	Refused map[string]error
+	// Left says which routes the kernel refuses by their next hops; all else is in the kernel.
+	Left []string
 	// Repaired is when somebody else's changes were last put back; PutBack is what the first of them in that minute was.
 	Repaired time.Time
 	PutBack  []string
@@ -80,12 +82,14 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 	case r.Err != nil:
 	case len(r.Refused) > 0:
 		logger.Info("The kernel refuses what administrators ask for; it is tried again", "changes", changes, "refused", (&netlink.Refused{Parts: r.Refused}).Error())
+	case len(r.Left) > 0:
+		logger.Info("The kernel refuses routes by their next hops; they are left out, and tried again", "changes", changes, "left", r.Left[:min(len(r.Left), maxLogged)])
 	case r.Repair && len(r.Changes) > 0:
 		logger.Info("Somebody else changed what is ours; it was put back", "changes", changes)
 	default:
 		logger.Info("What is wanted is in the kernel", "changes", len(r.Changes))
 	}
-	p.Placed, p.Err, p.Refused = r.Err == nil, r.Err, r.Refused
+	p.Placed, p.Err, p.Refused, p.Left = r.Err == nil, r.Err, r.Refused, r.Left
 	switch {
 	case r.Err == nil:
 		p.Failing = time.Time{}

@@ -243,6 +243,8 @@ func TestStatusOf(t *testing.T) {
 		"WireGuard in process": {seen: with(func(o *observation) { o.userSpace = true }), want: "Connected 12ms 1440 True WireGuardUnavailable: The other end answers. The kernel of this gateway's node has no WireGuard: the gateway runs it in user space, which costs more."},
 		"something is left out": {seen: with(func(o *observation) { o.problems = []dataplane.Problem{{Message: "one"}, {Message: "two"}} }),
 			want: "Connected 12ms 1440 True Connected: The other end answers. Left out: one; two"},
+		"a route is refused": {seen: with(func(o *observation) { o.placement.Left = []string{"three"} }),
+			want: "Connected 12ms 1440 True Connected: The other end answers. Left out: three"},
 		"nothing is known yet": {seen: observation{peer: "milan", keyless: true, mtu: 1440},
 			want: "Connecting  1440 False KeyMissing: There is no PublicKey with label liqo.io/remote-cluster-id=milan: the key of the other end is not known."},
 		"something is missing": {seen: observation{missing: errors.New("x is not known yet"), mtu: 1440}, want: "Connecting  1440 False Incomplete: Waiting: x is not known yet."},

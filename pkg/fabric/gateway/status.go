@@ -156,7 +156,7 @@ func ready(o observation) metav1.Condition {
 	for _, p := range o.problems {
 		left = append(left, p.Message)
 	}
-	if len(left) > 0 {
+	if left = append(left, o.placement.Left...); len(left) > 0 {
 		c.Message += " Left out: " + strings.Join(left, "; ")
 	}
 	return c

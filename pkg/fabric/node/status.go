@@ -172,16 +172,16 @@ func readiness(o observation, now time.Time) metav1.Condition {
 		return metav1.Condition{}
 	case len(o.silent) > 0:
 		return no(networkingv1beta1.ReasonOverlaySilent, silence(o.silent))
-	case len(o.problems) > 0:
+	case len(o.problems)+len(o.placement.Left) > 0:
 		reason := networkingv1beta1.ReasonInputInvalid
-		if o.problems[0].Kind == dataplane.ProblemOverlap {
+		if len(o.problems) > 0 && o.problems[0].Kind == dataplane.ProblemOverlap {
 			reason = networkingv1beta1.ReasonRouteOverlap
 		}
 		var all []string
 		for _, p := range o.problems {
 			all = append(all, p.Message)
 		}
-		return no(reason, "Left out: "+strings.Join(all, "; "))
+		return no(reason, "Left out: "+strings.Join(append(all, o.placement.Left...), "; "))
 	case !o.placement.Repaired.IsZero() && now.Sub(o.placement.Repaired) < quarrel:
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonOverwritten,

@@ -108,6 +108,7 @@ func TestStatusOf(t *testing.T) {
 		"silent gateways": {observation{placement: placed, silent: []gateway{{"milan", netip.MustParseAddr("10.244.1.9"), netip.Addr{}}}},
 			"False OverlaySilent: This node is not answered through the overlay by the gateway to milan (pod 10.244.1.9): UDP 6091"},
 		"ranges that overlap":       {observation{placement: placed, problems: []dataplane.Problem{{Kind: dataplane.ProblemOverlap, Message: "a"}, {Message: "b"}}}, "False RouteOverlap: Left out: a; b"},
+		"a route that is refused":   {observation{placement: agent.Placement{Placed: true, Left: []string{"a"}}}, "False InputInvalid: Left out: a"},
 		"an object that is refused": {observation{placement: placed, problems: []dataplane.Problem{{Kind: dataplane.ProblemInvalid, Message: "a"}}}, "False InputInvalid: Left out: a"},
 	} {
 		tc.seen.known = known

@@ -17,7 +17,8 @@ const (
 	// ReasonRouteOverlap: ranges of two peers overlap; the first is carried out. Or two gateways have one address: what is for the peers of both goes
 	// there. Or a gateway has an address of the node, and is left out.
 	ReasonRouteOverlap = "RouteOverlap"
-	// ReasonInputInvalid: an object says what cannot be carried out; it is left out, and the message says which.
+	// ReasonInputInvalid: an object says what cannot be carried out, or the kernel refuses a route by the address of a gateway; it is left out, and the
+	// message says which.
 	ReasonInputInvalid = "InputInvalid"
 	// ReasonIncomplete: something that other parts of Liqo give is not known yet; the message says what. What is in the kernel stays.
 	ReasonIncomplete = "Incomplete"
