@@ -30,6 +30,8 @@ const (
 const (
 	// ReasonAllocated: the range, or the address, was given.
 	ReasonAllocated = "Allocated"
+	// ReasonNodeInRange: the range was given, and a node says now that it has an address in it. The range stays until the Network is deleted.
+	ReasonNodeInRange = "NodeInRange"
 	// ReasonPoolExhausted: nothing that could be given is free; the message says for each pool who fills it.
 	ReasonPoolExhausted = "PoolExhausted"
 	// ReasonRangeRefused: the range cannot be a peer's, or contradicts this cluster's configuration.

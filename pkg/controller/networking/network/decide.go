@@ -126,11 +126,21 @@ func whoWasFirst(self *ipamv1alpha1.Network, all []ipamv1alpha1.Network, namespa
 	return nil
 }
 
-// keeps tells whether a Network stays with the range that it was given: nobody had it before, and no node has come to be in it, which the cluster
-// would not reach any more.
+// keeps tells whether a Network stays with the range that it was given: nobody had it before.
 func (s surroundings) keeps(network *ipamv1alpha1.Network, namespace string) bool {
+	_, ok := given(network)
+	return ok && whoWasFirst(network, s.networks, namespace) == nil
+}
+
+// inside returns the address of a node that is in the range of a Network, if there is one. The range stays all the same: what address a node has its
+// kubelet says, and no connection to the peer would survive a move.
+func (s surroundings) inside(network *ipamv1alpha1.Network) (netip.Addr, bool) {
 	prefix, ok := given(network)
-	return ok && whoWasFirst(network, s.networks, namespace) == nil && !slices.ContainsFunc(s.nodes, prefix.Contains)
+	i := slices.IndexFunc(s.nodes, prefix.Contains)
+	if !ok || i < 0 {
+		return netip.Addr{}, false
+	}
+	return s.nodes[i], true
 }
 
 // whyNotPeers says why a range cannot be a peer's; empty if it can.
@@ -141,7 +151,11 @@ func whyNotPeers(want string) string {
 	return ""
 }
 
-// addressesOf are those of all physical nodes, and of the API servers.
+// mostOfNode is how many addresses of one node count. Around each no peer is given a range, and its kubelet says them; nodes with more than one
+// have one of each family, or one of each network interface.
+const mostOfNode = 8
+
+// addressesOf are the internal ones of all physical nodes, and those of the API servers.
 func addressesOf(nodes []corev1.Node, apiServers []discoveryv1.EndpointSlice) (all []netip.Addr) {
 	add := func(text string) {
 		if address, err := netip.ParseAddr(text); err == nil {
@@ -152,8 +166,12 @@ func addressesOf(nodes []corev1.Node, apiServers []discoveryv1.EndpointSlice) (a
 		if nodes[i].Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType {
 			continue
 		}
+		counted := 0
 		for _, address := range nodes[i].Status.Addresses {
-			add(address.Address)
+			if address.Type == corev1.NodeInternalIP && counted < mostOfNode {
+				counted++
+				add(address.Address)
+			}
 		}
 	}
 	for i := range apiServers {
@@ -166,11 +184,22 @@ func addressesOf(nodes []corev1.Node, apiServers []discoveryv1.EndpointSlice) (a
 	return all
 }
 
-// networksOf are those that nodes are in.
+// widest is how wide a network of a node may be, in bits: none is wider than the largest private range of IPv4.
+const widest = 8
+
+// networksOf are those around the addresses of nodes. Each node's agent tells the node's; others, and wider ones, would leave no room for peers.
 func networksOf(nodes []networkingv1beta1.InternalNode) (all []netip.Prefix) {
 	for i := range nodes {
+		if nodes[i].Status.NodeIP.Remote == nil {
+			continue
+		}
+		address, err := nodes[i].Status.NodeIP.Remote.Addr()
+		if err != nil {
+			continue
+		}
 		for _, text := range nodes[i].Status.Networks {
-			if prefix, err := text.Prefix(); err == nil && !slices.Contains(all, prefix) {
+			prefix, err := text.Prefix()
+			if err == nil && prefix.Bits() >= widest && prefix.Contains(address) && !slices.Contains(all, prefix) {
 				all = append(all, prefix)
 			}
 		}

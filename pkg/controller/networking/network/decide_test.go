@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func leads(peer string, to ...networkingv1beta1.CIDR) []networkingv1beta1.Intern
 func TestWhatIsAround(t *testing.T) {
 	node := func(name, address string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}}}
+			{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeExternalIP, Address: "10.66.0.1"}}}}
 	}
 	virtual := node("milan", "10.1.1.1")
 	virtual.Labels = map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}
@@ -70,11 +71,93 @@ func TestWhatIsAround(t *testing.T) {
 	if got := fmt.Sprint(addressesOf([]corev1.Node{node("a", "172.31.1.2"), virtual}, apiServers)); got != "[172.31.1.2 172.16.0.2 172.16.0.3]" {
 		t.Errorf("addresses %s", got)
 	}
-	internal := func(networks ...networkingv1beta1.CIDR) networkingv1beta1.InternalNode {
-		return networkingv1beta1.InternalNode{Status: networkingv1beta1.InternalNodeStatus{Networks: networks}}
+	internal := func(address networkingv1beta1.IP, networks ...networkingv1beta1.CIDR) networkingv1beta1.InternalNode {
+		return networkingv1beta1.InternalNode{Status: networkingv1beta1.InternalNodeStatus{NodeIP: networkingv1beta1.InternalNodeStatusNodeIP{Remote: &address}, Networks: networks}}
 	}
-	if got := fmt.Sprint(networksOf([]networkingv1beta1.InternalNode{internal("172.31.0.0/20", "x"), internal(), internal("172.31.0.0/20", "10.5.0.0/16")})); got != "[172.31.0.0/20 10.5.0.0/16]" {
+	unknown := internal("", "10.6.0.0/16")
+	unknown.Status.NodeIP.Remote = nil
+	all := []networkingv1beta1.InternalNode{internal("172.31.1.1", "172.31.0.0/20", "x"), internal("172.31.1.2"), internal("10.5.0.1", "172.31.0.0/20", "10.5.0.0/16", "10.0.0.0/8", "8.0.0.0/7"),
+		unknown, internal("x", "10.6.0.0/16")}
+	if got := fmt.Sprint(networksOf(all)); got != "[172.31.0.0/20 10.5.0.0/16 10.0.0.0/8]" {
 		t.Errorf("networks %s", got)
+	}
+}
+
+// T2: whoever has the rights of one kubelet writes into the status of its Node what addresses it likes. A Node that was there before the peers does
+// not have them seen elsewhere by that, again and again: each time no connection to them survives.
+func TestOneKubeletDoesNotDrivePeersFromTheirRanges(t *testing.T) {
+	external, internal := own("external-cidr", "10.70.0.0/16"), own("internal-cidr", "10.80.0.0/16")
+	for name, tc := range map[string]struct {
+		kind   corev1.NodeAddressType
+		made   time.Duration
+		counts bool
+	}{
+		"addresses outside":                     {corev1.NodeExternalIP, -time.Hour, false},
+		"internal ones":                         {corev1.NodeInternalIP, -time.Hour, true},
+		"internal ones of a Node that is new":   {corev1.NodeInternalIP, time.Hour, true},
+		"names that are addresses":              {corev1.NodeInternalDNS, -time.Hour, false},
+		"names of a Node that are addresses":    {corev1.NodeHostName, -time.Hour, false},
+		"names outside of a Node that is newer": {corev1.NodeExternalDNS, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []ipamv1alpha1.Network{external, internal, peers("milan", "a", 9, "10.61.0.0/16", "10.61.0.0/16"), peers("turin", "b", 8, "10.62.0.0/16", "10.62.0.0/16")}
+			hostile := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-7", CreationTimestamp: metav1.NewTime(all[0].CreationTimestamp.Add(tc.made))}}
+			for i := range all[2:] {
+				prefix, _ := given(&all[2+i])
+				hostile.Status.Addresses = append(hostile.Status.Addresses, corev1.NodeAddress{Type: tc.kind, Address: prefix.Addr().Next().String()})
+			}
+			s := surroundings{networks: all, nodes: addressesOf([]corev1.Node{hostile}, nil)}
+			for i := range all[2:] {
+				network := &all[2+i]
+				before := network.Status.CIDR
+				if err := s.decide(network, options()); err != nil || network.Status.CIDR != before {
+					t.Errorf("peer %s was seen under %s; now it is seen under %q (%v)", peerOf(network), before, network.Status.CIDR, err)
+				}
+				inside, told := s.inside(network)
+				summarize(network, inside, nil)
+				if ready := network.Status.Conditions[0]; told != tc.counts || ready.Status != metav1.ConditionTrue || (ready.Reason == ipamv1alpha1.ReasonNodeInRange) != tc.counts {
+					t.Errorf("inside: %s; the condition is %+v", inside, ready)
+				}
+			}
+			// By the word of an administrator, who deletes the Network, the peer is seen elsewhere.
+			again := peers("milan", "c", 1, "10.61.0.0/16", "")
+			s.networks = append(slices.Delete(slices.Clone(all), 2, 3), again)
+			if err := s.decide(&again, options()); err != nil || (again.Status.CIDR != "10.61.0.0/16") != tc.counts {
+				t.Errorf("anew it is seen under %s (%v)", again.Status.CIDR, err)
+			}
+		})
+	}
+}
+
+// T3: the agents of all nodes have one account, and each kubelet writes the addresses of its node. Neither leaves no room for new peers.
+func TestOneNodeKeepsNoPeersAway(t *testing.T) {
+	address := networkingv1beta1.IP("172.31.1.1")
+	everywhere := corev1.Node{}
+	for i := range 256 {
+		everywhere.Status.Addresses = append(everywhere.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.0.1", i)})
+	}
+	for name, tc := range map[string]struct {
+		told  networkingv1beta1.InternalNodeStatus
+		nodes []corev1.Node
+	}{
+		"a network of all":                      {told: networkingv1beta1.InternalNodeStatus{Networks: []networkingv1beta1.CIDR{"0.0.0.0/0"}}},
+		"a network of all, around its address":  {told: networkingv1beta1.InternalNodeStatus{Networks: []networkingv1beta1.CIDR{"0.0.0.0/0", "128.0.0.0/1", "160.0.0.0/4"}}},
+		"networks elsewhere":                    {told: networkingv1beta1.InternalNodeStatus{Networks: []networkingv1beta1.CIDR{"10.0.0.0/8", "10.0.0.0/9", "10.128.0.0/9"}}},
+		"a /7 that is more than the pool":       {told: networkingv1beta1.InternalNodeStatus{Networks: []networkingv1beta1.CIDR{"10.0.0.0/7"}}},
+		"an address in each range of the pools": {nodes: []corev1.Node{everywhere}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := networkingv1beta1.InternalNode{Status: tc.told}
+			for _, known := range []*networkingv1beta1.IP{nil, &address} {
+				told.Status.NodeIP.Remote = known
+				network := peers("milan", "a", 1, "10.61.0.0/16", "")
+				s := surroundings{networks: []ipamv1alpha1.Network{own("external-cidr", "10.70.0.0/16"), own("internal-cidr", "10.80.0.0/16"), network},
+					nodes: append(addressesOf(tc.nodes, nil), netip.MustParseAddr("172.31.1.1")), around: networksOf([]networkingv1beta1.InternalNode{told})}
+				if err := s.decide(&network, options()); err != nil {
+					t.Errorf("a new peer gets no range: %v", err)
+				}
+			}
+		})
 	}
 }
 
@@ -112,8 +195,8 @@ func TestDecide(t *testing.T) {
 		"also if a node has come to be beside it": {
 			self: peers("milan", "a", 1, "10.61.0.0/24", "10.61.0.0/24"), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{
 				nodes: []netip.Addr{netip.MustParseAddr("10.61.1.9")}, around: prefixes("10.61.0.0/16")}, want: "10.61.0.0/24"},
-		"but not if a node has come to be in it": {
-			self: peers("milan", "a", 1, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}}, not: "10.61.0.0/16"},
+		"also if a node has come to be in it": {
+			self: peers("milan", "a", 1, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal}, around: surroundings{nodes: []netip.Addr{netip.MustParseAddr("10.61.7.9")}}, want: "10.61.0.0/16"},
 		"of two holders the elder keeps": {
 			self: peers("milan", "a", 9, "10.61.0.0/16", "10.61.0.0/16"), others: []ipamv1alpha1.Network{external, internal, peers("turin", "b", 5, "10.61.0.0/16", "10.61.0.0/16")}, want: "10.61.0.0/16"},
 		"the younger one gets another": {

@@ -104,13 +104,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, nil
 	}
-	updated := network.DeepCopy()
+	updated, inside := network.DeepCopy(), netip.Addr{}
 	if wanted || isOwn(network, r.options.Namespace) {
 		err = keepOwn(updated, own, r.options)
 	} else {
-		updated, err = r.give(ctx, updated)
+		updated, inside, err = r.give(ctx, updated)
 	}
-	summarize(updated, err)
+	summarize(updated, inside, err)
 	if !equality.Semantic.DeepEqual(network.Status, updated.Status) {
 		// Against the version that was decided on: whoever else wrote comes first.
 		if err := r.client.Status().Update(ctx, updated); err != nil {
@@ -186,31 +186,33 @@ func (r *Reconciler) look(ctx context.Context) (surroundings, error) {
 	}, nil
 }
 
-// give gives a Network of a peer a range, unless it has one that it keeps. It returns the version that was decided on.
-func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (*ipamv1alpha1.Network, error) {
+// give gives a Network of a peer a range, unless it has one that it keeps. It returns the version that was decided on, and the address of a node that
+// has come to be in a range that is kept.
+func (r *Reconciler) give(ctx context.Context, network *ipamv1alpha1.Network) (of *ipamv1alpha1.Network, inside netip.Addr, err error) {
 	cached, nodes := &ipamv1alpha1.NetworkList{}, &corev1.NodeList{}
-	if err := r.client.List(ctx, cached); err != nil {
-		return network, fmt.Errorf("listing Networks: %w", err)
+	for _, list := range []client.ObjectList{cached, nodes} {
+		if err := r.client.List(ctx, list); err != nil {
+			return network, inside, fmt.Errorf("listing what a range may be kept from: %w", err)
+		}
 	}
-	if err := r.client.List(ctx, nodes); err != nil {
-		return network, fmt.Errorf("listing Nodes: %w", err)
-	}
-	if (surroundings{networks: cached.Items, nodes: addressesOf(nodes.Items, nil)}).keeps(network, r.options.Namespace) {
-		return network, nil
+	here := surroundings{networks: cached.Items, nodes: addressesOf(nodes.Items, nil)}
+	if here.keeps(network, r.options.Namespace) {
+		inside, _ = here.inside(network)
+		return network, inside, nil
 	}
 	if why := whyNotPeers(string(network.Spec.CIDR)); why != "" {
-		return network, reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
+		return network, inside, reconcile.Terminate(ipamv1alpha1.ReasonRangeRefused, errors.New(why))
 	}
 	found, err := r.look(ctx)
 	if err != nil {
-		return network, err
+		return network, inside, err
 	}
 	for i := range found.networks {
 		if live := &found.networks[i]; live.UID == network.UID {
-			return live, found.decide(live, r.options)
+			return live, inside, found.decide(live, r.options)
 		}
 	}
-	return network, nil // it is gone
+	return network, inside, nil // it is gone
 }
 
 // decide gives a Network a range that is free of all the others.
@@ -256,7 +258,7 @@ func (r *Reconciler) around(ctx context.Context, object client.Object) (requests
 	return requests
 }
 
-// moves passes nodes that come, and those whose addresses change.
+// moves passes nodes that come and go, and those whose addresses change.
 func moves() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -264,17 +266,22 @@ func moves() predicate.Predicate {
 			after, typed := e.ObjectNew.(*corev1.Node)
 			return ok && typed && !equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses)
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }
 
-func summarize(network *ipamv1alpha1.Network, err error) {
+// summarize says how a Network is; inside is the address of a node that is in its range, if there is one.
+func summarize(network *ipamv1alpha1.Network, inside netip.Addr, err error) {
 	if err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return // it is retried at once: nothing that a user should see
 	}
 	condition := metav1.Condition{
 		Type: corev1beta1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: network.Generation,
 		Reason: ipamv1alpha1.ReasonAllocated, Message: fmt.Sprintf("%s is seen as %s", network.Spec.CIDR, network.Status.CIDR),
+	}
+	if inside.IsValid() {
+		condition.Reason = ipamv1alpha1.ReasonNodeInRange
+		condition.Message += fmt.Sprintf(", where a node of this cluster says that it has the address %s, and which the cluster does not reach then. "+
+			"The range stays until this Network is deleted: if the node tells the truth, delete it, and the peer is seen elsewhere", inside)
 	}
 	if err != nil {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reconcile.ReasonOf(err), reconcile.MessageOf(err)
