@@ -291,3 +291,48 @@ func TestAThousandAnnouncementsOfAHostilePeer(t *testing.T) {
 		t.Error("it is not tried what it should")
 	}
 }
+
+// T4: what clusters behind a hub may take from the pools is bounded, so that the next peer finds room. So is what a peer announces as its own.
+func TestOnePeerLeavesRoomForTheNext(t *testing.T) {
+	// 32 ranges at most. None is this cluster's, none is wider than /8, none overlaps another one.
+	many := ranges("20.0.0.0/9,21.0.0.0/10,22.0.0.0/10,23.0.0.0/11,24.0.0.0/11,25.0.0.0/12,26.0.0.0/12,27.0.0.0/12,28.0.0.0/13,29.0.0.0/13,30.0.0.0/13,31.0.0.0/13," +
+		"32.0.0.0/14,33.0.0.0/14,34.0.0.0/14,35.0.0.0/14,36.0.0.0/15,37.0.0.0/15,38.0.0.0/15,39.0.0.0/15,40.0.0.0/16,41.0.0.0/16,42.0.0.0/16,43.0.0.0/16,44.0.0.0/16," +
+		"45.0.0.0/16,46.0.0.0/16,47.0.0.0/16,48.0.0.0/16,49.0.0.0/16,50.0.0.0/16")
+	for name, tc := range map[string]struct {
+		pods, external []networkingv1beta1.CIDR
+		refused        bool
+	}{
+		"pods everywhere":                     {many, ranges("11.70.0.0/16"), true},
+		"pods nowhere, and the rest anywhere": {ranges("11.70.0.0/16"), many, true},
+		"one range as wide as may be":         {ranges("20.0.0.0/8"), nil, true},
+		"the most that is taken":              {ranges("20.0.0.0/13,21.0.0.0/14"), ranges("22.0.0.0/14,23.0.0.0/12,24.0.0.0/12"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := configuration.Judge(networkingv1beta1.ClusterConfigCIDR{Pod: tc.pods, External: tc.external}); (err != nil) != tc.refused {
+				t.Fatalf("refused: %v", err)
+			}
+			if tc.refused {
+				return
+			}
+			used := addressing.Used{
+				Pods: []netip.Prefix{ownPods}, Services: []netip.Prefix{ownServices}, External: []netip.Prefix{ownExternal}, Nodes: ownNodes,
+				Peers: map[string][]netip.Prefix{},
+			}
+			for _, text := range slices.Concat(tc.pods, tc.external) {
+				own, err := text.Prefix()
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Each range is a Network of its own: what finds no room waits, and holds what the others got.
+				if given, err := addressing.Allocate("turin", own, hostilePools, used); err == nil {
+					used.Peers["turin"] = append(used.Peers["turin"], given)
+				}
+			}
+			for _, next := range []string{"10.244.0.0/16", "10.0.0.0/12"} {
+				if _, err := addressing.Allocate("milan", netip.MustParsePrefix(next), hostilePools, used); err != nil {
+					t.Errorf("the next peer, with %s, gets none: %.300v", next, err)
+				}
+			}
+		})
+	}
+}

@@ -17,6 +17,10 @@ import (
 	"liqo.io/liqo/pkg/mirror"
 )
 
+// mostOwn is how many addresses a peer may have itself, as a range of /12 does, which is a sixteenth of the largest private range. More would leave no
+// room for others: whatever a peer announces takes as much of the pools.
+const mostOwn = 1 << 20
+
 // Judge says what of an announcement keeps it from being a peer's; no error if nothing does.
 func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
 	texts := []string{}
@@ -38,7 +42,25 @@ func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
 			return fmt.Errorf("%s and %s overlap each other", accepted[i-1], accepted[i])
 		}
 	}
+	// The first external range is the peer's own, the others are of clusters behind it.
+	first := min(1, len(announced.External))
+	if own := addresses(slices.Concat(announced.Pod, announced.External[:first])); own > mostOwn {
+		return fmt.Errorf("its own ranges have %d addresses together, more than %d, which a range of /12 has", own, mostOwn)
+	}
+	if behind := addresses(announced.External[first:]); behind > mostCarried {
+		return fmt.Errorf("the ranges of clusters behind it have %d addresses together, more than %d", behind, mostCarried)
+	}
 	return nil
+}
+
+// addresses is how many addresses ranges of IPv4 have together; no pool is filled by others.
+func addresses(ranges []networkingv1beta1.CIDR) (sum uint64) {
+	for _, text := range ranges {
+		if prefix, err := text.Prefix(); err == nil && prefix.Addr().Is4() {
+			sum += 1 << (32 - prefix.Bits())
+		}
+	}
+	return sum
 }
 
 // isFilledIn tells whether it is this controller, and nobody else, who said in a Configuration where this cluster's pods are.
@@ -54,9 +76,10 @@ type wish struct {
 
 // plan is what a Configuration has and lacks.
 type plan struct {
-	// make are Networks for ranges that have none; superfluous are Networks for ranges that are announced no more.
-	make        []wish
-	superfluous []*ipamv1alpha1.Network
+	// make are Networks for ranges that have none; superfluous are Networks for ranges that are announced no more, and unseen those of them under
+	// whose ranges the peer is not seen either.
+	make                []wish
+	superfluous, unseen []*ipamv1alpha1.Network
 	// remote is what the peer is seen under; nil as long as a range is missing.
 	remote *networkingv1beta1.ClusterConfig
 	// waiting are announced ranges that have not been given one. Full is what a Network of them says that finds none free.
@@ -107,9 +130,18 @@ func decide(configuration *networkingv1beta1.Configuration, peer string, network
 	for i := range networks {
 		if network := &networks[i]; metav1.IsControlledBy(network, configuration) && !wanted[network] && network.DeletionTimestamp.IsZero() {
 			p.superfluous = append(p.superfluous, network)
+			if !isSeen(configuration, network.Status.CIDR) {
+				p.unseen = append(p.unseen, network)
+			}
 		}
 	}
 	return p
+}
+
+// isSeen tells whether a peer is seen under a range that one of its Networks was given.
+func isSeen(configuration *networkingv1beta1.Configuration, given networkingv1beta1.CIDR) bool {
+	remote := configuration.Status.Remote
+	return remote != nil && given != "" && (slices.Contains(remote.CIDR.Pod, given) || slices.Contains(remote.CIDR.External, given))
 }
 
 // given is the range under which one of the peer is seen; what is not given yet is noted.

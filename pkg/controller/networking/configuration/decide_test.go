@@ -37,6 +37,14 @@ func TestJudge(t *testing.T) {
 		"the same for pods and for the rest": {cidrs{"10.244.0.0/16"}, cidrs{"10.244.0.0/16"}, true},
 		"one in another one":                 {cidrs{"10.244.0.0/16"}, cidrs{"10.244.3.0/24"}, true},
 		"one in another one with others in between": {cidrs{"10.0.0.0/8", "10.1.0.0/24", "10.2.0.0/24"}, nil, true},
+		// T4
+		"a /12 in all":                       {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/14"}, false},
+		"more than a /12 in all":             {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/13"}, true},
+		"one range of more than a /12":       {cidrs{"10.0.0.0/11"}, nil, true},
+		"an external range of more":          {cidrs{"10.244.0.0/16"}, cidrs{"11.0.0.0/11"}, true},
+		"behind it as much as a hub may":     {cidrs{"10.244.0.0/16"}, cidrs{"10.70.0.0/16", "11.0.0.0/12", "12.0.0.0/12"}, false},
+		"behind it more than a hub may":      {cidrs{"10.244.0.0/16"}, cidrs{"10.70.0.0/16", "11.0.0.0/12", "12.0.0.0/12", "13.0.0.0/24"}, true},
+		"of IPv6 as much as there is beside": {cidrs{"10.244.0.0/16", "fd00::/48"}, cidrs{"10.70.0.0/16"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Judge(networkingv1beta1.ClusterConfigCIDR{Pod: tc.pod, External: tc.external})
@@ -124,6 +132,32 @@ func TestDecide(t *testing.T) {
 				t.Errorf("waits for %v with %v", found.waiting, found.remote)
 			}
 		})
+	}
+}
+
+// T4: a peer that announces one thing after the other, of which each lacks room for a range, keeps no ranges of those before, but the ones under which
+// it is seen.
+func TestWhatIsNeitherAnnouncedNorSeenIsGivenUp(t *testing.T) {
+	network := func(name, want, has string) ipamv1alpha1.Network {
+		return ipamv1alpha1.Network{
+			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{UID: "me", Controller: ptr.To(true)}}},
+			Spec:       ipamv1alpha1.NetworkSpec{CIDR: networkingv1beta1.CIDR(want)}, Status: ipamv1alpha1.NetworkStatus{CIDR: networkingv1beta1.CIDR(has)},
+		}
+	}
+	networks := []ipamv1alpha1.Network{
+		network("seen", "10.244.0.0/16", "10.61.0.0/16"), network("given, and over", "10.1.0.0/16", "10.62.0.0/16"), network("never given", "10.2.0.0/11", ""),
+		network("announced", "10.3.0.0/16", "10.63.0.0/16"), network("without room", "11.0.0.0/12", ""),
+	}
+	configuration := &networkingv1beta1.Configuration{ObjectMeta: metav1.ObjectMeta{UID: "me"}}
+	configuration.Spec.Remote.CIDR.Pod = cidrs{"10.3.0.0/16", "11.0.0.0/12"}
+	configuration.Status.Remote = &networkingv1beta1.ClusterConfig{CIDR: networkingv1beta1.ClusterConfigCIDR{Pod: cidrs{"10.61.0.0/16"}}}
+	var names []string
+	found := decide(configuration, "milan", networks)
+	for _, one := range found.unseen {
+		names = append(names, one.Name)
+	}
+	if diff := cmp.Diff([]string{"given, and over", "never given"}, names); diff != "" || found.remote != nil || len(found.superfluous) != 3 {
+		t.Errorf("%s; superfluous are %d", diff, len(found.superfluous))
 	}
 }
 

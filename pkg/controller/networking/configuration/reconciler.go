@@ -96,15 +96,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return reconcile.Result(fmt.Errorf("writing the status of Configuration %s: %w", request, err))
 		}
 	}
+	over := done.superfluous
 	if err != nil {
-		return reconcile.Result(err)
+		// A peer that announces one thing after the other, of which each lacks room for a range, would fill the pools with the rest.
+		over = done.unseen
 	}
-	for _, network := range done.superfluous {
+	for _, network := range over {
 		if err := r.client.Delete(ctx, network, client.Preconditions{UID: &network.UID}); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result(fmt.Errorf("deleting Network %s/%s, whose range is announced no more: %w", network.Namespace, network.Name, err))
 		}
 	}
-	return ctrl.Result{}, nil
+	return reconcile.Result(err)
 }
 
 // introduce fills in this cluster's ranges, if they are not there, and keeps those of pods in step with what the cluster has.

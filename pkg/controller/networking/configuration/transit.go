@@ -117,7 +117,7 @@ func heed(configuration *networkingv1beta1.Configuration, connections []networki
 		wanted := networkingv1beta1.ClusterConfigCIDR{Pod: remote.Pod, External: append(own, said.CIDRs...)}
 		err := Judge(wanted)
 		if err == nil {
-			err = bound(said.CIDRs)
+			err = ofIPv4(said.CIDRs)
 		}
 		if err != nil {
 			return fmt.Sprintf("what it announces of other clusters is refused: %v", err)
@@ -128,18 +128,12 @@ func heed(configuration *networkingv1beta1.Configuration, connections []networki
 	return ""
 }
 
-// bound refuses more addresses than clusters behind a peer may have. The ranges were judged.
-func bound(ranges []networkingv1beta1.CIDR) error {
-	sum := uint64(0)
+// ofIPv4 refuses ranges of clusters behind a peer that are of another family. They were judged.
+func ofIPv4(ranges []networkingv1beta1.CIDR) error {
 	for _, text := range ranges {
-		prefix, err := text.Prefix()
-		if err != nil || !prefix.Addr().Is4() {
+		if prefix, err := text.Prefix(); err != nil || !prefix.Addr().Is4() {
 			return fmt.Errorf("%s is no range of IPv4", text)
 		}
-		sum += 1 << (32 - prefix.Bits())
-	}
-	if sum > mostCarried {
-		return fmt.Errorf("%d ranges have %d addresses together, more than %d", len(ranges), sum, mostCarried)
 	}
 	return nil
 }
