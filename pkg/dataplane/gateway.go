@@ -248,7 +248,7 @@ func gatewayTable(input GatewayInput) Table {
 	}
 	isolate(&table, input)
 	table.Maps = []Map{in, out}
-	table.Chains = append(fromPeer(input), toPeer(input.External, input.Peer)...)
+	table.Chains = append(fromPeer(input), toPeer(input)...)
 	table.Chains = append(table.Chains,
 		Chain{Name: "prerouting", Hook: Prerouting, Priority: PriorityRaw, Rules: []ChainRule{
 			when(iif(TunnelDevice)).goTo(chainFromPeer),
@@ -275,7 +275,7 @@ func fromPeer(input GatewayInput) []Chain {
 		// Before the next: the peer knows an IP resource by its external address alone.
 		when(notIn(Destination, setReach)).drop(counterForeign),
 	}
-	rules = append(append(rules, isolation(input)...),
+	rules = append(append(rules, isolation(input.Isolation, Destination)...),
 		when().do(Statement{Do: Lookup, Field: Destination, Name: mapIn}),
 		// The gateway itself is none of the pods that a peer may reach. What goes to its own address would come back to it by its node; the
 		// kernel knows its own connections when they first pass, and does not forward what belongs to one.
@@ -290,9 +290,9 @@ func fromPeer(input GatewayInput) []Chain {
 }
 
 // toPeer are the chains for what nodes send to the peer. Its destination is the address by which we see the peer, and becomes the peer's own.
-func toPeer(external netip.Addr, peer []Range) []Chain {
-	translations, errors := rewriting(Destination, QuotedSource, peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
-	for _, r := range peer {
+func toPeer(input GatewayInput) []Chain {
+	translations, errors := rewriting(Destination, QuotedSource, input.Peer, func(r Range) (from, to netip.Prefix) { return r.Seen, r.Own })
+	for _, r := range input.Peer {
 		if r.Own == r.Seen {
 			translations = append(translations, when(within(Destination, r.Seen)).accept())
 		}
@@ -301,9 +301,10 @@ func toPeer(external netip.Addr, peer []Range) []Chain {
 		when().do(Statement{Do: Lookup, Field: Source, Name: mapOut}),
 		when().do(Statement{Do: Notrack}),
 		when(notIn(Source, setReach)).drop(counterSpoofed),
-		// A node that asks whether the gateway hears it.
-		when(within(Destination, single(external)), Match{Field: TCPPort, Number: AskedPort}).do(Statement{Do: Mark, Mark: askedMark}, Statement{Do: Accept}),
 	}
+	rules = append(append(rules, isolation(input.Isolation, Source)...),
+		// A node that asks whether the gateway hears it.
+		when(within(Destination, single(input.External)), Match{Field: TCPPort, Number: AskedPort}).do(Statement{Do: Mark, Mark: askedMark}, Statement{Do: Accept}))
 	return withErrors(chainToPeer, chainErrorsToPeer, rules, append(translations, when().drop(counterForeign)), errors)
 }
 

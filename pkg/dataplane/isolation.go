@@ -7,16 +7,17 @@ import (
 
 // Isolation says what of what is announced to a peer it really reaches.
 type Isolation struct {
-	// On is when a peer reaches Pods alone, besides what is no pod: IP resources, nodes' answers, and the peers that packets are passed on to.
+	// On is when a peer reaches Pods alone, and is reached by them alone, besides what is no pod: IP resources, nodes, and the peers that packets are
+	// passed on to.
 	On bool
-	// Pods are those that the cluster shares with the peer. As gateways know no connections, the others do not reach the peer either: no answer
-	// comes back to them.
+	// Pods are those that the cluster shares with the peer. The others send nothing to it either: no answer would come back to them, but a datagram
+	// needs none.
 	Pods []netip.Addr
 }
 
 const (
 	setShared = "shared"
-	// counterIsolated counts packets for pods that are not shared with the peer.
+	// counterIsolated counts packets for, and of, pods that are not shared with the peer.
 	counterIsolated = "isolated"
 )
 
@@ -46,10 +47,11 @@ func isolate(table *Table, input GatewayInput) {
 	table.Sets = append(table.Sets, Set{Name: setShared, Interval: true, Elements: outermost(shared)})
 }
 
-// isolation is the rule that goes with it, for what was found to be announced.
-func isolation(input GatewayInput) []ChainRule {
-	if !input.Isolation.On {
+// isolation is the rule that goes with it, for what was found to be announced: of what comes from the peer it looks at the destination, of what goes
+// there at the source.
+func isolation(isolation Isolation, field Field) []ChainRule {
+	if !isolation.On {
 		return nil
 	}
-	return []ChainRule{when(notIn(Destination, setShared)).drop(counterIsolated)}
+	return []ChainRule{when(notIn(field, setShared)).drop(counterIsolated)}
 }

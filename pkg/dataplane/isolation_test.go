@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A peer that is isolated reaches no pod but those that are shared with it, whatever the ranges, and the others reach nothing there that answers.
-// What is shared works as it does without isolation.
+// A peer that is isolated reaches no pod but those that are shared with it, whatever the ranges, and the others send nothing to it. What is shared works
+// as it does without isolation.
 func TestAnIsolatedPeerReachesSharedPodsAlone(t *testing.T) {
 	passed, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,11 +32,11 @@ func TestAnIsolatedPeerReachesSharedPodsAlone(t *testing.T) {
 					reaches := func(i Isolation, pod netip.Addr) bool { return !i.On || slices.Contains(i.Pods, pod) }
 					last, arrived := Arrived(trip.There)
 					_, answered := Arrived(trip.Back)
-					if want := reaches(back.isolation, pod); arrived != want || arrived && last.Place != p.with.place(pod) {
+					if want := reaches(p.isolation, source) && reaches(back.isolation, pod); arrived != want || arrived && last.Place != p.with.place(pod) {
 						t.Fatalf("%s of %s reaches %s of %s: %t, not %t\n%s", source, from.name, pod, p.with.name, arrived, want, trip)
 					}
-					if want := arrived && reaches(p.isolation, source); answered != want {
-						t.Fatalf("%s of %s is answered by %s of %s: %t, not %t\n%s", source, from.name, pod, p.with.name, answered, want, trip)
+					if answered != arrived {
+						t.Fatalf("%s of %s is answered by %s of %s: %t, not %t\n%s", source, from.name, pod, p.with.name, answered, arrived, trip)
 					}
 					if !arrived {
 						refused++
@@ -52,6 +52,31 @@ func TestAnIsolatedPeerReachesSharedPodsAlone(t *testing.T) {
 	})
 	if passed == 0 || refused == 0 {
 		t.Errorf("%d pass, %d do not", passed, refused)
+	}
+}
+
+// T20: where a peer is isolated, pods that are not shared with it do not send to it either. No answer comes back, but a datagram needs none: at a
+// provider these are the pods of its other consumers, and the peer is a consumer that never heard of them.
+func TestPodsThatAreNotSharedSendNothingToAnIsolatedPeer(t *testing.T) {
+	lab := isolatedLab(t)
+	for name, tc := range map[string]struct {
+		from   Place
+		packet Packet
+		passes bool
+	}{
+		"a datagram of a shared pod":  {"A pod 10.244.2.2", Packet{Protocol: UDP, Source: addr("10.244.2.2"), SourcePort: 1000, DestinationPort: 514}, true},
+		"a datagram of another one":   {"A pod 10.244.1.2", Packet{Protocol: UDP, Source: addr("10.244.1.2"), SourcePort: 1000, DestinationPort: 514}, false},
+		"a connection of another one": {"A pod 10.244.1.2", Packet{Protocol: TCP, Source: addr("10.244.1.2"), SourcePort: 1000, DestinationPort: 80}, false},
+		"an echo of another one":      {"A pod 10.244.1.2", Packet{Protocol: ICMP, Type: echoRequest, Source: addr("10.244.1.2"), SourcePort: 9, DestinationPort: 9}, false},
+		"what looks like an answer":   {"A pod 10.244.1.2", Packet{Protocol: ICMP, Type: echoReply, Source: addr("10.244.1.2"), SourcePort: 9, DestinationPort: 9}, false},
+		"an error of another one":     {"A pod 10.244.1.2", Packet{Protocol: ICMP, Type: unreachable, Source: addr("10.244.1.2"), Quoted: &Packet{Protocol: UDP, Source: addr("10.61.2.2"), Destination: addr("10.244.1.2"), SourcePort: 1, DestinationPort: 2}}, false},
+		"a datagram of a node":        {"A1", Packet{Protocol: UDP, SourcePort: 1000, DestinationPort: 514}, true},
+	} {
+		tc.packet.Destination, tc.packet.Size = addr("10.61.2.2"), 100
+		trip := Walk(lab.World, tc.from, tc.packet)
+		if last, arrived := Arrived(trip.There); arrived != tc.passes {
+			t.Errorf("%s arrives: %v, at %s as %s\n%s", name, arrived, last.Place, last.After, trip)
+		}
 	}
 }
 
