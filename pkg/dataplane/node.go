@@ -8,9 +8,11 @@ import (
 
 // Names of our sets, maps, chains and counters on a node.
 const (
-	setPods        = "pods"
-	setGateways    = "gateways"
-	setPeers       = "peers"
+	setPods     = "pods"
+	setGateways = "gateways"
+	setPeers    = "peers"
+	// setAnswering are the peers, and the gateways themselves.
+	setAnswering   = "peers_gateways"
 	setExternal    = "external"
 	setMasqueraded = "masqueraded"
 	// Of what comes by our device, the one has what goes on, the other what is for the node itself.
@@ -161,13 +163,17 @@ func usableIPs(ips []IP, found *problems) []IP {
 // connection passes.
 func nodeTable(input NodeInput) Table {
 	var gateways, external, masqueraded []netip.Addr
-	var peers []netip.Prefix
+	var peers, answering []netip.Prefix
 	for _, fabric := range input.Fabrics {
 		if fabric.Gateway.IsValid() {
 			gateways = append(gateways, fabric.Gateway)
 		}
+		if fabric.External.Is4() {
+			answering = append(answering, single(fabric.External))
+		}
 		peers = append(peers, fabric.Remote...)
 	}
+	answering = append(answering, peers...)
 	for _, ip := range input.IPs {
 		external = append(external, ip.Address)
 		if ip.Masquerade {
@@ -184,6 +190,7 @@ func nodeTable(input NodeInput) Table {
 			{Name: setPods, Interval: true, Elements: input.Self.Pods},
 			{Name: setGateways, Elements: singles(gateways...)},
 			{Name: setPeers, Interval: true, Elements: outermost(peers)},
+			{Name: setAnswering, Interval: true, Elements: outermost(answering)},
 			{Name: setExternal, Elements: singles(external...)},
 			{Name: setMasqueraded, Elements: singles(masqueraded...)},
 		},
@@ -203,25 +210,29 @@ func nodeTable(input NodeInput) Table {
 				when(oif(NodeDevice), Match{Field: Opening}).clamp(0),
 				when(iif(NodeDevice)).goTo(chainFromPeers),
 			}},
-			{Name: chainToNode, Rules: []ChainRule{
-				nested,
-				when(state(StateEstablished, StateRelated)).accept(),
-				when(notIn(Source, setPeers)).drop(counterSpoofed),
+			{Name: chainToNode, Rules: append(slices.Concat([]ChainRule{nested}, ofGateways()),
 				when(icmp(echoRequest)).accept(),
 				when(in(OriginalDestination, setExternal)).accept(),
 				when().drop(counterForeign),
-			}},
-			{Name: chainFromPeers, Rules: []ChainRule{
-				nested,
-				when(state(StateEstablished, StateRelated)).accept(),
-				// A gateway that was taken over speaks for no one but peers.
-				when(notIn(Source, setPeers)).drop(counterSpoofed),
+			)},
+			{Name: chainFromPeers, Rules: append(slices.Concat([]ChainRule{nested}, ofGateways()),
 				when(in(OriginalDestination, setExternal)).accept(),
 				// A Service that leads to a pod is none: kube-proxy serves NodePorts at the node's address towards peers, too.
 				when(notIn(OriginalDestination, setPods)).drop(counterForeign),
 				when(in(Destination, setPods)).accept(),
 				when().drop(counterForeign),
-			}},
+			)},
 		},
 	}
+}
+
+// ofGateways are the rules by which a gateway that was taken over speaks for no one but peers, be it in a connection that is known: the node and its
+// pods have others. The gateway itself answers the node's questions, and tells of packets that it cannot pass on.
+func ofGateways() []ChainRule {
+	rules := []ChainRule{when(notIn(Source, setAnswering)).drop(counterSpoofed)}
+	// An error about what went to no peer would end, or slow down, what a pod has with others.
+	for _, kind := range errorTypes {
+		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setAnswering)).drop(counterSpoofed))
+	}
+	return append(rules, when(state(StateEstablished, StateRelated)).accept(), when(notIn(Source, setPeers)).drop(counterSpoofed))
 }

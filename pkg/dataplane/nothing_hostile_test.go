@@ -400,7 +400,7 @@ func strangeErrors() map[string]hostile {
 				packets: one(func(mark string) []byte {
 					return icmpPacket(peerPod, victimPod, kind[0], kind[1], [4]byte{0, 0, 2, 64}, quoted(mark))
 				}),
-				counted: "gA-B spoofed", without: map[dataplane.Place][]string{theGateway: {quotes}}, passes: thePod + " itself",
+				counted: "gA-B spoofed", without: map[dataplane.Place][]string{theGateway: {quotes}, nodeTwo: {quotes}}, passes: thePod + " itself",
 			}
 		}
 	}
