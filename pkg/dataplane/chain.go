@@ -92,6 +92,8 @@ func (v *visit) apply(table *Table, s Statement, bind func(netip.AddrPort)) Do {
 	switch s.Do {
 	case Accept, Drop, Return:
 		return s.Do
+	case RateOver, CountOver:
+		return nextRule
 	case Goto:
 		return v.gone(table, s.Name, bind)
 	case Jump:

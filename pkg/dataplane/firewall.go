@@ -169,6 +169,10 @@ const (
 	// being given another one.
 	SNAT Do = "snat"
 	DNAT Do = "dnat"
+	// RateOver and CountOver go on with the rule alone when too many connections begin at a time, or too many that began by the rule are there. Walk,
+	// which knows one packet, never finds too many.
+	RateOver  Do = "limit rate over"
+	CountOver Do = "ct count over"
 	// Masquerade is SNAT to the address of the device that the packet leaves by.
 	Masquerade Do = "masquerade"
 	// Clamp bounds the segment size that an end of a TCP connection offers.
@@ -198,7 +202,8 @@ type Statement struct {
 	Prefix netip.Prefix
 	// Address is for SNAT and DNAT; port 0 leaves the port as it is.
 	Address netip.AddrPort
-	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves.
+	// Size is the bound of Clamp in bytes; 0: what the MTU of the way leaves. Of CountOver it is that of connections, of RateOver that of connections in
+	// a second, of which twice as many may begin at once.
 	Size int
 	// Mark is for Mark and MarkConnection.
 	Mark uint32
@@ -231,6 +236,11 @@ func (r ChainRule) accept() ChainRule { return r.do(Statement{Do: Accept}) }
 
 func (r ChainRule) drop(counter string) ChainRule {
 	return r.do(Statement{Do: Count, Name: counter}, Statement{Do: Drop})
+}
+
+// dropOver drops what is over a bound.
+func (r ChainRule) dropOver(do Do, bound int, counter string) ChainRule {
+	return r.do(Statement{Do: do, Size: bound}, Statement{Do: Count, Name: counter}, Statement{Do: Drop})
 }
 
 func (r ChainRule) goTo(chain string) ChainRule { return r.do(Statement{Do: Goto, Name: chain}) }

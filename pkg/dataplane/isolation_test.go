@@ -55,7 +55,7 @@ func TestAnIsolatedPeerReachesSharedPodsAlone(t *testing.T) {
 	}
 }
 
-// T20: where a peer is isolated, pods that are not shared with it do not send to it either. No answer comes back, but a datagram needs none: at a
+// Where a peer is isolated, pods that are not shared with it do not send to it either. No answer comes back, but a datagram needs none: at a
 // provider these are the pods of its other consumers, and the peer is a consumer that never heard of them.
 func TestPodsThatAreNotSharedSendNothingToAnIsolatedPeer(t *testing.T) {
 	lab := isolatedLab(t)

@@ -17,9 +17,23 @@ const (
 	setMasqueraded = "masqueraded"
 	// Of what comes by our device, the one has what goes on, the other what is for the node itself.
 	chainFromPeers, chainToNode = "from_peers", "to_node"
+	// chainOpening finds the chain that bounds what a peer opens; its name begins with chainOpenedFrom.
+	chainOpening, chainOpenedFrom = "opening", "opened_from_"
 
 	// counterSpoofed counts packets that do not come from where they say, counterForeign those that go where nobody may send them.
 	counterSpoofed, counterForeign = "spoofed", "foreign"
+	// counterCrowded counts those that would open more connections than a peer may.
+	counterCrowded = "crowded"
+)
+
+// A node has one table of connections, for its kubelet and all tenants; when it is full nobody connects to anything any more. What one peer opens there
+// is bounded.
+const (
+	// mostOpened is how many connections of one peer a node remembers: a twentieth of the smallest table that kube-proxy makes, of 131072. Those of
+	// TCP that have ended do not count.
+	mostOpened = 131072 / 20
+	// mostOpening is how many may begin in a second; twice as many at once. The kernel forgets about as many of those that have ended in that time.
+	mostOpening = 2000
 )
 
 // NodeInput is what a node's State is made of.
@@ -184,8 +198,8 @@ func nodeTable(input NodeInput) Table {
 	injected := when(port(input.Port), in(Source, setPods), notIn(Source, setGateways)).drop(counterSpoofed)
 	// So could a peer, where an IP resource is a node: the overlay is not carried in itself.
 	nested := when(port(input.Port)).drop(counterForeign)
-	return Table{
-		Family: "ip", Name: FirewallTable, Counters: []string{counterForeign, counterSpoofed},
+	table := Table{
+		Family: "ip", Name: FirewallTable, Counters: []string{counterCrowded, counterForeign, counterSpoofed},
 		Sets: []Set{
 			{Name: setPods, Interval: true, Elements: input.Self.Pods},
 			{Name: setGateways, Elements: singles(gateways...)},
@@ -224,6 +238,27 @@ func nodeTable(input NodeInput) Table {
 			)},
 		},
 	}
+	table.Chains = append(table.Chains, openingChains(input.Fabrics)...)
+	return table
+}
+
+// openingChains are the chains that bound what peers open, each by itself. That of a peer is the same as long as its first range is: the kernel counts by it.
+func openingChains(fabrics []InternalFabric) []Chain {
+	find, all := Chain{Name: chainOpening}, []Chain(nil)
+	for _, fabric := range fabrics {
+		if len(fabric.Remote) == 0 {
+			continue
+		}
+		bound := Chain{Name: chainOpenedFrom + fabric.Remote[0].Addr().String(), Rules: []ChainRule{
+			when().dropOver(RateOver, mostOpening, counterCrowded),
+			when().dropOver(CountOver, mostOpened, counterCrowded),
+		}}
+		for _, remote := range fabric.Remote {
+			find.Rules = append(find.Rules, when(within(Source, remote)).goTo(bound.Name))
+		}
+		all = append(all, bound)
+	}
+	return append(all, find)
 }
 
 // ofGateways are the rules by which a gateway that was taken over speaks for no one but peers, be it in a connection that is known: the node and its
@@ -234,5 +269,6 @@ func ofGateways() []ChainRule {
 	for _, kind := range errorTypes {
 		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setAnswering)).drop(counterSpoofed))
 	}
-	return append(rules, when(state(StateEstablished, StateRelated)).accept(), when(notIn(Source, setPeers)).drop(counterSpoofed))
+	return append(rules, when(state(StateEstablished, StateRelated)).accept(), when(notIn(Source, setPeers)).drop(counterSpoofed),
+		when(state(StateNew)).do(Statement{Do: Jump, Name: chainOpening}))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// T24: nodes take nothing from a gateway that has no pod, and what is for its peer ends at the node: it comes neither to the gateway of another peer
+// Nodes take nothing from a gateway that has no pod, and what is for its peer ends at the node: it comes neither to the gateway of another peer
 // nor to whoever has such an address outside.
 func TestAGatewayWithoutAPodIsNobody(t *testing.T) {
 	self := InternalNode{VTEP: addr("172.31.1.2"), External: addr("10.70.0.2"), Pods: prefixes("10.244.2.0/24")}
@@ -37,7 +37,7 @@ func TestAGatewayWithoutAPodIsNobody(t *testing.T) {
 	}
 }
 
-// T8: the address of a gateway is what the kubelet of its node says. One that gives its gateway's pod the address of another peer's gateway takes
+// The address of a gateway is what the kubelet of its node says. One that gives its gateway's pod the address of another peer's gateway takes
 // no way from that peer, in whichever order they come: nodes go on as they were. So does a gateway that passes packets on.
 func TestAGatewayTakesNoOthersAddress(t *testing.T) {
 	self := InternalNode{VTEP: addr("172.31.1.2"), External: addr("10.70.0.2"), Pods: prefixes("10.244.2.0/24")}

@@ -22,6 +22,11 @@ const (
 	VNI = 5163
 	// DefaultOverlayPort is the UDP port of the overlay: the chart's value genevePort, whose name is older than the encapsulation.
 	DefaultOverlayPort = 6091
+	// OverlaySource is the first of the UDP ports that the overlay sends from, OverlaySources how many there are: enough to spread what nodes and
+	// network cards do by them. For each pair of hosts, all nodes on the way remember a connection for each; the kernel's own range has 28232, among
+	// which what a peer opens would spread.
+	OverlaySource  = 49152
+	OverlaySources = 64
 )
 
 // Routing tables and the priorities of the rules that lead to them.

@@ -9,7 +9,7 @@ import (
 	"liqo.io/liqo/pkg/dataplane"
 )
 
-// T5: a gateway that was taken over speaks for no one but peers, also not where a connection is known that has nothing to do with peers. A pod asks a
+// A gateway that was taken over speaks for no one but peers, also not where a connection is known that has nothing to do with peers. A pod asks a
 // DNS server of its own cluster, a node asks another one: neither takes the gateway's answers, nor what it tells of their connections.
 func TestATakenOverGatewayJoinsNoConnection(t *testing.T) {
 	l := build(t, dataplane.Labs(t)[0])

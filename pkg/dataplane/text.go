@@ -44,7 +44,8 @@ func (l Link) String() string {
 	text := fmt.Sprintf("ip link add %s mtu %d", l.Name, l.MTU)
 	switch l.Kind {
 	case VXLAN:
-		return text + fmt.Sprintf(" address %s type vxlan id %d dstport %d local %s nolearning noudpcsum", l.MAC, l.VNI, l.Port, l.Local)
+		return text + fmt.Sprintf(" address %s type vxlan id %d dstport %d srcport %d %d local %s nolearning noudpcsum",
+			l.MAC, l.VNI, l.Port, OverlaySource, OverlaySource+OverlaySources, l.Local)
 	case WireGuard:
 		return text + fmt.Sprintf(" type wireguard\nwg set %s listen-port %d # public key %s", l.Name, l.Port, l.Key)
 	default:
@@ -241,6 +242,10 @@ func (s Statement) String() string {
 			return fmt.Sprintf("%s to %s", s.Do, s.Field)
 		}
 		return fmt.Sprintf("%s to %s", s.Do, target(s.Address))
+	case RateOver:
+		return fmt.Sprintf("%s %d/second burst %d packets", s.Do, s.Size, 2*s.Size)
+	case CountOver:
+		return fmt.Sprintf("%s %d", s.Do, s.Size)
 	case Clamp:
 		if s.Size == 0 {
 			return "tcp option maxseg size set rt mtu"

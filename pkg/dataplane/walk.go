@@ -152,7 +152,7 @@ func (w *walker) overlay(h *host, link Link, hop netip.Addr, packet Packet) (nex
 	}
 	neighbor := h.state.Neighbors[i]
 	outer := Packet{
-		Protocol: UDP, Source: link.Local, Destination: neighbor.VTEP, SourcePort: 49152, DestinationPort: link.Port,
+		Protocol: UDP, Source: link.Local, Destination: neighbor.VTEP, SourcePort: OverlaySource, DestinationPort: link.Port,
 		Size: packet.Size + OverlayOverhead4, Inner: &packet, MAC: neighbor.MAC,
 	}
 	return func() { w.enter(h, "", outer) }, ""

@@ -236,6 +236,11 @@ func (c *compiler) statement(s dataplane.Statement) error {
 		c.add(&expr.Objref{Type: int(nftables.ObjTypeCounter), Name: s.Name})
 	case dataplane.Notrack:
 		c.add(&expr.Notrack{})
+	case dataplane.RateOver:
+		bound := uint32(s.Size) //nolint:gosec // Some thousands.
+		c.add(&expr.Limit{Type: expr.LimitTypePkts, Rate: uint64(bound), Unit: expr.LimitTimeSecond, Burst: 2 * bound, Over: true})
+	case dataplane.CountOver:
+		c.add(&expr.Connlimit{Count: uint32(s.Size), Flags: expr.NFT_CONNLIMIT_F_INV}) //nolint:gosec // Some thousands.
 	case dataplane.Rewrite, dataplane.Lookup:
 		return c.rewrite(s)
 	case dataplane.SNAT, dataplane.DNAT:

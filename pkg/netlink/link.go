@@ -118,8 +118,8 @@ func (k *Kernel) deviceOf(link netlink.Link, wanted []dataplane.Link) (device, e
 		copy(d.MAC[:], base.HardwareAddr)
 		d.Local, _ = netip.AddrFromSlice(vxlan.SrcAddr.To4())
 		d.VNI, d.Port = vxlan.VxlanId, uint16(vxlan.Port) //nolint:gosec // A port.
-		if vxlan.Learning || vxlan.UDPCSum {
-			d.VNI = -1 // Neither learned entries nor checksums are ours: it is not the device that is wanted.
+		if vxlan.Learning || vxlan.UDPCSum || vxlan.PortLow != dataplane.OverlaySource || vxlan.PortHigh != overlaySourceEnd {
+			d.VNI = -1 // Neither learned entries nor checksums are ours, nor are other ports: it is not the device that is wanted.
 		}
 		return d, nil
 	}
@@ -152,6 +152,9 @@ func (k *Kernel) putDevice(wanted device, there *device) error {
 	return err
 }
 
+// overlaySourceEnd is the port behind those that the overlay sends from.
+const overlaySourceEnd = dataplane.OverlaySource + dataplane.OverlaySources
+
 func (k *Kernel) addDevice(link dataplane.Link) error {
 	if link.Kind == dataplane.WireGuard {
 		return k.addTunnel(link)
@@ -172,6 +175,7 @@ func (k *Kernel) addOverlay(link dataplane.Link) error {
 	data.AddRtAttr(nl.IFLA_VXLAN_ID, nl.Uint32Attr(uint32(link.VNI))) //nolint:gosec // 24 bits.
 	data.AddRtAttr(nl.IFLA_VXLAN_LOCAL, link.Local.AsSlice())
 	data.AddRtAttr(nl.IFLA_VXLAN_PORT, binary.BigEndian.AppendUint16(nil, link.Port))
+	data.AddRtAttr(nl.IFLA_VXLAN_PORT_RANGE, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, dataplane.OverlaySource), overlaySourceEnd))
 	data.AddRtAttr(nl.IFLA_VXLAN_LEARNING, nl.Uint8Attr(0))
 	data.AddRtAttr(nl.IFLA_VXLAN_UDP_CSUM, nl.Uint8Attr(0))
 	req := k.request(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, link.Name, info,

@@ -9,7 +9,7 @@ import (
 	"liqo.io/liqo/pkg/dataplane"
 )
 
-// T23: the address of a node, or of a gateway, is what one kubelet says. One that the kernel takes for no next hop keeps that node's pods away, or that
+// The address of a node, or of a gateway, is what one kubelet says. One that the kernel takes for no next hop keeps that node's pods away, or that
 // gateway's peer, and nothing else: all that changes besides is in the kernel, and who keeps the State is told what was left out.
 func TestTheAddressOfOneNodeStopsNothingElse(t *testing.T) {
 	const honest = "10.244.78.0/24"

@@ -292,7 +292,7 @@ func TestAThousandAnnouncementsOfAHostilePeer(t *testing.T) {
 	}
 }
 
-// T4: what clusters behind a hub may take from the pools is bounded, so that the next peer finds room. So is what a peer announces as its own.
+// What clusters behind a hub may take from the pools is bounded, so that the next peer finds room. So is what a peer announces as its own.
 func TestOnePeerLeavesRoomForTheNext(t *testing.T) {
 	// 32 ranges at most. None is this cluster's, none is wider than /8, none overlaps another one.
 	many := ranges("20.0.0.0/9,21.0.0.0/10,22.0.0.0/10,23.0.0.0/11,24.0.0.0/11,25.0.0.0/12,26.0.0.0/12,27.0.0.0/12,28.0.0.0/13,29.0.0.0/13,30.0.0.0/13,31.0.0.0/13," +

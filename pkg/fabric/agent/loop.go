@@ -83,7 +83,8 @@ func (p *Placement) See(ctx context.Context, r netlink.Report, now time.Time) {
 	case len(r.Refused) > 0:
 		logger.Info("The kernel refuses what administrators ask for; it is tried again", "changes", changes, "refused", (&netlink.Refused{Parts: r.Refused}).Error())
 	case len(r.Left) > 0:
-		logger.Info("The kernel refuses routes by their next hops; they are left out, and tried again", "changes", changes, "left", r.Left[:min(len(r.Left), maxLogged)])
+		left := r.Left[:min(len(r.Left), maxLogged)]
+		logger.Info("The kernel refuses routes by their next hops; they are left out, and tried again", "changes", changes, "left", left)
 	case r.Repair && len(r.Changes) > 0:
 		logger.Info("Somebody else changed what is ours; it was put back", "changes", changes)
 	default:

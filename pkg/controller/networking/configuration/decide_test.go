@@ -37,7 +37,6 @@ func TestJudge(t *testing.T) {
 		"the same for pods and for the rest": {cidrs{"10.244.0.0/16"}, cidrs{"10.244.0.0/16"}, true},
 		"one in another one":                 {cidrs{"10.244.0.0/16"}, cidrs{"10.244.3.0/24"}, true},
 		"one in another one with others in between": {cidrs{"10.0.0.0/8", "10.1.0.0/24", "10.2.0.0/24"}, nil, true},
-		// T4
 		"a /12 in all":                       {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/14"}, false},
 		"more than a /12 in all":             {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/13"}, true},
 		"one range of more than a /12":       {cidrs{"10.0.0.0/11"}, nil, true},
@@ -135,7 +134,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// T4: a peer that announces one thing after the other, of which each lacks room for a range, keeps no ranges of those before, but the ones under which
+// A peer that announces one thing after the other, of which each lacks room for a range, keeps no ranges of those before, but the ones under which
 // it is seen.
 func TestWhatIsNeitherAnnouncedNorSeenIsGivenUp(t *testing.T) {
 	network := func(name, want, has string) ipamv1alpha1.Network {

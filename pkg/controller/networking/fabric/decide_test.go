@@ -107,7 +107,7 @@ func TestDescribe(t *testing.T) {
 		"what is not known any more stays":  {found: seen("", nil, &networkingv1beta1.Connection{}), before: whole, want: whole, usable: true},
 		"the gateway's pod has moved":       {found: seen("10.244.2.3", configured, connected), before: whole, want: networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.2.3", RemoteCIDRs: whole.RemoteCIDRs, MTU: 1390}, usable: true},
 		"nothing was known, and nothing is": {found: gateway{}},
-		// T24: the CNI may have given the address to anybody's next pod.
+		// The CNI may have given the address to anybody's next pod.
 		"its pod is lost, and its status names none":    {found: seen("", configured, takenBack), before: whole, want: lost, usable: true},
 		"its pod is lost, and its status names it yet":  {found: seen("10.244.1.200", configured, takenBack), before: whole, want: lost, usable: true},
 		"it is lost before nodes knew it":               {found: seen("10.244.1.200", configured, takenBack), want: lost, usable: true},
@@ -126,7 +126,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// T8: the address of a gateway's pod is what the kubelet of its node says. It takes neither the address of another gateway nor that of a pod elsewhere.
+// The address of a gateway's pod is what the kubelet of its node says. It takes neither the address of another gateway nor that of a pod elsewhere.
 func TestWhoseTheAddressOfAGatewayIs(t *testing.T) {
 	fabric := func(name string, made int64, address networkingv1beta1.IP) networkingv1beta1.InternalFabric {
 		return networkingv1beta1.InternalFabric{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-" + name, Name: name, CreationTimestamp: metav1.Unix(made, 0)},

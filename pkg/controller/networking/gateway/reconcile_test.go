@@ -349,7 +349,7 @@ func TestAnInvalidTemplateLeavesWhatRuns(t *testing.T) {
 	}
 }
 
-// T24: whatever is wrong with a gateway, its status does not name a pod that another one has taken the place of, whose address is anybody's next.
+// Whatever is wrong with a gateway, its status does not name a pod that another one has taken the place of, whose address is anybody's next.
 func TestNothingKeepsTheAddressOfAPodThatIsGone(t *testing.T) {
 	for name, spoil := range map[string]func(*networkingv1beta1.GatewayServer){
 		"its Secret is gone":           func(s *networkingv1beta1.GatewayServer) { s.Spec.SecretRef.Name = "none" },

@@ -83,7 +83,7 @@ func TestWhatIsAround(t *testing.T) {
 	}
 }
 
-// T2: whoever has the rights of one kubelet writes into the status of its Node what addresses it likes. A Node that was there before the peers does
+// Whoever has the rights of one kubelet writes into the status of its Node what addresses it likes. A Node that was there before the peers does
 // not have them seen elsewhere by that, again and again: each time no connection to them survives.
 func TestOneKubeletDoesNotDrivePeersFromTheirRanges(t *testing.T) {
 	external, internal := own("external-cidr", "10.70.0.0/16"), own("internal-cidr", "10.80.0.0/16")
@@ -129,7 +129,7 @@ func TestOneKubeletDoesNotDrivePeersFromTheirRanges(t *testing.T) {
 	}
 }
 
-// T3: the agents of all nodes have one account, and each kubelet writes the addresses of its node. Neither leaves no room for new peers.
+// The agents of all nodes have one account, and each kubelet writes the addresses of its node. Neither leaves no room for new peers.
 func TestOneNodeKeepsNoPeersAway(t *testing.T) {
 	address := networkingv1beta1.IP("172.31.1.1")
 	everywhere := corev1.Node{}
