@@ -8,15 +8,15 @@ import (
 
 // Names of our sets, maps, chains and counters on a node.
 const (
-	setPods     = "pods"
-	setGateways = "gateways"
-	setPeers    = "peers"
-	// setAnswering are the peers, and the gateways themselves.
-	setAnswering   = "peers_gateways"
+	setPods        = "pods"
+	setGateways    = "gateways"
+	setPeers       = "peers"
 	setExternal    = "external"
 	setMasqueraded = "masqueraded"
 	// Of what comes by our device, the one has what goes on, the other what is for the node itself.
 	chainFromPeers, chainToNode = "from_peers", "to_node"
+	// chainFromGateways has what gateways say themselves.
+	chainFromGateways = "from_gateways"
 	// chainOpening finds the chain that bounds what a peer opens; its name begins with chainOpenedFrom.
 	chainOpening, chainOpenedFrom = "opening", "opened_from_"
 
@@ -177,17 +177,13 @@ func usableIPs(ips []IP, found *problems) []IP {
 // connection passes.
 func nodeTable(input NodeInput) Table {
 	var gateways, external, masqueraded []netip.Addr
-	var peers, answering []netip.Prefix
+	var peers []netip.Prefix
 	for _, fabric := range input.Fabrics {
 		if fabric.Gateway.IsValid() {
 			gateways = append(gateways, fabric.Gateway)
 		}
-		if fabric.External.Is4() {
-			answering = append(answering, single(fabric.External))
-		}
 		peers = append(peers, fabric.Remote...)
 	}
-	answering = append(answering, peers...)
 	for _, ip := range input.IPs {
 		external = append(external, ip.Address)
 		if ip.Masquerade {
@@ -204,7 +200,6 @@ func nodeTable(input NodeInput) Table {
 			{Name: setPods, Interval: true, Elements: input.Self.Pods},
 			{Name: setGateways, Elements: singles(gateways...)},
 			{Name: setPeers, Interval: true, Elements: outermost(peers)},
-			{Name: setAnswering, Interval: true, Elements: outermost(answering)},
 			{Name: setExternal, Elements: singles(external...)},
 			{Name: setMasqueraded, Elements: singles(masqueraded...)},
 		},
@@ -224,12 +219,12 @@ func nodeTable(input NodeInput) Table {
 				when(oif(NodeDevice), Match{Field: Opening}).clamp(0),
 				when(iif(NodeDevice)).goTo(chainFromPeers),
 			}},
-			{Name: chainToNode, Rules: append(slices.Concat([]ChainRule{nested}, ofGateways()),
+			{Name: chainToNode, Rules: append(slices.Concat([]ChainRule{nested}, peersOnly()),
 				when(icmp(echoRequest)).accept(),
 				when(in(OriginalDestination, setExternal)).accept(),
 				when().drop(counterForeign),
 			)},
-			{Name: chainFromPeers, Rules: append(slices.Concat([]ChainRule{nested}, ofGateways()),
+			{Name: chainFromPeers, Rules: append(slices.Concat([]ChainRule{nested}, peersOnly()),
 				when(in(OriginalDestination, setExternal)).accept(),
 				// A Service that leads to a pod is none: kube-proxy serves NodePorts at the node's address towards peers, too.
 				when(notIn(OriginalDestination, setPods)).drop(counterForeign),
@@ -238,7 +233,7 @@ func nodeTable(input NodeInput) Table {
 			)},
 		},
 	}
-	table.Chains = append(table.Chains, openingChains(input.Fabrics)...)
+	table.Chains = append(append(table.Chains, fromGateways(input.Fabrics)), openingChains(input.Fabrics)...)
 	return table
 }
 
@@ -261,14 +256,28 @@ func openingChains(fabrics []InternalFabric) []Chain {
 	return append(all, find)
 }
 
-// ofGateways are the rules by which a gateway that was taken over speaks for no one but peers, be it in a connection that is known: the node and its
-// pods have others. The gateway itself answers the node's questions, and tells of packets that it cannot pass on.
-func ofGateways() []ChainRule {
-	rules := []ChainRule{when(notIn(Source, setAnswering)).drop(counterSpoofed)}
-	// An error about what went to no peer would end, or slow down, what a pod has with others.
-	for _, kind := range errorTypes {
-		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setAnswering)).drop(counterSpoofed))
+// peersOnly are the rules by which a gateway that was taken over speaks for no one but peers, be it in a connection that is known: the node and its
+// pods have others.
+func peersOnly() []ChainRule {
+	rules := append([]ChainRule{when(notIn(Source, setPeers)).goTo(chainFromGateways)}, aboutOthers()...)
+	return append(rules, when(state(StateEstablished, StateRelated)).accept(), when(state(StateNew)).do(Statement{Do: Jump, Name: chainOpening}))
+}
+
+// fromGateways lets the gateways themselves answer the node's questions, and tell of packets that they cannot pass on.
+func fromGateways(fabrics []InternalFabric) Chain {
+	rules := aboutOthers()
+	for _, fabric := range fabrics {
+		if fabric.External.Is4() {
+			rules = append(rules, when(within(Source, single(fabric.External)), state(StateEstablished, StateRelated)).accept())
+		}
 	}
-	return append(rules, when(state(StateEstablished, StateRelated)).accept(), when(notIn(Source, setPeers)).drop(counterSpoofed),
-		when(state(StateNew)).do(Statement{Do: Jump, Name: chainOpening}))
+	return Chain{Name: chainFromGateways, Rules: append(rules, when().drop(counterSpoofed))}
+}
+
+// aboutOthers drop errors about what went to no peer: they would end, or slow down, what a pod has with others.
+func aboutOthers() (rules []ChainRule) {
+	for _, kind := range errorTypes {
+		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setPeers)).drop(counterSpoofed))
+	}
+	return rules
 }
