@@ -182,6 +182,15 @@ func (r resource[T]) partOf(thing T) string {
 	return r.part(thing)
 }
 
+// bring is put; its error is spared if it concerns nothing but the thing itself.
+func (r resource[T]) bring(wanted T, there *T) error {
+	err := r.put(wanted, there)
+	if err != nil && r.spares != nil && r.spares(wanted, err) {
+		return spared{err}
+	}
+	return err
+}
+
 // Refused is the error of a State of which the kernel has all but some parts of administrators.
 type Refused struct {
 	// Parts are what they were refused for.
@@ -310,20 +319,11 @@ func bring[T any](p *pass, r resource[T], wanted []T) (rest func()) {
 			continue
 		}
 		delete(surplus, name)
-		put := func(there *T) func() error {
-			return func() error {
-				err := r.put(thing, there)
-				if err != nil && r.spares != nil && r.spares(thing, err) {
-					return spared{err}
-				}
-				return err
-			}
-		}
 		switch {
 		case !ok:
-			p.do(part, "add", name, put(nil))
+			p.do(part, "add", name, func() error { return r.bring(thing, nil) })
 		case r.same != nil && !r.same(old, thing) || r.same == nil && !reflect.DeepEqual(old, thing):
-			p.do(part, "change", name, put(&old))
+			p.do(part, "change", name, func() error { return r.bring(thing, &old) })
 		}
 	}
 	return func() {
