@@ -3,7 +3,9 @@ package pod
 import (
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -38,8 +40,7 @@ type memory struct {
 	resizes map[types.UID]refusal
 	// sized are the pods that run and that the provider was asked about the size of.
 	sized map[types.UID]bool
-	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
-	patched map[types.UID]string
+	pace
 	// shown are the pods whose status says all that is known, with what was known.
 	shown map[types.UID]uint64
 	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
@@ -103,7 +104,7 @@ func newMemory(local kubernetes.Interface, now clock.PassiveClock) memory {
 		created: map[types.UID]creation{},
 		removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
 		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
-		hastened: map[types.UID]int64{}, patched: map[types.UID]string{}, ended: map[types.UID]removal{},
+		hastened: map[types.UID]int64{}, pace: newPace(), ended: map[types.UID]removal{},
 	}
 }
 
@@ -121,7 +122,20 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.resizes, uid)
 	delete(m.doubted, uid)
 	delete(m.patched, uid)
+	delete(m.written, uid)
 	delete(m.ended, uid)
+}
+
+// tooSoon is how long the next write of a status has to wait, zero if not at all: then it counts. What waits is written with whatever came since, so the
+// last state always arrives. How a pod ends is told at once, and so is that it is ready for the first time.
+func (m *memory) tooSoon(local *corev1.Pod, wanted *corev1.PodStatus, now time.Time) time.Duration {
+	if reflection.Terminal(wanted.Phase) || apiequality.Semantic.DeepEqual(&local.Status, wanted) {
+		return 0
+	}
+	if version, noted := m.patched[local.UID]; noted && version == local.ResourceVersion {
+		return 0 // which writes nothing
+	}
+	return m.wait(local.UID, now, m.awaited[local.UID] && showsReady(&corev1.Pod{Status: *wanted}))
 }
 
 // pending tells whether a creation has to show up first, and how long that may still take.
@@ -150,4 +164,33 @@ func (m *memory) refuse(uid types.UID, r refusal) bool {
 	}
 	refusals[uid] = r
 	return true
+}
+
+// pace is how often the statuses of pods are written: what a provider says is written as often as it is of use to somebody, not as often as it changes
+// its mind. A virtual kubelet writes as a node, in the priority level of all nodes. Its owner locks.
+type pace struct {
+	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
+	patched map[types.UID]string
+	// written is when the status of a pod, by its UID, was last written.
+	written map[types.UID]time.Time
+	// bucket is what all pods may write that wrote lately.
+	bucket *rate.Limiter
+}
+
+func newPace() pace {
+	return pace{patched: map[types.UID]string{}, written: map[types.UID]time.Time{}, bucket: rate.NewLimiter(restlessWrites, restlessBurst)}
+}
+
+// wait is how long the next write of a pod's status has to wait; zero says that it is written now. urgent does not wait for the pod's last one.
+func (p *pace) wait(uid types.UID, now time.Time, urgent bool) time.Duration {
+	last, written := p.written[uid]
+	lately := written && now.Sub(last) < restless
+	if left := last.Add(statusPace).Sub(now); lately && !urgent && left > 0 {
+		return left
+	}
+	if lately && !p.bucket.AllowN(now, 1) {
+		return statusPace
+	}
+	p.written[uid] = now
+	return 0
 }

@@ -143,6 +143,13 @@ const (
 	// startCalm is the same while nothing is known of the remote pod but that it waits its turn, as those of a burst do that the
 	// provider's scheduler and kubelets work off: the local pod shows that already.
 	startCalm = 20 * time.Second
+	// statusPace is how far apart the writes of a pod's status are.
+	statusPace = time.Second
+	// restless is for how long after a write of its status another one of the pod takes of what all pods of the node may write: each second so
+	// many, and so many at once, as when hundreds of pods start together.
+	restless       = time.Minute
+	restlessWrites = 50
+	restlessBurst  = 1000
 	// localTimeout bounds each call to this cluster.
 	localTimeout = 30 * time.Second
 	// surveyTimeout bounds each look for what an earlier life left in a twin.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,6 +50,12 @@ func (w *world) shown(conditionType corev1.PodConditionType) string {
 // restartsSilently restarts the virtual kubelet, which asks the provider for what it refused before, and writes nothing.
 func (w *world) restartsSilently() {
 	w.t.Helper()
+	w.eventually("no status waits to be written", func() bool {
+		w.r.mu.Lock()
+		defer w.r.mu.Unlock()
+		return time.Since(w.r.memory.written["uid-1"]) > statusPace
+	})
+	w.calm()
 	w.stop()
 	before, asked := w.count(), len(w.dyn.Actions())
 	w.start()

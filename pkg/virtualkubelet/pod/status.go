@@ -55,6 +55,12 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, k key) error {
 		return reconcile.Wait("RemotePodStarting", "waiting for the remote pod to start", left)
 	}
 	reflection.Observe(local, wanted, d.observedGeneration(wanted))
+	r.mu.Lock()
+	left := r.memory.tooSoon(local, wanted, r.options.Clock.Now())
+	r.mu.Unlock()
+	if left > 0 {
+		return reconcile.Wait("StatusJustWritten", "waiting for the next write of the status", left)
+	}
 	r.tellDoubts(local, doubts)
 	return r.patchStatus(ctx, local, wanted, knows)
 }
