@@ -63,24 +63,8 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateNames(path.Child("csiDrivers"), c.CSIDrivers)...)
-	for i, key := range c.Tolerations {
-		for _, problem := range validation.IsQualifiedName(key) {
-			if key != Any {
-				errs = append(errs, field.Invalid(path.Child("tolerations").Index(i), key, problem))
-			}
-		}
-	}
-	for i, key := range c.NodeLabels {
-		one := key
-		if strings.HasSuffix(key, "/") {
-			one += "x"
-		}
-		for _, problem := range validation.IsQualifiedName(one) {
-			if key != Any {
-				errs = append(errs, field.Invalid(path.Child("nodeLabels").Index(i), key, problem))
-			}
-		}
-	}
+	errs = append(errs, validateKeys(path.Child("tolerations"), c.Tolerations)...)
+	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels)...)
 	if d := c.MaxTerminationGracePeriod; d.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxTerminationGracePeriod"), d.Duration.String(), "must not be negative"))
 	}
@@ -92,6 +76,23 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, validateLimits(path.Child("limits"), c.Limits)...)
+}
+
+// validateKeys looks at keys of labels or taints, or prefixes of them that end in a slash; * stands for all.
+func validateKeys(path *field.Path, keys []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, key := range keys {
+		one := key
+		if strings.HasSuffix(key, "/") {
+			one += "x"
+		}
+		for _, problem := range validation.IsQualifiedName(one) {
+			if key != Any {
+				errs = append(errs, field.Invalid(path.Index(i), key, problem))
+			}
+		}
+	}
+	return errs
 }
 
 func validateLimits(path *field.Path, limits authv1beta1.TenantLimits) field.ErrorList {

@@ -127,6 +127,12 @@ func decide(configuration *networkingv1beta1.Configuration, peer string, network
 	if len(p.waiting) == 0 {
 		p.remote = &remote
 	}
+	p.leave(configuration, networks, wanted)
+	return p
+}
+
+// leave notes Networks of ranges that are announced no more.
+func (p *plan) leave(configuration *networkingv1beta1.Configuration, networks []ipamv1alpha1.Network, wanted map[*ipamv1alpha1.Network]bool) {
 	for i := range networks {
 		if network := &networks[i]; metav1.IsControlledBy(network, configuration) && !wanted[network] && network.DeletionTimestamp.IsZero() {
 			p.superfluous = append(p.superfluous, network)
@@ -135,7 +141,6 @@ func decide(configuration *networkingv1beta1.Configuration, peer string, network
 			}
 		}
 	}
-	return p
 }
 
 // isSeen tells whether a peer is seen under a range that one of its Networks was given.
