@@ -63,8 +63,8 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateNames(path.Child("csiDrivers"), c.CSIDrivers)...)
-	errs = append(errs, validateKeys(path.Child("tolerations"), c.Tolerations)...)
-	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels)...)
+	errs = append(errs, validateKeys(path.Child("tolerations"), c.Tolerations, false)...)
+	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels, true)...)
 	if d := c.MaxTerminationGracePeriod; d.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxTerminationGracePeriod"), d.Duration.String(), "must not be negative"))
 	}
@@ -78,12 +78,12 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 	return append(errs, validateLimits(path.Child("limits"), c.Limits)...)
 }
 
-// validateKeys looks at keys of labels or taints, or prefixes of them that end in a slash; * stands for all.
-func validateKeys(path *field.Path, keys []string) field.ErrorList {
+// validateKeys looks at keys of labels or taints; * stands for all. Where prefixes may be, they end in a slash.
+func validateKeys(path *field.Path, keys []string, prefixes bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, key := range keys {
 		one := key
-		if strings.HasSuffix(key, "/") {
+		if prefixes && strings.HasSuffix(key, "/") {
 			one += "x"
 		}
 		for _, problem := range validation.IsQualifiedName(one) {
