@@ -167,8 +167,11 @@ func namesOne(name string) bool {
 // checkNodes refuses what names nodes of the provider. That a local pod names nodes does not matter: it does not cross.
 func (r Rules) checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
-	refuse := func(path *field.Path, key string) {
-		if r.MaySelect(key) || len(errs) >= maxPodErrors {
+	refuse := func(path *field.Path, e corev1.NodeSelectorRequirement) {
+		// To keep off nodes of a role, such as the control plane, is no choice of a node.
+		apart := e.Operator == corev1.NodeSelectorOpDoesNotExist && strings.HasPrefix(e.Key, "node-role.kubernetes.io/")
+		key := e.Key
+		if apart || r.MaySelect(key) || len(errs) >= maxPodErrors {
 			return
 		}
 		message := msgNodeName
@@ -178,7 +181,7 @@ func (r Rules) checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorLis
 		errs = append(errs, field.Forbidden(path, message))
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		refuse(root.Child("nodeSelector").Key(cutOff(key, maxNameShown)), key)
+		refuse(root.Child("nodeSelector").Key(cutOff(key, maxNameShown)), corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn})
 	}
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return errs
@@ -186,12 +189,12 @@ func (r Rules) checkNodes(root *field.Path, spec *corev1.PodSpec) field.ErrorLis
 	nodes, path := spec.Affinity.NodeAffinity, root.Child("affinity", "nodeAffinity")
 	for _, term := range ptr.Deref(nodes.RequiredDuringSchedulingIgnoredDuringExecution, corev1.NodeSelector{}).NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
-			refuse(path.Child("requiredDuringSchedulingIgnoredDuringExecution"), e.Key)
+			refuse(path.Child("requiredDuringSchedulingIgnoredDuringExecution"), e)
 		}
 	}
 	for _, term := range nodes.PreferredDuringSchedulingIgnoredDuringExecution {
 		for _, e := range term.Preference.MatchExpressions {
-			refuse(path.Child("preferredDuringSchedulingIgnoredDuringExecution"), e.Key)
+			refuse(path.Child("preferredDuringSchedulingIgnoredDuringExecution"), e)
 		}
 	}
 	return errs

@@ -64,6 +64,16 @@ func TestPodsChooseKindsOfNodes(t *testing.T) {
 			}
 		}
 	}
+	spec := choice("affinity", "disk")
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	terms[1].MatchExpressions[1] = corev1.NodeSelectorRequirement{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.NodeSelectorOpDoesNotExist}
+	if errs := CheckShadowPod(spec, Rules{}); len(errs) > 0 {
+		t.Errorf("a pod that keeps off the control plane is refused: %v", errs)
+	}
+	terms[1].MatchExpressions[1].Key = "topology.topolvm.io/node"
+	if errs := CheckShadowPod(spec, Rules{}); len(errs) != 1 {
+		t.Errorf("a pod that keeps off all nodes that have a label of unknown meaning is accepted: %v", errs)
+	}
 	for name, tc := range map[string]struct {
 		allowed []string
 		key     string
