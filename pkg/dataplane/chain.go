@@ -194,6 +194,8 @@ func (v *visit) is(table *Table, m Match) (is, applies bool) {
 		return v.out == m.Device, true
 	case ConnectionState:
 		return slices.Contains(m.States, v.state()), true
+	case Confirmed:
+		return false, true // Walk sends one packet.
 	case UDPPort:
 		return m.Number == p.DestinationPort, p.Protocol == UDP
 	case TCPPort:

@@ -84,3 +84,36 @@ func TestAPeerDoesNotFillANodesTableOfConnections(t *testing.T) {
 		})
 	}
 }
+
+// Datagrams to somebody who never answers are of one connection, however many they are: they are not taken for as many, and leave the peer's others room.
+func TestDatagramsOfOneConnectionLeaveRoom(t *testing.T) {
+	l := build(t, dataplane.Labs(t)[0])
+	defer l.close()
+	l.run(t, l.spaces[thePod], "nft add table ip quiet; nft add chain ip quiet input '{ type filter hook input priority 0; policy drop; }'")
+	write := func(raw []byte) {
+		for range 100 { // the device is a queue
+			if n, err := l.tunnels[theGateway].Write(raw); err == nil && n == len(raw) {
+				return
+			}
+		}
+	}
+	for range 20000 {
+		write(header{protocol: unix.IPPROTO_UDP, from: "10.244.3.1", to: victimPod}.packet(datagram(1024, 514, "x")))
+	}
+	const others = 1000
+	for i := range others {
+		write(header{protocol: unix.IPPROTO_UDP, from: "10.244.3.2", to: victimPod}.packet(datagram(uint16(2000+i), 53, "x"))) //nolint:gosec // A port.
+	}
+	var out bytes.Buffer
+	remembered := 0
+	for deadline := time.Now().Add(10 * time.Second); remembered < others*9/10 && time.Now().Before(deadline); pause(t.Context(), 100*time.Millisecond) {
+		out.Reset()
+		if err := l.output(t, l.spaces[nodeTwo], "cat /proc/sys/net/netfilter/nf_conntrack_count", &out); err != nil {
+			t.Fatal(err, out.String())
+		}
+		remembered, _ = strconv.Atoi(strings.TrimSpace(out.String()))
+	}
+	if remembered < others*9/10 {
+		t.Errorf("beside 20 000 datagrams of one connection, of %d others %d pass", others, remembered)
+	}
+}

@@ -96,9 +96,11 @@ const (
 	// OriginalDestination is where the first packet of the connection went before it was redirected.
 	OriginalDestination Field = "ct original ip daddr"
 	ConnectionState     Field = "ct state"
-	UDPPort             Field = "udp dport"
-	TCPPort             Field = "tcp dport"
-	ICMPType            Field = "icmp type"
+	// Confirmed are packets of connections that the kernel remembers already, be they answered or not.
+	Confirmed Field = "ct status confirmed"
+	UDPPort   Field = "udp dport"
+	TCPPort   Field = "tcp dport"
+	ICMPType  Field = "icmp type"
 	// Opening are the packets that open a connection of TCP, in both directions.
 	Opening Field = "tcp flags syn / syn,rst"
 	// QuotedSource and QuotedDestination are in the packet that an ICMP error tells of. nft has no word for them.

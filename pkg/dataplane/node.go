@@ -104,6 +104,12 @@ func (n InternalNode) way(fabric InternalFabric, remote netip.Prefix) Route {
 // the other. The packets for both go there, where a gateway drops those that are not for its own peer.
 func usable(fabrics []InternalFabric, own []netip.Addr, found *problems) []InternalFabric {
 	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int {
+		// One without a pod has no address, and stands back behind another gateway of the same peer.
+		if a.Gateway.IsValid() && !b.Gateway.IsValid() {
+			return -1
+		} else if b.Gateway.IsValid() && !a.Gateway.IsValid() {
+			return 1
+		}
 		return cmp.Or(a.Gateway.Compare(b.Gateway), a.External.Compare(b.External), slices.CompareFunc(a.Remote, b.Remote, netip.Prefix.Compare))
 	})
 	var kept []InternalFabric
@@ -125,7 +131,9 @@ func usable(fabrics []InternalFabric, own []netip.Addr, found *problems) []Inter
 			if other, holder, ok := overlapping(ranges, prefix); ok && shared && holder == fabric.Gateway {
 				continue
 			} else if ok {
-				found.add(ProblemOverlap, "range %s of gateway %s overlaps %s of gateway %s", prefix, fabric.Gateway, other, holder)
+				if fabric.Gateway.IsValid() {
+					found.add(ProblemOverlap, "range %s of gateway %s overlaps %s of gateway %s", prefix, fabric.Gateway, other, holder)
+				}
 				continue
 			}
 			remote = append(remote, prefix)
@@ -239,7 +247,8 @@ func nodeTable(input NodeInput) Table {
 
 // openingChains are the chains that bound what peers open, each by itself. That of a peer is the same as long as its first range is: the kernel counts by it.
 func openingChains(fabrics []InternalFabric) []Chain {
-	find, all := Chain{Name: chainOpening}, []Chain(nil)
+	// A connection is new until it is answered; datagrams that ask for no answer belong to one all the same.
+	find, all := Chain{Name: chainOpening, Rules: []ChainRule{when(Match{Field: Confirmed}).do(Statement{Do: Return})}}, []Chain(nil)
 	for _, fabric := range fabrics {
 		if len(fabric.Remote) == 0 {
 			continue

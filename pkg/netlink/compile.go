@@ -112,6 +112,13 @@ func (c *compiler) match(m dataplane.Match) error {
 		c.address(m)
 	case dataplane.ConnectionState:
 		return c.states(m)
+	case dataplane.Confirmed:
+		const confirmed = 1 << 3 // IPS_CONFIRMED
+		c.add(
+			&expr.Ct{Register: register, Key: expr.CtKeySTATUS},
+			&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(confirmed), Xor: make([]byte, 4)},
+			&expr.Cmp{Op: equal(m.Not), Register: register, Data: make([]byte, 4)},
+		)
 	case dataplane.UDPPort:
 		c.number(unix.IPPROTO_UDP, 2, 2, m)
 	case dataplane.TCPPort:

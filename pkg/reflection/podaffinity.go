@@ -129,7 +129,12 @@ var kindsOfNodes = []string{
 	"feature.node.kubernetes.io/", "nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig.", "nvidia.com/mig-", "amd.com/gpu.", "gpu.intel.com/",
 	// What clouds charge.
 	"karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-spot",
-	"cloud.google.com/machine-family", "kubernetes.azure.com/scalesetpriority", "kubernetes.azure.com/accelerator",
+	"cloud.google.com/gke-preemptible", "cloud.google.com/gke-provisioning", "cloud.google.com/gke-gpu", "cloud.google.com/gke-gpu-partition-size",
+	"cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology", "cloud.google.com/compute-class", "cloud.google.com/machine-family",
+	"kubernetes.azure.com/scalesetpriority", "kubernetes.azure.com/accelerator", "karpenter.azure.com/sku-", "k8s.amazonaws.com/accelerator",
+	"eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "intel.feature.node.kubernetes.io/",
+	// Zones, as drivers of storage call them.
+	"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "failure-domain.beta.kubernetes.io/",
 }
 
 // namesOfOne are words with which keys end that tell single nodes apart, or groups of nodes of one tenant.

@@ -39,7 +39,7 @@ func choice(how, label string) *corev1.PodSpec {
 func TestPodsNameNoNodesByOtherLabels(t *testing.T) {
 	for _, label := range []string{"topology.hostpath.csi/node", "topology.topolvm.io/node", "openebs.io/nodename", "topology.linbit.com/hostname", "alpha.eksctl.io/instance-id",
 		"csi.volume.kubernetes.io/nodeid", "beta.kubernetes.io/hostname", "node-role.kubernetes.io/control-plane", "dedicated-to.example.com/payroll",
-		"topology.ebs.csi.aws.com/zone", "oci.oraclecloud.com/fault-domain", "kubernetes.azure.com/agentpool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool",
+		"oci.oraclecloud.com/fault-domain", "kubernetes.azure.com/agentpool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool",
 		"kubernetes.io/arch.example.com/x", "node.kubernetes.io/exclude-from-external-load-balancers", "nvidia.com/gpu.clique", "kops.k8s.io/instancegroup", "evil-liqo.io/a",
 		"hostname", "node-name", "instance_id", "tenant", "machine.uuid", "dedicated", "example.com.x", "node.liqo.io/hostname"} {
 		for how := range choosing {

@@ -43,7 +43,7 @@ func consumersKinds() map[schema.GroupVersionResource]consumersKind {
 		net.WithResource("ingresses"):                   {&networkingv1.Ingress{}, 2048},
 		offloading.WithResource("shadowpods"):           {&offloadingv1beta1.ShadowPod{}, 2048},
 		offloading.WithResource("shadowendpointslices"): {&offloadingv1beta1.ShadowEndpointSlice{}, 4096},
-		offloading.WithResource("namespacemaps"):        {&offloadingv1beta1.NamespaceMap{}, 5120},
+		offloading.WithResource("namespacemaps"):        {&offloadingv1beta1.NamespaceMap{}, 15360},
 		auth.WithResource("resourceslices"):             {&authv1beta1.ResourceSlice{}, 2048},
 		auth.WithResource("renews"):                     {&authv1beta1.Renew{}, 512},
 	}

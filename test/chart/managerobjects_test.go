@@ -68,8 +68,11 @@ func TestTheManagerTouchesOnlyItsOwnObjects(t *testing.T) {
 		"a volume of a driver": {created(liqosVolume("", func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "liqo.io/placeholder", VolumeHandle: "milan/a/b/c"}}
 		})), ""},
-		"a volume of the node's root":    {created(liqosVolume("/")), volume},
-		"a volume of the node's kubelet": {created(liqosVolume("/var/lib/kubelet")), volume},
+		"a volume of a folder that is listed": {created(liqosVolume("/mnt/disks/vol1")), ""},
+		"a volume beside such a folder":       {created(liqosVolume("/mnt/disks-of-others")), volume},
+		"a volume of before that grows":       {attempts(admission.Update, "", "persistentvolumes", liqosVolume("/data/a"), liqosVolume("/data/a")), ""},
+		"a volume of the node's root":         {created(liqosVolume("/")), volume},
+		"a volume of the node's kubelet":      {created(liqosVolume("/var/lib/kubelet")), volume},
 		"a local volume of its root": {created(liqosVolume("", func(v *corev1.PersistentVolume) {
 			v.Spec.HostPath, v.Spec.Local = nil, &corev1.LocalVolumeSource{Path: "/"}
 		})), volume},
@@ -164,6 +167,7 @@ func TestTheManagersPodsGetAtNoNode(t *testing.T) {
 			"modules by prefix":  {func(s *corev1.PodSpec) { added(s, "cap_sys_module") }, true},
 			"everything":         {func(s *corev1.PodSpec) { added(s, "ALL") }, true},
 			"a bound port":       {func(s *corev1.PodSpec) { added(s, "NET_BIND_SERVICE") }, false},
+			"tracing":            {func(s *corev1.PodSpec) { added(s, "SYS_PTRACE") }, false},
 			"what a value names": {func(s *corev1.PodSpec) { added(s, "SYS_ADMIN") }, !capabilities},
 		} {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}

@@ -88,6 +88,7 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 		"a token for nobody":             {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: &authenticationv1.TokenRequest{}}, "UnboundToken"},
 		"a token for a pod":              {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Pod")}, ""},
 		"a token that a Secret outlives": {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: shop, name: "default", object: bound("Secret")}, "UnboundToken"},
+		"a token where offloading ends":  {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: relabelled(namespaced("shop"), "liqo.io/offloaded", "true"), name: "default", object: bound("Pod")}, ""},
 		"a token of a DaemonSet's pod":   {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: namespaced("kube-system"), name: "cni", object: bound("Pod")}, "NotOffloaded"},
 		"a token where nothing crosses":  {attempt{operation: admission.Create, resource: "serviceaccounts/token", namespace: namespaced("payroll"), name: "default", object: bound("Pod")}, "NotOffloaded"},
 	} {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -124,13 +127,27 @@ func (w *webhook) update(ctx context.Context, req admission.Request) admission.R
 	if why := whyUnchangeable(old, shadow, consumer, req.UserInfo.Username); why != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%s", why)
 	}
-	if problems := w.Check(&shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
+	if problems := w.added(&old.Spec.Pod, &shadow.Spec.Pod); len(problems) > 0 && consumer != "" {
 		return refuse(offloadingv1beta1.ReasonPodRefused, "%v", problems.ToAggregate())
 	}
 	if consumer == "" || sameResources(&old.Spec.Pod, &shadow.Spec.Pod) {
 		return admission.Allowed("")
 	}
 	return w.chargeChange(ctx, req, old, shadow, consumer)
+}
+
+// added is what is not on the allow-list and was not there before: what a provider let in once, by rules of another release or other values, does not
+// keep the rest from being changed.
+func (w *webhook) added(old, now *corev1.PodSpec) field.ErrorList {
+	problems := w.Check(now)
+	if len(problems) == 0 {
+		return nil
+	}
+	before := sets.New[string]()
+	for _, problem := range w.Check(old) {
+		before.Insert(problem.Error())
+	}
+	return slices.DeleteFunc(problems, func(problem *field.Error) bool { return before.Has(problem.Error()) })
 }
 
 // whyUnchangeable returns why one ShadowPod may not follow another, or nothing if it may. The consumer is empty if somebody of

@@ -522,3 +522,37 @@ func TestAnUnknownCallerReservesNothing(t *testing.T) {
 		})
 	}
 }
+
+// What a provider let in once, by rules of another release or other values, keeps nothing else from being changed; what is added is judged.
+func TestWhatWasLetInOnceKeepsNothingFromChanging(t *testing.T) {
+	refused := func(spec *corev1.PodSpec) (errs field.ErrorList) {
+		for key := range spec.NodeSelector {
+			errs = append(errs, field.Forbidden(field.NewPath("nodeSelector").Key(key), "no"))
+		}
+		return errs
+	}
+	w := &webhook{Options: Options{Check: refused}}
+	choosing := func(keys ...string) *corev1.PodSpec {
+		spec := &corev1.PodSpec{NodeSelector: map[string]string{}}
+		for _, key := range keys {
+			spec.NodeSelector[key] = "a"
+		}
+		return spec
+	}
+	for name, tc := range map[string]struct {
+		old, now *corev1.PodSpec
+		want     int
+	}{
+		"as before":     {choosing("a"), choosing("a"), 0},
+		"one less":      {choosing("a", "b"), choosing("b"), 0},
+		"one more":      {choosing("a"), choosing("a", "b"), 1},
+		"another one":   {choosing("a"), choosing("b"), 1},
+		"the first":     {choosing(), choosing("a"), 1},
+		"none at all":   {choosing(), choosing(), 0},
+		"none any more": {choosing("a"), choosing(), 0},
+	} {
+		if got := w.added(tc.old, tc.now); len(got) != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -49,8 +49,8 @@ func Bounds() []Bound {
 		{of(offloading, "shadowpods"), 2048, &offloadingv1beta1.ShadowPod{}},
 		// 1000 endpoints, as many as an EndpointSlice may have, each with an address, a zone, and hints.
 		{of(offloading, "shadowendpointslices"), 4096, &offloadingv1beta1.ShadowEndpointSlice{}},
-		// 5000 namespaces, as its schema says.
-		{of(offloading, "namespacemaps"), 5120, &offloadingv1beta1.NamespaceMap{}},
+		// 5000 namespaces, as its schema says, each with its UID and what became of it.
+		{of(offloading, "namespacemaps"), 3 * 5120, &offloadingv1beta1.NamespaceMap{}},
 		{of(authentication, "resourceslices"), 2048, &authv1beta1.ResourceSlice{}},
 		{of(authentication, "renews"), 512, &authv1beta1.Renew{}},
 	}
@@ -99,8 +99,9 @@ func tooMany(resource schema.GroupResource, raw []byte) string {
 		if b.GroupResource != resource {
 			continue
 		}
-		if n := Elements(raw); n > b.Most {
-			return fmt.Sprintf("%s: %d elements, of %s of a consumer at most %d may be", ReasonTooManyElements, n, resource.Resource, b.Most)
+		// Whoever wrote keys is written down beside them, with each key once more.
+		if n := Elements(raw); n > 2*b.Most {
+			return fmt.Sprintf("%s: %d elements, of %s of a consumer at most %d may be", ReasonTooManyElements, n, resource.Resource, 2*b.Most)
 		}
 	}
 	if resource.Group != "" || resource.Resource != "configmaps" && resource.Resource != "secrets" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,8 +20,12 @@ const (
 
 	// mostBytes of a review: API servers take objects of 3 MiB, and tell of the old and of the new one.
 	mostBytes = 7 << 20
-	// bytesInFlight of all reviews together. Decoded they take some ten times as much, of the 1 GiB of the controller manager.
+	// bytesInFlight of all large reviews together. Decoded they take some ten times as much, of the 1 GiB of the controller manager.
 	bytesInFlight = 32 << 20
+	// small reviews, as almost all are, wait for no others: who says that much is coming and sends nothing holds up large ones alone.
+	small = 128 << 10
+	// patience for a large review to come in, and for its turn: API servers wait for ten seconds unless they are told otherwise.
+	patience = 10 * time.Second
 )
 
 // Register serves the webhook for what consumers write on a manager's webhook server.
@@ -37,11 +42,12 @@ func Register(mgr ctrl.Manager) {
 type server struct {
 	webhook.Server
 	inFlight *semaphore.Weighted
+	small    int64
 }
 
 // Bounded is a server whose webhooks get no more bytes at once than fit into memory, and no object with more elements than any may have.
 func Bounded(of webhook.Server) webhook.Server {
-	return &server{of, semaphore.NewWeighted(bytesInFlight)}
+	return &server{of, semaphore.NewWeighted(bytesInFlight), small}
 }
 
 // Register adds a webhook.
@@ -54,12 +60,19 @@ func (s *server) Register(path string, hook http.Handler) {
 			http.Error(out, fmt.Sprintf("a review has at most %d bytes, and says how many", mostBytes), http.StatusRequestEntityTooLarge)
 			return
 		}
-		// The caller's patience, or its connection, ends the wait.
-		if err := s.inFlight.Acquire(r.Context(), r.ContentLength); err != nil {
-			http.Error(out, "too many reviews at once", http.StatusTooManyRequests)
-			return
+		if r.ContentLength > s.small {
+			ctx, cancel := context.WithTimeout(r.Context(), patience)
+			defer cancel()
+			if err := s.inFlight.Acquire(ctx, r.ContentLength); err != nil {
+				http.Error(out, "too many large reviews at once", http.StatusTooManyRequests)
+				return
+			}
+			defer s.inFlight.Release(r.ContentLength)
+			if err := http.NewResponseController(out).SetReadDeadline(time.Now().Add(patience)); err != nil {
+				http.Error(out, err.Error(), http.StatusInternalServerError)
+				return
+			}
 		}
-		defer s.inFlight.Release(r.ContentLength)
 		hook.ServeHTTP(out, r)
 	}))
 }
@@ -68,8 +81,8 @@ func (s *server) Register(path string, hook http.Handler) {
 func Handler(of admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		for _, raw := range [][]byte{req.Object.Raw, req.OldObject.Raw} {
-			if n := Elements(raw); n > mostOfAny {
-				return admission.Denied(fmt.Sprintf("%s: %d elements, of any object at most %d may be", ReasonTooManyElements, n, mostOfAny))
+			if n := Elements(raw); n > 2*mostOfAny {
+				return admission.Denied(fmt.Sprintf("%s: %d elements, of any object at most %d may be", ReasonTooManyElements, n, 2*mostOfAny))
 			}
 		}
 		return of.Handle(ctx, req)

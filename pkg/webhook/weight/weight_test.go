@@ -62,9 +62,9 @@ func TestTooManyElementsAreRefused(t *testing.T) {
 	}{
 		"a pod":                           {of("offloading.liqo.io", "shadowpods"), containers(3), false},
 		"80 000 containers":               {of("offloading.liqo.io", "shadowpods"), containers(80_000), true},
-		"ports of a Service":              {of("", "services"), []byte(`{"spec":{"ports":[{}` + strings.Repeat(`,{}`, 1000) + `]}}`), true},
-		"paths of an Ingress":             {of("networking.k8s.io", "ingresses"), []byte(`{"spec":{"rules":[{}` + strings.Repeat(`,{"http":{"paths":[{}]}}`, 1200) + `]}}`), true},
-		"labels of a claim":               {of("", "persistentvolumeclaims"), text(&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "a"}, ObjectMeta: metav1.ObjectMeta{Labels: keys("/%d", 600)}}), true},
+		"ports of a Service":              {of("", "services"), []byte(`{"spec":{"ports":[{}` + strings.Repeat(`,{}`, 1100) + `]}}`), true},
+		"paths of an Ingress":             {of("networking.k8s.io", "ingresses"), []byte(`{"spec":{"rules":[{}` + strings.Repeat(`,{"http":{"paths":[{}]}}`, 2100) + `]}}`), true},
+		"labels of a claim":               {of("", "persistentvolumeclaims"), text(&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "a"}, ObjectMeta: metav1.ObjectMeta{Labels: keys("/%d", 1100)}}), true},
 		"ten thousand keys":               {of("", "configmaps"), text(&corev1.ConfigMap{Data: keys("key-%d", 10_000)}), false},
 		"ten thousand keys, invalid ones": {of("", "configmaps"), text(&corev1.ConfigMap{Data: keys("/%d", 10_000)}), true},
 		"an invalid key":                  {of("", "secrets"), text(&corev1.Secret{StringData: keys("/%d", 1)}), false},
@@ -131,7 +131,7 @@ func TestNoWebhookDecodesWhatIsTooMuch(t *testing.T) {
 // While as much as may be is in flight, further reviews wait, and those whose caller gives up are let go.
 func TestReviewsInFlightAreBounded(t *testing.T) {
 	inner := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
-	bounded := &server{inner, semaphore.NewWeighted(100)}
+	bounded := &server{inner, semaphore.NewWeighted(100), 10}
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	bounded.Register("/x", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}

@@ -22,6 +22,9 @@ const (
 	LocalPodLabel = "liqo.io/shadowPod"
 	// SchedulingLabel ("true") on a namespace selects it for the webhook and the policies of pods.
 	SchedulingLabel = "liqo.io/scheduling-enabled"
+	// OffloadedLabel ("true") is on a namespace from when it is offloaded, in whatever strategy, until nothing of it is at any provider: as long as
+	// virtual kubelets get tokens for its pods.
+	OffloadedLabel = "liqo.io/offloaded"
 	// VirtualNodeLabel names the VirtualNode that a virtual kubelet's objects belong to.
 	VirtualNodeLabel = "liqo.io/virtual-node"
 	// RemoteUnavailableLabel ("true") marks pods whose virtual node is not ready.

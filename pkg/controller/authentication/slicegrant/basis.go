@@ -50,12 +50,15 @@ func (c chosen) possible(asked corev1.ResourceList) corev1.ResourceList {
 }
 
 // chosen reads off a slice which nodes it is for.
-func (r *Reconciler) chosen(slice *authv1beta1.ResourceSlice, nodes []corev1.Node) (chosen, error) {
-	having, err := capacity.ParseNodes(slice.Annotations[authv1beta1.NodeSelectorAnnotation])
+func (r *Reconciler) chosen(s *scope, nodes []corev1.Node) (chosen, error) {
+	having, err := capacity.ParseNodes(s.slice.Annotations[authv1beta1.NodeSelectorAnnotation])
 	if err != nil {
 		return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, err)
 	}
 	rules := reflection.Rules{NodeLabels: r.options.Policy.NodeLabels}
+	if s.quota != nil && s.quota.Annotations[authv1beta1.NodeSelectorAnnotation] == having.String() {
+		rules.NodeLabels = []string{"*"} // It was granted so, by other rules: limits and cordons still have to reach it.
+	}
 	for _, key := range slices.Sorted(maps.Keys(having)) {
 		if !rules.MaySelect(key) {
 			return chosen{}, reconcile.Refuse(authv1beta1.ReasonInvalidSlice, fmt.Errorf(

@@ -91,7 +91,7 @@ func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (grante
 	}
 	limits, held := Limits(s.tenant, r.options.Policy.TenantLimits), s.held()
 	ceiling := capacity.Ceiling{Set: limits.Resources, Nodes: r.options.Supply.NodesHave(nodes.Items, nil)}
-	at, err := r.chosen(s.slice, nodes.Items)
+	at, err := r.chosen(s, nodes.Items)
 	if err != nil {
 		return nil, "", err
 	}

@@ -90,7 +90,7 @@ func TestSlicesNameNoNodes(t *testing.T) {
 		s := slice(func(s *authv1beta1.ResourceSlice) {
 			s.Annotations = map[string]string{authv1beta1.NodeSelectorAnnotation: label + "=a"}
 		})
-		if _, err := p.r.chosen(s, nil); (err == nil) != want {
+		if _, err := p.r.chosen(&scope{slice: s}, nil); (err == nil) != want {
 			t.Errorf("a slice of the nodes with label %s: %v", label, err)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"liqo.io/liqo/pkg/mirror"
 )
 
-// mostOwn is how many addresses a peer may have itself, as a range of /12 does, which is a sixteenth of the largest private range. More would leave no
-// room for others: whatever a peer announces takes as much of the pools.
-const mostOwn = 1 << 20
+// mostOwn is how many addresses a peer may have itself: as a range of /12 has, which is a sixteenth of the largest private range, and one of /16, its external
+// range. More would leave no room for others: whatever a peer announces takes as much of the pools.
+const mostOwn = 1<<20 + 1<<16
 
 // Judge says what of an announcement keeps it from being a peer's; no error if nothing does.
 func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
@@ -45,7 +45,7 @@ func Judge(announced networkingv1beta1.ClusterConfigCIDR) error {
 	// The first external range is the peer's own, the others are of clusters behind it.
 	first := min(1, len(announced.External))
 	if own := addresses(slices.Concat(announced.Pod, announced.External[:first])); own > mostOwn {
-		return fmt.Errorf("its own ranges have %d addresses together, more than %d, which a range of /12 has", own, mostOwn)
+		return fmt.Errorf("its own ranges have %d addresses together, more than %d, which ranges of /12 and /16 have", own, mostOwn)
 	}
 	if behind := addresses(announced.External[first:]); behind > mostCarried {
 		return fmt.Errorf("the ranges of clusters behind it have %d addresses together, more than %d", behind, mostCarried)

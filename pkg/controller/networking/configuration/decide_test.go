@@ -38,6 +38,7 @@ func TestJudge(t *testing.T) {
 		"one in another one":                 {cidrs{"10.244.0.0/16"}, cidrs{"10.244.3.0/24"}, true},
 		"one in another one with others in between": {cidrs{"10.0.0.0/8", "10.1.0.0/24", "10.2.0.0/24"}, nil, true},
 		"a /12 in all":                       {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/14"}, false},
+		"a /12 of pods and a /16 besides":    {cidrs{"10.32.0.0/12"}, cidrs{"10.70.0.0/16"}, false},
 		"more than a /12 in all":             {cidrs{"10.0.0.0/13", "11.0.0.0/14"}, cidrs{"12.0.0.0/13"}, true},
 		"one range of more than a /12":       {cidrs{"10.0.0.0/11"}, nil, true},
 		"an external range of more":          {cidrs{"10.244.0.0/16"}, cidrs{"11.0.0.0/11"}, true},

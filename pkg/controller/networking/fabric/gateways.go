@@ -90,6 +90,12 @@ func (r *gateways) gather(ctx context.Context, owner client.Object, endpoint *ne
 		}
 	}
 	found.configuration, found.connection = inputs.OfPeer(configurations.Items, peer), inputs.OfPeer(connections.Items, peer)
+	// A peer may have two gateways, of which one lives.
+	for i := range connections.Items {
+		if connections.Items[i].Name == owner.GetName() {
+			found.connection = &connections.Items[i]
+		}
+	}
 	return found, nil
 }
 

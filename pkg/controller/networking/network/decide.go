@@ -136,11 +136,17 @@ func (s surroundings) keeps(network *ipamv1alpha1.Network, namespace string) boo
 // kubelet says, and no connection to the peer would survive a move.
 func (s surroundings) inside(network *ipamv1alpha1.Network) (netip.Addr, bool) {
 	prefix, ok := given(network)
-	i := slices.IndexFunc(s.nodes, prefix.Contains)
-	if !ok || i < 0 {
+	if !ok {
 		return netip.Addr{}, false
 	}
-	return s.nodes[i], true
+	// Nodes come in any order; of several the same one is named each time.
+	var first netip.Addr
+	for _, address := range s.nodes {
+		if prefix.Contains(address) && (!first.IsValid() || address.Less(first)) {
+			first = address
+		}
+	}
+	return first, first.IsValid()
 }
 
 // whyNotPeers says why a range cannot be a peer's; empty if it can.
@@ -184,10 +190,15 @@ func addressesOf(nodes []corev1.Node, apiServers []discoveryv1.EndpointSlice) (a
 	return all
 }
 
-// widest is how wide a network of a node may be, in bits: none is wider than the largest private range of IPv4.
-const widest = 8
+// How wide networks of a node may be, in bits, to be kept free of peers. Each node's agent tells them; wider ones would leave no room.
+const (
+	// widest is that of the one around the node's address: none is wider than the largest private range of IPv4.
+	widest = 8
+	// widestBeside is that of the others, such as one for storage, of which mostBeside count of one node.
+	widestBeside, mostBeside = 16, 4
+)
 
-// networksOf are those around the addresses of nodes. Each node's agent tells the node's; others, and wider ones, would leave no room for peers.
+// networksOf are those that nodes are in.
 func networksOf(nodes []networkingv1beta1.InternalNode) (all []netip.Prefix) {
 	for i := range nodes {
 		if nodes[i].Status.NodeIP.Remote == nil {
@@ -197,11 +208,18 @@ func networksOf(nodes []networkingv1beta1.InternalNode) (all []netip.Prefix) {
 		if err != nil {
 			continue
 		}
+		beside := 0
 		for _, text := range nodes[i].Status.Networks {
 			prefix, err := text.Prefix()
-			if err == nil && prefix.Bits() >= widest && prefix.Contains(address) && !slices.Contains(all, prefix) {
-				all = append(all, prefix)
+			if err != nil || prefix.Bits() < widest || slices.Contains(all, prefix) {
+				continue
 			}
+			if !prefix.Contains(address) {
+				if beside++; prefix.Bits() < widestBeside || beside > mostBeside {
+					continue
+				}
+			}
+			all = append(all, prefix)
 		}
 	}
 	return all

@@ -81,6 +81,25 @@ func TestWhatIsAround(t *testing.T) {
 	if got := fmt.Sprint(networksOf(all)); got != "[172.31.0.0/20 10.5.0.0/16 10.0.0.0/8]" {
 		t.Errorf("networks %s", got)
 	}
+	// Beside that of its address, for storage say, a node has some others, none of them wide.
+	beside := internal("172.31.1.1", "172.31.0.0/20", "10.0.0.0/12", "10.80.0.0/16", "10.81.0.0/24", "10.82.0.0/24", "10.83.0.0/24", "10.84.0.0/24")
+	if got := fmt.Sprint(networksOf([]networkingv1beta1.InternalNode{beside})); got != "[172.31.0.0/20 10.80.0.0/16 10.81.0.0/24 10.82.0.0/24]" {
+		t.Errorf("networks %s", got)
+	}
+}
+
+// Of several nodes in a peer's range the same one is named each time, in whatever order they come: what is told is written.
+func TestTheSameNodeInARangeIsNamed(t *testing.T) {
+	network := peers("milan", "a", 9, "10.61.0.0/16", "10.61.0.0/16")
+	one, two := netip.MustParseAddr("10.61.0.1"), netip.MustParseAddr("10.61.0.2")
+	for _, nodes := range [][]netip.Addr{{one, two}, {two, one}, {netip.MustParseAddr("10.1.1.1"), two, one}} {
+		if got, inside := (surroundings{nodes: nodes}).inside(&network); !inside || got != one {
+			t.Errorf("of %v, %v is named", nodes, got)
+		}
+	}
+	if got, inside := (surroundings{nodes: []netip.Addr{netip.MustParseAddr("10.1.1.1")}}).inside(&network); inside {
+		t.Errorf("%v is in the range", got)
+	}
 }
 
 // Whoever has the rights of one kubelet writes into the status of its Node what addresses it likes. A Node that was there before the peers does

@@ -151,12 +151,18 @@ func (s *scope) wanted(cluster corev1beta1.ClusterID) bool {
 	return wanted
 }
 
-// mark labels the namespace for the pod webhook, or takes the label away.
+// mark labels the namespace for the pod webhook, or takes that label away, and for the tokens of its pods.
 func (r *reconciler) mark(ctx context.Context, s *scope) error {
-	return r.label(ctx, s.nso.Namespace, s.refused == nil && s.nso.Spec.PodOffloadingStrategy != offloadingv1beta1.LocalPodOffloadingStrategyType)
+	elsewhere := s.nso.Spec.PodOffloadingStrategy != offloadingv1beta1.LocalPodOffloadingStrategyType
+	labels := map[string]bool{offloadingv1beta1.SchedulingLabel: s.refused == nil && elsewhere}
+	if s.refused == nil {
+		labels[offloadingv1beta1.OffloadedLabel] = true
+	}
+	return r.label(ctx, s.nso.Namespace, labels)
 }
 
-func (r *reconciler) label(ctx context.Context, name string, scheduling bool) error {
+// label puts labels on a namespace, or takes them away.
+func (r *reconciler) label(ctx context.Context, name string, wanted map[string]bool) error {
 	var ns corev1.Namespace
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -165,15 +171,15 @@ func (r *reconciler) label(ctx context.Context, name string, scheduling bool) er
 		return fmt.Errorf("reading Namespace %s: %w", name, err)
 	}
 	changed := ns.DeepCopy()
-	switch value, labelled := ns.Labels[offloadingv1beta1.SchedulingLabel]; {
-	case scheduling && value != "true":
-		if changed.Labels == nil {
-			changed.Labels = map[string]string{}
+	if changed.Labels == nil {
+		changed.Labels = map[string]string{}
+	}
+	for label, on := range wanted {
+		if delete(changed.Labels, label); on {
+			changed.Labels[label] = "true"
 		}
-		changed.Labels[offloadingv1beta1.SchedulingLabel] = "true"
-	case !scheduling && labelled:
-		delete(changed.Labels, offloadingv1beta1.SchedulingLabel)
-	default:
+	}
+	if maps.Equal(changed.Labels, ns.Labels) {
 		return nil
 	}
 	if err := r.Patch(ctx, changed, client.MergeFrom(&ns)); client.IgnoreNotFound(err) != nil {
@@ -321,7 +327,7 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	if _, err := r.present(ctx, s); err != nil {
 		return err
 	}
-	if err := r.label(ctx, s.nso.Namespace, false); err != nil {
+	if err := r.label(ctx, s.nso.Namespace, map[string]bool{offloadingv1beta1.SchedulingLabel: false}); err != nil {
 		return err
 	}
 	s.selected, s.staying = nil, nil
@@ -344,6 +350,9 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 		return waiting
 	}
 	if err := r.confirmGone(ctx, s); err != nil {
+		return err
+	}
+	if err := r.label(ctx, s.nso.Namespace, map[string]bool{offloadingv1beta1.OffloadedLabel: false}); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer)

@@ -261,6 +261,45 @@ func TestUserLabelsOfTheNodeSelectToo(t *testing.T) {
 	}
 }
 
+// offloaded tells whether the namespace says that virtual kubelets may get tokens for its pods.
+func (w *world) offloaded() bool {
+	w.Helper()
+	var ns corev1.Namespace
+	if err := w.Get(context.Background(), client.ObjectKey{Name: "shop"}, &ns); err != nil {
+		w.Fatal(err)
+	}
+	return ns.Labels[offloadingv1beta1.OffloadedLabel] == "true"
+}
+
+// T13: pods get tokens as long as anything of them is at a provider, in whatever strategy, and where nothing ever was they get none.
+func TestTokensLastAsLongAsAnythingIsOffloaded(t *testing.T) {
+	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{ClusterSelector: south(), PodOffloadingStrategy: offloadingv1beta1.LocalPodOffloadingStrategyType}))
+	if w.offloaded() {
+		t.Error("it says so before")
+	}
+	w.pass()
+	w.answer("naples", "shop-rome", "Accepted")
+	w.pass()
+	if state := w.state(); !w.offloaded() || state["label"] != "" {
+		t.Errorf("it does not, while pods stay at home by default: %v", state)
+	}
+	if err := w.Client.Delete(context.Background(), w.nso()); err != nil {
+		t.Fatal(err)
+	}
+	if w.pass(); !w.offloaded() {
+		t.Error("it does not any more, while there is a twin")
+	}
+	w.answer("naples", "", "")
+	if w.pass(); w.offloaded() || w.nso() != nil {
+		t.Error("it says so afterwards")
+	}
+	never := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{ClusterSelector: south()}))
+	never.r.Home.Liqo = "shop"
+	if never.pass(); never.offloaded() {
+		t.Error("a namespace that can never be offloaded says so")
+	}
+}
+
 func TestUnoffloading(t *testing.T) {
 	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{ClusterSelector: south()}))
 	w.pass()

@@ -249,7 +249,7 @@ func build(shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
 	}
-	if len(pod.Spec.ImagePullSecrets) == 0 {
+	if len(pod.Spec.ImagePullSecrets) == 0 && pod.Spec.ServiceAccountName == "" {
 		// API servers give a pod without any those of its account, which are the provider's; policy liqo-pull-secrets takes them away again.
 		pod.Annotations[offloadingv1beta1.NoPullSecretsAnnotation] = "true"
 	}

@@ -1,4 +1,4 @@
-package offloading
+package greed
 
 import (
 	"context"
