@@ -103,18 +103,9 @@ func (n InternalNode) way(fabric InternalFabric, remote netip.Prefix) Route {
 // the kernel refuses as a next hop. Two may have one address: a kubelet says what it likes of its pods, and what one of them lies takes no way from
 // the other. The packets for both go there, where a gateway drops those that are not for its own peer.
 func usable(fabrics []InternalFabric, own []netip.Addr, found *problems) []InternalFabric {
-	sorted := slices.SortedFunc(slices.Values(fabrics), func(a, b InternalFabric) int {
-		// One without a pod has no address, and stands back behind another gateway of the same peer.
-		if a.Gateway.IsValid() && !b.Gateway.IsValid() {
-			return -1
-		} else if b.Gateway.IsValid() && !a.Gateway.IsValid() {
-			return 1
-		}
-		return cmp.Or(a.Gateway.Compare(b.Gateway), a.External.Compare(b.External), slices.CompareFunc(a.Remote, b.Remote, netip.Prefix.Compare))
-	})
 	var kept []InternalFabric
 	ranges := map[netip.Prefix]netip.Addr{}
-	for _, fabric := range sorted {
+	for _, fabric := range slices.SortedFunc(slices.Values(fabrics), inOrder) {
 		if fabric.Gateway.IsValid() && !found.is4("the gateway's address", fabric.Gateway) {
 			continue
 		}
@@ -145,6 +136,17 @@ func usable(fabrics []InternalFabric, own []netip.Addr, found *problems) []Inter
 		kept = append(kept, fabric)
 	}
 	return kept
+}
+
+// inOrder compares gateways. One without a pod has no address, and stands back behind another one of the same peer.
+func inOrder(a, b InternalFabric) int {
+	switch {
+	case a.Gateway.IsValid() && !b.Gateway.IsValid():
+		return -1
+	case b.Gateway.IsValid() && !a.Gateway.IsValid():
+		return 1
+	}
+	return cmp.Or(a.Gateway.Compare(b.Gateway), a.External.Compare(b.External), slices.CompareFunc(a.Remote, b.Remote, netip.Prefix.Compare))
 }
 
 func overlapping(taken map[netip.Prefix]netip.Addr, prefix netip.Prefix) (other netip.Prefix, holder netip.Addr, ok bool) {

@@ -68,3 +68,29 @@ func TestAGatewayTakesNoOthersAddress(t *testing.T) {
 		t.Errorf("the neighbours are %v", state.Neighbors)
 	}
 }
+
+// Of two gateways of one peer the one without a pod takes no way from the other; without the other, nothing for the peer leaves.
+func TestADeadGatewayStandsBackBehindALivingOne(t *testing.T) {
+	self := InternalNode{VTEP: netip.MustParseAddr("172.31.1.2"), External: netip.MustParseAddr("10.70.0.2"), Pods: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}
+	remote := []netip.Prefix{netip.MustParsePrefix("10.61.0.0/16")}
+	living, dead := InternalFabric{Gateway: netip.MustParseAddr("10.244.1.200"), Remote: remote, MTU: 1440}, InternalFabric{Remote: remote, MTU: 1440}
+	for name, tc := range map[string]struct {
+		fabrics []InternalFabric
+		via     netip.Addr
+	}{
+		"the dead first":   {[]InternalFabric{dead, living}, living.Gateway},
+		"the living first": {[]InternalFabric{living, dead}, living.Gateway},
+		"the dead alone":   {[]InternalFabric{dead}, netip.Addr{}},
+	} {
+		state, problems := Node(NodeInput{Self: self, Fabrics: tc.fabrics, MTU: 1500, Port: DefaultOverlayPort})
+		var ways []netip.Addr
+		for _, r := range state.Routes {
+			if r.Destination == remote[0] {
+				ways = append(ways, r.Via)
+			}
+		}
+		if len(ways) != 1 || ways[0] != tc.via || len(problems) > 0 {
+			t.Errorf("%s: ways %v, problems %v", name, ways, problems)
+		}
+	}
+}

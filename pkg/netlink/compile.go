@@ -110,15 +110,8 @@ func (c *compiler) match(m dataplane.Match) error {
 		// Not expr.CtKeyDST, which is of either family: nft 1.0.6 crashes when it lists a rule with that.
 		c.add(&expr.Ct{Register: register, Key: expr.CtKeyDSTIP}) // Direction 0: the original one.
 		c.address(m)
-	case dataplane.ConnectionState:
-		return c.states(m)
-	case dataplane.Confirmed:
-		const confirmed = 1 << 3 // IPS_CONFIRMED
-		c.add(
-			&expr.Ct{Register: register, Key: expr.CtKeySTATUS},
-			&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(confirmed), Xor: make([]byte, 4)},
-			&expr.Cmp{Op: equal(m.Not), Register: register, Data: make([]byte, 4)},
-		)
+	case dataplane.ConnectionState, dataplane.Confirmed:
+		return c.connection(m)
 	case dataplane.UDPPort:
 		c.number(unix.IPPROTO_UDP, 2, 2, m)
 	case dataplane.TCPPort:
@@ -193,8 +186,12 @@ func mask(bits int) []byte {
 	return binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-bits))
 }
 
-func (c *compiler) states(m dataplane.Match) error {
-	bits := uint32(0)
+// connection looks for one of some bits of the packet's connection.
+func (c *compiler) connection(m dataplane.Match) error {
+	key, bits := expr.CtKeySTATE, uint32(0)
+	if m.Field == dataplane.Confirmed {
+		key, bits = expr.CtKeySTATUS, 1<<3 // IPS_CONFIRMED
+	}
 	for _, state := range m.States {
 		bit, ok := map[string]uint32{
 			dataplane.StateNew: expr.CtStateBitNEW, dataplane.StateEstablished: expr.CtStateBitESTABLISHED,
@@ -206,7 +203,7 @@ func (c *compiler) states(m dataplane.Match) error {
 		bits |= bit
 	}
 	c.add(
-		&expr.Ct{Register: register, Key: expr.CtKeySTATE},
+		&expr.Ct{Register: register, Key: key},
 		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
 		&expr.Cmp{Op: equal(m.Not), Register: register, Data: make([]byte, 4)},
 	)
