@@ -37,7 +37,7 @@ func TestOneRequestIsCheap(t *testing.T) {
 		"variables of many containers":    {shadowpods, `"spec":{"pod":{"containers":[` + elements(`{"env":[`+elements("{}", 1500)+`]}`, 50) + `]}}`},
 		"sources of a volume":             {shadowpods, `"spec":{"pod":{"volumes":[{"name":"a","projected":{"sources":[` + elements(`{"secret":{"items":[{}]}}`, 30_000) + `]}}],"containers":[]}}`},
 		"addresses of an endpoint":        {slices, `"spec":{"template":{"endpoints":[{"addresses":[` + elements("{}", 80_000) + `]}]}}`},
-		"ports of a Service":              {"v1/services/Service", `"spec":{"ports":[` + elements("{}", 100_000) + `]}`},
+		"ports of a Service":              {"v1/services/Service", `"spec":{"ports":[` + elements("{}", 60_000) + `]}`},
 		"keys of a ConfigMap":             {"v1/configmaps/ConfigMap", `"data":{` + numbered(`"/k%d":"",`, 20_000) + `}`},
 		"fewer keys of a Secret":          {"v1/secrets/Secret", `"data":{` + numbered(`"/k%d":"",`, 16_000) + `}`},
 		"paths of an Ingress":             {"networking.k8s.io/v1/ingresses/Ingress", `"spec":{"rules":[` + elements(`{"http":{"paths":[{}]}}`, 12_000) + `]}`},

@@ -37,12 +37,12 @@ func TestAGrantIsExactWithTwoReplicas(t *testing.T) {
 			user := env.Milan.Slice(t, c.ID, world.GrantedSlice)
 			ask := func(name string, lacks bool) error {
 				return user.Create(t.Context(), c.Shadow(namespace, name, world.Container(func(one *corev1.Container) {
-					one.Resources.Requests = world.Quantities("cpu", "1", "memory", "8Mi")
+					one.Resources.Requests = world.Quantities("cpu", "1", "memory", "8Mi", "ephemeral-storage", "1Mi")
 					one.Resources.Limits = one.Resources.Requests.DeepCopy()
 					if lacks && mode == offloadingv1beta1.SoftLimitsEnforcement {
 						one.Resources.Requests, one.Resources.Limits = world.Quantities("cpu", "1"), nil
 					} else if lacks {
-						one.Resources.Limits = world.Quantities("cpu", "2", "memory", "8Mi")
+						one.Resources.Limits = world.Quantities("cpu", "2", "memory", "8Mi", "ephemeral-storage", "1Mi")
 					}
 				})))
 			}
