@@ -188,11 +188,25 @@ func TestANode(t *testing.T) {
 	})
 	eventually(t, routed)
 
-	// Without its InternalNode the agent knows nothing of itself: what is there stays.
+	// Without its InternalNode the agent knows nothing of itself: what is there stays, whatever changes.
+	// Nodes and fabrics are two watches, and either may come first: the agent has said that it knows nothing before the fabric changes.
+	incomplete := func(generation int64) *networkingv1beta1.InternalNode {
+		n := newNode()
+		n.Generation, n.Status.NodeIP.Remote = generation, nil
+		return n
+	}
 	api.Delete(self)
-	api.Put(t, fabric, newFabric(1300))
-	api.Put(t, self, func() *networkingv1beta1.InternalNode { n := newNode(); n.Status.NodeIP.Remote = nil; return n }())
+	api.Put(t, self, incomplete(2))
 	comesTo(t, api, networkingv1beta1.ReasonIncomplete)
+	api.Put(t, fabric, newFabric(1300))
+	api.Put(t, self, incomplete(3))
+	eventually(t, func() string {
+		var node networkingv1beta1.InternalNode
+		if api.Get(t, self, &node); len(node.Status.Conditions) == 1 && node.Status.Conditions[0].ObservedGeneration == 3 {
+			return ""
+		}
+		return fmt.Sprintf("the InternalNode says %+v, want it of generation 3", node.Status)
+	})
 	if got := within(t, namespace, routes); !strings.Contains(got, "mtu 1380") {
 		t.Errorf("the routes are %s", got)
 	}
