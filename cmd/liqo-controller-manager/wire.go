@@ -33,6 +33,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/secretledger"
 	"liqo.io/liqo/pkg/controller/offloading/shadowendpointslice"
 	"liqo.io/liqo/pkg/controller/offloading/shadowpod"
+	"liqo.io/liqo/pkg/controller/offloading/stored"
 	"liqo.io/liqo/pkg/controller/offloading/virtualnode"
 	"liqo.io/liqo/pkg/controller/offloading/vkoptions"
 	"liqo.io/liqo/pkg/controller/replication"
@@ -227,6 +228,9 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 		"shadowendpointslice": func() error {
 			return shadowendpointslice.Register(mgr, shadowendpointslice.Options{Own: ownRanges(config), Networking: config.Networking.Enabled,
 				DenyDirect: *config.Networking.DenyDirectConnections})
+		},
+		"stored": func() error {
+			return stored.Register(mgr, stored.Options{Limit: config.Offloading.Consumers.MaxStoredBytes.Value()})
 		},
 		"secretledger": func() error { return secretledger.Register(mgr, secretledger.Options{Tokens: tokens}) },
 	})

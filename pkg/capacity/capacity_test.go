@@ -192,6 +192,41 @@ func TestLedger(t *testing.T) {
 	expect("forgetting twice frees once", t0, used("", ""))
 }
 
+// T11: what ended takes nothing of a grant, but is kept: twice as many pods as may run, in all.
+func TestPodsThatEndedAreKeptUpToTwiceTheGrant(t *testing.T) {
+	quota := &offloadingv1beta1.QuotaSpec{Resources: resources("pods", "2")}
+	l, now := NewLedger(time.Minute), time.Unix(0, 0)
+	for i, want := range []string{"", "", "", "", offloadingv1beta1.ReasonTooManyEndedPods} {
+		name, got := named(fmt.Sprint(i)), ""
+		if refusal := l.Admit(name, "u", quota, &corev1.PodSpec{}, now, false); refusal != nil {
+			got = refusal.Reason
+		}
+		if got != want {
+			t.Fatalf("pod %d: %q, want %q", i, got, want)
+		}
+		if got == "" {
+			l.Observe(name, Entry{User: "u"})
+		}
+	}
+	if refusal := l.Admit(named("x"), "other", quota, &corev1.PodSpec{}, now, false); refusal != nil {
+		t.Errorf("another user: %v", refusal)
+	}
+	if diff := cmp.Diff(map[string]string{}, text(l.Used("u", now))); diff != "" {
+		t.Errorf("what ended takes of the grant: %s", diff)
+	}
+	l.Forget(named("1"))
+	if refusal := l.Admit(named("x"), "u", quota, &corev1.PodSpec{}, now, false); refusal != nil {
+		t.Errorf("one that ended is gone, and yet: %v", refusal)
+	}
+	huge := &offloadingv1beta1.QuotaSpec{Resources: resources("pods", "9223372036854775807")}
+	if refusal := l.Admit(named("y"), "u", huge, &corev1.PodSpec{}, now, false); refusal != nil {
+		t.Errorf("a grant without bounds: %v", refusal)
+	}
+	if refusal := l.Admit(named("z"), "u", &offloadingv1beta1.QuotaSpec{Resources: resources("cpu", "1")}, &corev1.PodSpec{}, now, false); refusal != nil {
+		t.Errorf("a grant that counts no pods: %v", refusal)
+	}
+}
+
 // A name that another user reserved is not counted twice.
 func TestLedgerNameOfAnotherUser(t *testing.T) {
 	quota := &offloadingv1beta1.QuotaSpec{Resources: resources("pods", "5")}

@@ -40,6 +40,21 @@ func Check(grant *offloadingv1beta1.QuotaSpec, spec *corev1.PodSpec, used corev1
 	return fits(grant.Resources, used, PodRequests(spec))
 }
 
+// checkKept returns why no more pods are kept, or nil if they are: twice as many as may run at a time, those that ended among them.
+func checkKept(grant *offloadingv1beta1.QuotaSpec, used corev1.ResourceList) *Refusal {
+	most, granted := grant.Resources[corev1.ResourcePods]
+	if !granted {
+		return nil
+	}
+	most = most.DeepCopy()
+	most.Add(most)
+	if has := used[objects]; has.Cmp(most) >= 0 {
+		return refuse(offloadingv1beta1.ReasonTooManyEndedPods,
+			"the provider keeps %s pods of this slice, those that ended included, which is twice as many as may run: delete pods that ended", has.String())
+	}
+	return nil
+}
+
 // CheckGrowth returns why no pod may get more under a grant, or nil if it may, as far as there is room.
 func CheckGrowth(grant *offloadingv1beta1.QuotaSpec) *Refusal {
 	if grant.Cordoned != nil && *grant.Cordoned {

@@ -1,10 +1,12 @@
 package capacity
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -14,8 +16,21 @@ import (
 type Entry struct {
 	// User that the pod counts for, in whatever form the caller always uses.
 	User string
-	// Amount as PodRequests gives it.
+	// Amount as PodRequests gives it; empty for a pod that ended, which is kept all the same.
 	Amount corev1.ResourceList
+}
+
+// objects is how many pods a user has that are kept, those that ended included: each is an object twice, as large as the user likes.
+const objects = corev1.ResourceName("count/shadowpods.offloading.liqo.io")
+
+// kept is an entry's amount and the object that it is.
+func kept(amount corev1.ResourceList) corev1.ResourceList {
+	sum := maps.Clone(amount)
+	if sum == nil {
+		sum = corev1.ResourceList{}
+	}
+	sum[objects] = *resource.NewQuantity(1, resource.DecimalSI)
+	return sum
 }
 
 type reservation struct {
@@ -52,11 +67,12 @@ func (l *Ledger) Observe(pod types.NamespacedName, entry Entry) {
 	if old, found := l.observed[pod]; found {
 		l.take(old, subtract)
 	}
+	entry.Amount = kept(entry.Amount)
 	l.observed[pod] = entry
 	l.take(entry, add)
 }
 
-// Forget records that a pod is gone or finished. A reservation of its name stays: it belongs to a successor.
+// Forget records that a pod is gone. A reservation of its name stays: it belongs to a successor.
 func (l *Ledger) Forget(pod types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,6 +93,9 @@ func (l *Ledger) Admit(pod types.NamespacedName, user string, grant *offloadingv
 		l.take(old.Entry, subtract)
 	}
 	refusal := Check(grant, spec, l.used[user])
+	if refusal == nil {
+		refusal = checkKept(grant, l.used[user])
+	}
 	if refusal != nil || dryRun {
 		if again && old.User == user {
 			l.take(old.Entry, add)
@@ -86,7 +105,7 @@ func (l *Ledger) Admit(pod types.NamespacedName, user string, grant *offloadingv
 	if again && old.User != user {
 		l.take(old.Entry, subtract)
 	}
-	entry := Entry{User: user, Amount: PodRequests(spec)}
+	entry := Entry{User: user, Amount: kept(PodRequests(spec))}
 	l.reserve(pod, entry, now)
 	l.take(entry, add)
 	return nil
@@ -140,12 +159,14 @@ func (l *Ledger) reserve(pod types.NamespacedName, entry Entry, now time.Time) {
 	l.reserved[pod] = reservation{Entry: entry, until: until}
 }
 
-// Used returns what a user has taken, reservations included.
+// Used returns what a user has taken of its grant, reservations included.
 func (l *Ledger) Used(user string, now time.Time) corev1.ResourceList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire(now)
-	return l.used[user].DeepCopy()
+	used := l.used[user].DeepCopy()
+	delete(used, objects)
+	return used
 }
 
 // expire drops the reservations whose pod never came.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,6 +32,8 @@ type Consumers struct {
 	NodeLabels []string `json:"nodeLabels"`
 	// CSIDrivers that they may have inline volumes of.
 	CSIDrivers []string `json:"csiDrivers"`
+	// MaxStoredBytes is how many bytes this cluster stores for each consumer; zero sets no bound.
+	MaxStoredBytes resource.Quantity `json:"maxStoredBytes"`
 	// MaxTerminationGracePeriod is how long they may take to end; zero means one hour.
 	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
 	// PodLabelPrefixes are those of labels that they may have, besides Liqo's own and those without a domain; nil means what the profile says.
@@ -65,6 +68,9 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateNames(path.Child("csiDrivers"), c.CSIDrivers)...)
 	errs = append(errs, validateKeys(path.Child("tolerations"), c.Tolerations, false)...)
 	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels, true)...)
+	if c.MaxStoredBytes.Sign() < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxStoredBytes"), c.MaxStoredBytes.String(), "must not be negative"))
+	}
 	if d := c.MaxTerminationGracePeriod; d.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxTerminationGracePeriod"), d.Duration.String(), "must not be negative"))
 	}

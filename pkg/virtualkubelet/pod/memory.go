@@ -55,6 +55,8 @@ type memory struct {
 	outages map[string]string
 	// awaited are the pods that had not started when they were first seen, and have not been ready yet.
 	awaited map[types.UID]bool
+	// gaveBack is when pods that ended were last given back to make room.
+	gaveBack time.Time
 	// contests are the pods that run, with what is known of changes of their ShadowPods.
 	contests map[types.UID]*contest
 }

@@ -62,7 +62,10 @@ func refusalOf(err error, cluster string) refusal {
 		message = status.Status().Message
 	}
 	reason := offloadingv1beta1.ReasonPodRefused
-	if strings.Contains(strings.ToLower(message), "quota") {
+	switch {
+	case strings.Contains(message, offloadingv1beta1.ReasonTooManyEndedPods):
+		reason = offloadingv1beta1.ReasonTooManyEndedPods
+	case strings.Contains(strings.ToLower(message), "quota"):
 		reason = offloadingv1beta1.ReasonQuotaExceeded
 	}
 	return refusal{reason: reason, message: fmt.Sprintf("cluster %q refused the pod: %s", cluster, message)}

@@ -74,12 +74,11 @@ func (b *book) OnDelete(o any) {
 	}
 }
 
-// count enters a ShadowPod that lives. One that finished takes nothing any more.
+// count enters a ShadowPod. One that finished takes nothing of the grant any more, but is an object until it is deleted.
 func (b *book) count(shadow *offloadingv1beta1.ShadowPod) {
-	key := client.ObjectKeyFromObject(shadow)
-	if phase := shadow.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
-		b.ledger.Forget(key)
-		return
+	entry := capacity.Entry{User: shadow.Labels[offloadingv1beta1.CreatorUserLabel]}
+	if phase := shadow.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		entry.Amount = capacity.PodRequests(&shadow.Spec.Pod)
 	}
-	b.ledger.Observe(key, capacity.Entry{User: shadow.Labels[offloadingv1beta1.CreatorUserLabel], Amount: capacity.PodRequests(&shadow.Spec.Pod)})
+	b.ledger.Observe(client.ObjectKeyFromObject(shadow), entry)
 }

@@ -22,6 +22,8 @@ const (
 	LocalPodLabel = "liqo.io/shadowPod"
 	// SchedulingLabel ("true") on a namespace selects it for the webhook and the policies of pods.
 	SchedulingLabel = "liqo.io/scheduling-enabled"
+	// TooManyBytesLabel ("true") is on the twins of a consumer for whom more is stored than the provider lets it: it makes and changes nothing there.
+	TooManyBytesLabel = "offloading.liqo.io/too-many-bytes"
 	// OffloadedLabel ("true") is on a namespace from when it is offloaded, in whatever strategy, until nothing of it is at any provider: as long as
 	// virtual kubelets get tokens for its pods.
 	OffloadedLabel = "liqo.io/offloaded"
@@ -305,6 +307,10 @@ const (
 	ReasonKeysRefused = "KeysRefused"
 	// ReasonQuotaExceeded: the grant is used up.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonTooManyEndedPods: the provider keeps twice as many pods of the slice as may run, those that ended among them.
+	ReasonTooManyEndedPods = "TooManyEndedPods"
+	// ReasonTooManyBytes: more is stored for the consumer than the provider lets it; nothing is made or changed until it deleted some.
+	ReasonTooManyBytes = "TooManyBytes"
 	// ReasonCordoned: the slice or its tenant is cordoned.
 	ReasonCordoned = "Cordoned"
 	// ReasonMoreRunsThanIsOffered: the pods of the virtual node take more than it is offered since the provider has less that is free.
