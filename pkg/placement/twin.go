@@ -42,6 +42,11 @@ func (r TwinRules) ofAnother(tenant corev1beta1.ClusterID, name string) bool {
 	})
 }
 
+// IsNamedFor tells whether a name is that of a tenant's namespace by its suffix, as those of strategy DefaultName are.
+func (r TwinRules) IsNamedFor(tenant corev1beta1.ClusterID, name string) bool {
+	return strings.HasSuffix(name, "-"+string(tenant)) && !r.ofAnother(tenant, name)
+}
+
 // Refusal is why a twin is not made.
 type Refusal struct {
 	// Reason is one of the reasons of the offloading group.

@@ -12,7 +12,9 @@
 //     taken up, while it holds claims.
 //   - If the Tenant is gone, drained or revoked when the map is deleted, the consumer was not asked: twins that hold claims stay, without
 //     rights and pods, and an Event says how their data is lost.
-//   - A tenant has as many twins as it may have, over all its maps, those that are leaving included; only its oldest map gets new ones.
+//   - A tenant has as many twins as it may have, over all its maps, those that are leaving, and those that are gone and left
+//     volumes, included; only its oldest map gets new ones.
+//   - What the ResourceQuota of a twin allows of storage is less what volumes take that outlived their claims there.
 //   - The consumer's rights in a twin come last, after its Pod Security labels, ResourceQuota and NetworkPolicy.
 //   - A twin that does not go names in status what keeps it.
 package namespacemap

@@ -47,6 +47,9 @@ type scope struct {
 	twins map[string]*corev1.Namespace
 	// all are the names of the tenant's twins, whatever map they belong to, those that are leaving included.
 	all []string
+	// retained is what volumes take whose claims are gone, by the namespaces of those claims, and lost are those namespaces that are gone, too.
+	retained map[string]taken
+	lost     []string
 	// answers that the consumer gets, by its name of the namespace.
 	answers map[string]offloadingv1beta1.RemoteNamespaceStatus
 	// past says that the cache was found to show the past, or that it is not known whether it does; set by drop.
@@ -150,6 +153,7 @@ func (r *reconciler) admit(ctx context.Context, s *scope) (admitted map[string]s
 		if err != nil {
 			return nil, nil, err
 		}
+		now.lost = s.lost
 		s.limit, s.tenants, s.older, s.all = now.limit, now.tenants, now.older, now.all
 		admitted, refused = now.admit(r.Rules)
 		break
@@ -169,7 +173,7 @@ func (s *scope) admit(rules placement.TwinRules) (admitted map[string]string, re
 	if s.limit != nil {
 		rules.MaxNamespaces = int(*s.limit)
 	}
-	return rules.Admit(s.tenant, s.nm.Spec.DesiredMapping, existing, len(s.all)-wanted)
+	return rules.Admit(s.tenant, s.nm.Spec.DesiredMapping, existing, len(s.all)-wanted+s.outlivedTwins(rules))
 }
 
 // ensure makes the wanted twins. The problem of one does not keep the others from being made.

@@ -28,6 +28,7 @@ import (
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=bind,resourceNames=liqo-virtual-kubelet-remote;liqo-controller-manager-twin
@@ -79,6 +80,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofAnnotation)).
 		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume(r.Client)), builder.WithPredicates(outliving())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -125,6 +127,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	if err := s.takeUp(ctx, r.Client, r.Live); err != nil {
+		return reconcile.Result(err)
+	}
+	if err := s.retain(ctx, r.Client); err != nil {
 		return reconcile.Result(err)
 	}
 	dropped := r.drop(ctx, s)

@@ -141,7 +141,7 @@ func (r *reconciler) limit(ctx context.Context, s *scope, ns *corev1.Namespace) 
 	if len(r.Hard) == 0 {
 		return nil
 	}
-	again, err := counting.Quotas{Client: r.Client, Live: r.Live, Clock: r.Clock}.Ensure(ctx, ns.Name, r.Hard)
+	again, err := counting.Quotas{Client: r.Client, Live: r.Live, Clock: r.Clock}.Ensure(ctx, ns.Name, remaining(r.Hard, s.retained[ns.Name]))
 	s.lookAgain(again)
 	return r.young(ns, err)
 }
