@@ -26,12 +26,15 @@ const (
 	boundedPattern = `^(\+|-)?(([0-9]{1,40}(\.[0-9]{0,40})?)|(\.[0-9]{1,40}))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 )
 
-// completeCRD adds our label and annotation to a CRD that controller-gen wrote, bounds its quantities, and shortens its documentation when
-// it is too large to be applied.
+// completeCRD adds our label and annotation to a CRD that controller-gen wrote, bounds its quantities and what it has of
+// Kubernetes' own types, and shortens its documentation when it is too large to be applied.
 func completeCRD(content []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(bytes.ReplaceAll(content, []byte(quantityPattern), []byte(boundedPattern)), &crd); err != nil {
 		return nil, fmt.Errorf("reading a CRD: %w", err)
+	}
+	if err := boundEmbedded(crd); err != nil {
+		return nil, err
 	}
 	add(crd, partOf, "metadata", "labels", partOfLabel)
 	add(crd, "keep", "metadata", "annotations", keepAnnotation)

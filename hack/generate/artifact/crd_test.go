@@ -78,3 +78,24 @@ func TestCompleteCRD(t *testing.T) {
 		})
 	}
 }
+
+// A field that is bounded and is not there any more, as after an update of Kubernetes' types, does not go by in silence.
+func TestBoundsReachTheirFields(t *testing.T) {
+	schema := func() map[string]any {
+		return map[string]any{"properties": map[string]any{"zone": map[string]any{"type": "string"}}}
+	}
+	bounds := func(field string) map[string]any {
+		return map[string]any{"properties": map[string]any{field: map[string]any{"maxLength": 63}}}
+	}
+	got := schema()
+	if err := bound(got, bounds("zone")); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"properties": map[string]any{"zone": map[string]any{"type": "string", "maxLength": 63}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := bound(schema(), bounds("rack")); err == nil {
+		t.Error("a bound of a field that is not there is no error")
+	}
+}

@@ -56,7 +56,7 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 		port.Name, port.Protocol = cmp.Or(port.Name, ptr.To("")), cmp.Or(port.Protocol, ptr.To(corev1.ProtocolTCP))
 		slice.Ports = append(slice.Ports, *port)
 	}
-	direct := hints(shadow)
+	direct := hints(shadow, len(shadow.Spec.Template.Endpoints))
 	for i := range template.Endpoints {
 		endpoint := &template.Endpoints[i]
 		if name := hostedHere(shadow, endpoint); name != "" {

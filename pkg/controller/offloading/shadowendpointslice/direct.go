@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/addressing"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -33,9 +34,9 @@ type hint struct {
 	address netip.Addr
 }
 
-// hints are what a consumer says of the first endpoints. What cannot be understood as a whole says nothing.
-func hints(shadow *offloadingv1beta1.ShadowEndpointSlice) (all []hint) {
-	text := shadow.Annotations[offloadingv1beta1.DirectConnectionsDataAnnotation]
+// hints are what a consumer says of the first of so many endpoints. What cannot be understood as a whole says nothing.
+func hints(shadow client.Object, endpoints int) (all []hint) {
+	text := shadow.GetAnnotations()[offloadingv1beta1.DirectConnectionsDataAnnotation]
 	if text == "" || len(text) > mostDirect {
 		return nil
 	}
@@ -46,7 +47,7 @@ func hints(shadow *offloadingv1beta1.ShadowEndpointSlice) (all []hint) {
 	for _, cluster := range slices.Sorted(maps.Keys(said)) {
 		for _, address := range said[cluster] {
 			parsed, err := netip.ParseAddr(address)
-			if err != nil || len(all) == len(shadow.Spec.Template.Endpoints) {
+			if err != nil || len(all) == endpoints {
 				return nil
 			}
 			all = append(all, hint{cluster, parsed})

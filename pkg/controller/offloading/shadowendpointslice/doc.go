@@ -14,5 +14,6 @@
 //     pod of this namespace, which the Service does not select, and with the address that this cluster knows.
 //   - The Service that the endpoints belong to by name came from the same consumer: else there are none.
 //   - An EndpointSlice of the name that this very ShadowEndpointSlice does not control is left alone.
+//   - Of neither anything but metadata is kept in memory: what they hold is the consumer's choice, and read when it is needed.
 //   - Nothing is written that is there already, and nothing more than twice a minute because somebody at the provider undoes it.
 package shadowendpointslice

@@ -19,7 +19,7 @@ import (
 
 // knowledge gathers what is known of the consumer of a ShadowEndpointSlice. Everything is read from caches that are in step.
 func (r *reconciler) knowledge(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) (Knowledge, error) {
-	consumer, others := shadow.Labels[offloadingv1beta1.OriginLabel], hints(shadow)
+	consumer, others := shadow.Labels[offloadingv1beta1.OriginLabel], hints(shadow, len(shadow.Spec.Template.Endpoints))
 	peer, err := r.peer(ctx, consumer)
 	if err != nil {
 		return Knowledge{}, err

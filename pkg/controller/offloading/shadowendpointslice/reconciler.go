@@ -73,7 +73,7 @@ type reconciler struct {
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the EndpointSlices with the label
-// liqo.io/managed-by=shadowendpointslice.
+// liqo.io/managed-by=shadowendpointslice, and holds metadata alone of those and of ShadowEndpointSlices.
 func Register(mgr ctrl.Manager, o Options) error {
 	if o.Live == nil {
 		o.Live = mgr.GetAPIReader()
@@ -92,8 +92,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		return r.ofNetwork(ctx, o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
 	})
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
-		For(&offloadingv1beta1.ShadowEndpointSlice{}).
-		Owns(&discoveryv1.EndpointSlice{}).
+		// Consumers decide how much these hold: it is read when it is needed, and not kept.
+		For(&offloadingv1beta1.ShadowEndpointSlice{}, builder.OnlyMetadata).
+		Owns(&discoveryv1.EndpointSlice{}, builder.OnlyMetadata).
 		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 			return r.ofConsumer(ctx, o.GetLabels()[corev1beta1.OriginIDLabel])
 		}), builder.WithPredicates(announcements())).
@@ -185,24 +186,31 @@ func (r *reconciler) ofNetwork(ctx context.Context, cluster string) []ctrl.Reque
 	if cluster == "" {
 		return nil
 	}
-	var list offloadingv1beta1.ShadowEndpointSliceList
-	if r.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+	list := known()
+	if r.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
 		shadow := &list.Items[i]
 		named := func(h hint) bool { return h.cluster == cluster }
-		if shadow.Labels[offloadingv1beta1.OriginLabel] == cluster || slices.ContainsFunc(hints(shadow), named) {
+		if shadow.Labels[offloadingv1beta1.OriginLabel] == cluster || slices.ContainsFunc(hints(shadow, mostDirect), named) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(shadow)})
 		}
 	}
 	return requests
 }
 
+// known is the metadata of ShadowEndpointSlices, all that is kept of them.
+func known() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(offloadingv1beta1.GroupVersion.WithKind("ShadowEndpointSliceList"))
+	return list
+}
+
 func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []ctrl.Request {
-	var list offloadingv1beta1.ShadowEndpointSliceList
-	if r.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
+	list := known()
+	if r.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
 		return nil
 	}
 	requests := make([]ctrl.Request, 0, len(list.Items))
@@ -215,7 +223,7 @@ func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []c
 // Reconcile brings the EndpointSlice of one ShadowEndpointSlice in step.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var shadow offloadingv1beta1.ShadowEndpointSlice
-	err := r.Get(ctx, req.NamespacedName, &shadow)
+	err := r.Live.Get(ctx, req.NamespacedName, &shadow)
 	if apierrors.IsNotFound(err) {
 		r.told.Delete(req.NamespacedName)
 		r.contests.Delete(req.NamespacedName)
@@ -269,7 +277,7 @@ func (r *reconciler) ensure(ctx context.Context, shadow *offloadingv1beta1.Shado
 		reason, message = offloadingv1beta1.ReasonAddressNotAnnounced, why(omitted, know)
 	}
 	var live discoveryv1.EndpointSlice
-	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), &live)
+	err = r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), &live)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = r.create(ctx, s)

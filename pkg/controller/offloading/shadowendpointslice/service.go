@@ -76,7 +76,7 @@ func sameOrigin(service client.Object, shadow *offloadingv1beta1.ShadowEndpointS
 // detach removes the EndpointSlice of a ShadowEndpointSlice, if there is one.
 func (r *reconciler) detach(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) error {
 	live := &discoveryv1.EndpointSlice{}
-	err := r.Get(ctx, client.ObjectKeyFromObject(shadow), live)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(shadow), live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading EndpointSlice %s/%s: %w", shadow.Namespace, shadow.Name, err)
 	}
