@@ -76,7 +76,7 @@ func newCommand() *cobra.Command {
 	command.Flags().IntVar(&f.metricsPort, "metrics-port", 8082, "port of the metrics")
 	command.Flags().BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept API servers of providers on loopback addresses, for tests on one machine")
 	logsapi.AddFlags(logging, command.Flags())
-	command.AddCommand(newCheckCommand())
+	command.AddCommand(newCheckCommand(), newCertificatesCommand())
 	return command
 }
 
@@ -85,7 +85,7 @@ func newCheckCommand() *cobra.Command {
 	var port int
 	command := &cobra.Command{
 		Use:           "check (healthz|readyz)",
-		Short:         "Ask the controller manager in this pod whether it is healthy or ready",
+		Short:         "Ask the process in this pod whether it is healthy or ready",
 		Args:          cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs:     []string{"healthz", "readyz"},
 		SilenceUsage:  true,

@@ -8,4 +8,5 @@ import (
 
 func TestTheChartKnowsTheFlags(t *testing.T) {
 	chartflags.Fresh(t, "liqo-controller-manager", newCommand().LocalFlags())
+	chartflags.Fresh(t, "liqo-certificates", newCertificatesCommand().LocalFlags())
 }

@@ -18,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,6 @@ import (
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/servingcert"
-	shadowpodwebhook "liqo.io/liqo/pkg/webhook/shadowpod"
 	"liqo.io/liqo/pkg/webhook/weight"
 )
 
@@ -45,6 +45,7 @@ import (
 const (
 	leaderElectionID  = "66cf253f.ctrlmgr.liqo.io"
 	webhookSecret     = "liqo-webhook-certs"
+	authoritySecret   = "liqo-webhook-authority"
 	webhooksName      = "liqo-webhook"
 	serviceAccount    = "liqo-controller-manager"
 	userAgent         = "liqo-controller-manager"
@@ -52,7 +53,6 @@ const (
 	disabledListening = "0"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,resourceNames=liqo-webhook,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -124,31 +124,19 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// servingCertificates makes and rotates the webhooks' certificates. It reads past every cache: it has rights to one Secret only.
-func servingCertificates(config *rest.Config, scheme *runtime.Scheme, env surroundings) (*servingcert.Manager, error) {
+// servingCertificates follows the webhooks' certificate. It reads past every cache: it has rights to one Secret only.
+func servingCertificates(config *rest.Config, scheme *runtime.Scheme, env surroundings) (*servingcert.Follower, error) {
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of the webhooks' certificates: %w", err)
 	}
-	manager, err := servingcert.New(servingcert.Options{
-		Client:                direct,
-		Namespace:             env.namespace,
-		SecretName:            webhookSecret,
-		DNSNames:              servingcert.ServiceDNSNames(env.webhookService, env.namespace),
-		WebhookConfigurations: []string{webhooksName},
-		SecretPaths:           []string{shadowpodwebhook.ValidatePath},
-		WebhookSelector:       labels.Set{corev1beta1.WebhookLabel: "true"},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the webhooks' certificates: %w", err)
-	}
-	return manager, nil
+	return servingcert.NewFollower(direct, client.ObjectKey{Namespace: env.namespace, Name: webhookSecret}, clock.RealClock{}), nil
 }
 
 // reconcileTimeout bounds one pass of a controller. A pass makes a few calls, which take milliseconds; one that is cut off is made again.
 const reconcileTimeout = 2 * time.Minute
 
-func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flags, scheme *runtime.Scheme, certificates *servingcert.Manager) ctrl.Options {
+func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flags, scheme *runtime.Scheme, certificates *servingcert.Follower) ctrl.Options {
 	port := config.Webhook.Port
 	if f.webhookPort != 0 {
 		port = f.webhookPort
@@ -176,7 +164,7 @@ func managerOptions(config *v1alpha1.ControllerManager, env surroundings, f flag
 	}
 }
 
-func serveWith(certificates *servingcert.Manager) func(*tls.Config) {
+func serveWith(certificates *servingcert.Follower) func(*tls.Config) {
 	return func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS12
 		c.GetCertificate = certificates.GetCertificate

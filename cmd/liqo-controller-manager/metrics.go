@@ -24,7 +24,7 @@ type measured struct {
 }
 
 // measure registers what the controller manager shows as metrics.
-func measure(mgr ctrl.Manager, registerer prometheus.Registerer, config *v1alpha1.ControllerManager, certificates *servingcert.Manager) (*measured, error) {
+func measure(mgr ctrl.Manager, registerer prometheus.Registerer, config *v1alpha1.ControllerManager, certificates *servingcert.Follower) (*measured, error) {
 	m := &measured{peers: peer.NewMeter()}
 	collectors := []prometheus.Collector{
 		m.peers,

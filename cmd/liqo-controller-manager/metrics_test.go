@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -28,10 +29,7 @@ func TestThePageHasTheMetricsOfTheControllerManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificates, err := servingcert.New(servingcert.Options{Client: fake.NewClientBuilder().Build(), Namespace: "liqo", SecretName: webhookSecret, DNSNames: []string{"a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificates := servingcert.NewFollower(fake.NewClientBuilder().Build(), client.ObjectKey{Namespace: "liqo", Name: webhookSecret}, clock.RealClock{})
 	config := &v1alpha1.ControllerManager{}
 	config.Offloading.Enabled, config.Authentication.Enabled = true, true
 	registry := monitoring.NewRegistry()

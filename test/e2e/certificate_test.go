@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestWebhookCertificate shows that the controller manager's rights are enough to see that the certificate of its webhooks was deleted, or
-// that API servers were told to trust another one.
+// TestWebhookCertificate shows that the rights of what keeps the certificate of the webhooks are enough to see that it was deleted, with all that
+// it was made of, or that API servers were told to trust another one.
 func TestWebhookCertificate(t *testing.T) {
 	the.alone(t)
 	certificate := &corev1.Secret{ObjectMeta: named("liqo", "liqo-webhook-certs")}
 	the.rome.reads(t, certificate)
 	before := certificate.Data["ca.crt"]
 	the.rome.deletes(t, certificate)
+	the.rome.deletes(t, &corev1.Secret{ObjectMeta: named("liqo", "liqo-webhook-authority")})
 	trusted := func(known []byte) check {
 		return func(ctx context.Context) (bool, string) {
 			secret, mutating, validating := &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}

@@ -195,7 +195,10 @@ func (s *suite) kill(t *testing.T, p program) {
 	}
 }
 
-// processes finds a program's processes in the containers of a cluster of this lab, without those of probes: they end by themselves.
+// others are what the controller manager's program does besides: probes, which end by themselves, and certificates, whose process is another one.
+var others = []string{"check", "certificates"}
+
+// processes finds a program's processes in the containers of a cluster of this lab, without others.
 func (s *suite) processes(p program) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -214,7 +217,7 @@ func (s *suite) processes(p program) ([]int, error) {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-		if args := strings.Split(string(line), "\x00"); err != nil || len(args) < 2 || args[1] == "check" {
+		if args := strings.Split(string(line), "\x00"); err != nil || len(args) < 2 || slices.Contains(others, args[1]) {
 			continue
 		}
 		groups, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))

