@@ -205,6 +205,7 @@ func TestPodsThatEndedAreKeptUpToTwiceTheGrant(t *testing.T) {
 			t.Fatalf("pod %d: %q, want %q", i, got, want)
 		}
 		if got == "" {
+			l.Observe(name, Entry{User: "u", Amount: PodRequests(&corev1.PodSpec{})})
 			l.Observe(name, Entry{User: "u"})
 		}
 	}
@@ -215,6 +216,7 @@ func TestPodsThatEndedAreKeptUpToTwiceTheGrant(t *testing.T) {
 		t.Errorf("what ended takes of the grant: %s", diff)
 	}
 	l.Forget(named("1"))
+	l.Observe(named("2"), Entry{User: "u"})
 	if refusal := l.Admit(named("x"), "u", quota, &corev1.PodSpec{}, now, false); refusal != nil {
 		t.Errorf("one that ended is gone, and yet: %v", refusal)
 	}

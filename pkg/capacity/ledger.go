@@ -60,7 +60,8 @@ func NewLedger(hold time.Duration) *Ledger {
 func (l *Ledger) Observe(pod types.NamespacedName, entry Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, found := l.reserved[pod]; found {
+	// One that ended is no answer to a reservation: that belongs to a successor of its name.
+	if r, found := l.reserved[pod]; found && len(entry.Amount) > 0 {
 		l.take(r.Entry, subtract)
 		delete(l.reserved, pod)
 	}

@@ -62,6 +62,7 @@ var another = []struct{ pattern, value string }{
 	{"*nterval", "45s"},
 	{"*crapeTimeout", "45s"},
 	{"*axTerminationGracePeriod", "45m"},
+	{"*axStoredBytes", "64Mi"},
 	{"*ilentAfter", "45h"},
 }
 

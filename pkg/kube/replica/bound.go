@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func (r *Replica[T]) Release() {
 func (r *Replica[T]) Pages(ctx context.Context, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (runtime.Object, error)) (
 	items []runtime.Object, version string, err error) {
 	read := 0
-	o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", pageSize
+	o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", cmp.Or(r.options.PageSize, pageSize)
 	var weighs int64
 	for {
 		list, err := page(ctx, o)

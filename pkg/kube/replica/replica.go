@@ -22,7 +22,7 @@ type Object interface {
 	GetNamespace() string
 }
 
-// Options of a Replica. All but Missed, Hold, Slim and the bounds must be given.
+// Options of a Replica. All but Missed, Hold, Slim, PageSize and the bounds must be given.
 type Options[T Object] struct {
 	// Name for logs.
 	Name string
@@ -37,6 +37,8 @@ type Options[T Object] struct {
 	// Soon has what fails tried again within ten seconds in place of a minute. It is for this cluster, where rights in a new namespace may
 	// come late.
 	Soon bool
+	// PageSize is how many objects are read at a time; zero means 100.
+	PageSize int64
 	// Example makes an object of the type that is watched.
 	Example func() runtime.Object
 	// Event is called for each object that comes, changes or goes, one after the other, before the first list is in and after. A

@@ -49,16 +49,28 @@ type memory struct {
 	hastened map[types.UID]int64
 	// doubted is what was last reported as not believable of a remote status.
 	doubted map[types.UID]string
-	// toldOfOne is when the users of a namespace were last told what its pods do without.
-	toldOfOne map[about]time.Time
-	// outages are the namespaces whose users were told that nothing is known of their pods, and why.
-	outages map[string]string
+	told
 	// awaited are the pods that had not started when they were first seen, and have not been ready yet.
 	awaited map[types.UID]bool
-	// gaveBack is when pods that ended were last given back to make room.
-	gaveBack time.Time
+	// round is the last one of giving back pods that ended to make room.
+	round round
 	// contests are the pods that run, with what is known of changes of their ShadowPods.
 	contests map[types.UID]*contest
+}
+
+// told is what the users of namespaces were told.
+type told struct {
+	// toldOfOne is when they were last told what their pods do without.
+	toldOfOne map[about]time.Time
+	// outages are the namespaces of which they were told that nothing is known of their pods, and why.
+	outages map[string]string
+}
+
+// round is one of giving back.
+type round struct {
+	at time.Time
+	// vain says that nothing was given back.
+	vain bool
 }
 
 type creation struct {
@@ -100,12 +112,12 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory(local kubernetes.Interface, now clock.PassiveClock) memory {
 	return memory{
-		outages: map[string]string{}, unasked: &unasked{local: local, clock: now, pods: map[types.UID]bool{}},
+		told: told{toldOfOne: map[about]time.Time{}, outages: map[string]string{}}, unasked: &unasked{local: local, clock: now, pods: map[types.UID]bool{}},
 		went: map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
 		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
 		created: map[types.UID]creation{},
 		removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
-		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{}, toldOfOne: map[about]time.Time{},
+		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{},
 		hastened: map[types.UID]int64{}, pace: newPace(), ended: map[types.UID]removal{},
 	}
 }

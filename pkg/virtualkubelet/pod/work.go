@@ -271,7 +271,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinPending, "waiting for the provider to make the namespace", 10*time.Second)
 	}
 	if class := reconcile.Classify(err); class == reconcile.Refused || class == reconcile.Terminal {
-		if again := r.room(ctx, err); again != nil {
+		if again := room(ctx, r, err); again != nil {
 			return again
 		}
 		r.refuse(local, r.whyRefused(local, err))

@@ -82,8 +82,12 @@ func remaining(hard corev1.ResourceList, beside taken) corev1.ResourceList {
 }
 
 // outlivedTwins counts the twins that are gone and whose volumes are there still. Each is one of those that a tenant may have: else it would have ever
-// more storage, by namespaces of ever new names. Whose a namespace was is known by its name alone, and one that is wanted again is counted as that.
+// more storage, by namespaces of ever new names. Whose a namespace was is known by its name alone, if names tell at all: else any tenant could give its
+// own the names of another's. One that is wanted again is counted as that.
 func (s *scope) outlivedTwins(rules placement.TwinRules) (count int) {
+	if !rules.RequireTenantSuffix {
+		return 0
+	}
 	wanted := slices.Collect(maps.Values(s.nm.Spec.DesiredMapping))
 	for _, namespace := range s.lost {
 		if rules.IsNamedFor(s.tenant, namespace) && !slices.Contains(wanted, namespace) && !slices.Contains(s.all, namespace) {

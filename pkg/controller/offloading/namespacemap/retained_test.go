@@ -61,19 +61,22 @@ func TestVolumesWithoutClaimsAreTakenOffTheQuota(t *testing.T) {
 func TestTwinsThatVolumesOutliveAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		volumes []client.Object
+		// anyName says that names do not tell whose a twin is.
+		anyName bool
 		want    string
 	}{
-		"none is left": {nil, "shop-rome Accepted"},
-		"of a twin that is gone": {[]client.Object{volumeOf("old-rome", "a", "", corev1.VolumeReleased)},
+		"none is left": {nil, false, "shop-rome Accepted"},
+		"of a twin that is gone": {[]client.Object{volumeOf("old-rome", "a", "", corev1.VolumeReleased)}, false,
 			"shop-rome CreationLoopBackOff NamespaceLimitReached"},
-		"of the twin that is wanted again": {[]client.Object{volumeOf("shop-rome", "a", "", corev1.VolumeReleased)}, "shop-rome Accepted"},
-		"of somebody else":                 {[]client.Object{volumeOf("old-paris", "a", "", corev1.VolumeReleased)}, "shop-rome Accepted"},
+		"of one that anybody may have had": {[]client.Object{volumeOf("old-rome", "a", "", corev1.VolumeReleased)}, true, "shop-rome Accepted"},
+		"of the twin that is wanted again": {[]client.Object{volumeOf("shop-rome", "a", "", corev1.VolumeReleased)}, false, "shop-rome Accepted"},
+		"of somebody else":                 {[]client.Object{volumeOf("old-paris", "a", "", corev1.VolumeReleased)}, false, "shop-rome Accepted"},
 		"of a namespace of the provider's own": {[]client.Object{volumeOf("own-rome", "a", "", corev1.VolumeReleased),
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own-rome"}}}, "shop-rome Accepted"},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own-rome"}}}, false, "shop-rome Accepted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(tc.volumes, mapOf(map[string]string{"shop": "shop-rome"}), tenantNamespace(), tenant("Active"))...)
-			w.r.Rules.MaxNamespaces = 1
+			w.r.Rules.MaxNamespaces, w.r.Rules.RequireTenantSuffix = 1, !tc.anyName
 			w.pass()
 			if got := w.answers()["shop"]; got != tc.want {
 				t.Errorf("the answer is %q, want %q", got, tc.want)

@@ -1,7 +1,9 @@
 package stored
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +33,10 @@ import (
 const (
 	// every is how often what is stored is compared with the limit.
 	every = time.Second
+	// patience is how long a label may take to be written.
+	patience = 10 * time.Second
+	// pageSize is how many objects are read at a time where API servers do not stream the first list: each may have 1.5 MiB.
+	pageSize = 5
 	// Past is how many times the limit is kept for what was overwritten or deleted lately, together with what is there.
 	Past = 4
 )
@@ -59,6 +65,8 @@ type keeper struct {
 // twin is what is watched of one.
 type twin struct {
 	consumer string
+	// account is where its ConfigMaps and Secrets are summed up: another one for each namespace that ever had its name.
+	account  string
 	replicas []*replica.Replica[*record]
 	stop     context.CancelFunc
 }
@@ -99,7 +107,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 func (k *keeper) Start(ctx context.Context) error {
 	for _, s := range k.sources {
 		if !s.secret {
-			k.everywhere = append(k.everywhere, k.follow(ctx, s, ""))
+			k.everywhere = append(k.everywhere, k.follow(ctx, s, "", ""))
 		}
 	}
 	ticker := k.clock.NewTicker(every)
@@ -116,10 +124,10 @@ func (k *keeper) Start(ctx context.Context) error {
 	}
 }
 
-// follow watches objects of a kind in a namespace, or in all, until the context ends.
-func (k *keeper) follow(ctx context.Context, s source, namespace string) *replica.Replica[*record] {
+// follow watches objects of a kind in a namespace, or in all, until the context ends. They are summed up in an account, or in those of their namespaces.
+func (k *keeper) follow(ctx context.Context, s source, namespace, account string) *replica.Replica[*record] {
 	r := replica.New(replica.Options[*record]{
-		Name: "sizes of " + s.resource, Soon: true, Streams: true,
+		Name: "sizes of " + s.resource, Soon: true, Streams: true, PageSize: pageSize,
 		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return s.list(ctx, namespace, o)
 		},
@@ -135,14 +143,15 @@ func (k *keeper) follow(ctx context.Context, s source, namespace string) *replic
 			return &record{namespace: o.Namespace, key: o.Namespace + "/" + o.Name, version: o.ResourceVersion, bytes: o.bytes * s.copies}, true
 		},
 		Event: func(before, object *record, deleted bool) {
-			switch {
-			case deleted && before != nil:
-				k.tally.change(object.namespace, before.bytes, 0, k.clock.Now())
-			case deleted || before != nil && before.version == object.version:
-			case before == nil:
-				k.tally.change(object.namespace, 0, object.bytes, k.clock.Now())
-			default:
-				k.tally.change(object.namespace, before.bytes, object.bytes, k.clock.Now())
+			of, was, is := cmp.Or(account, object.namespace), int64(0), object.bytes
+			if before != nil {
+				was = before.bytes
+			}
+			if deleted {
+				is = 0
+			}
+			if deleted || before == nil || before.version != object.version {
+				k.tally.change(of, was, is, k.clock.Now())
 			}
 		},
 		Synced: func() {},
@@ -158,22 +167,25 @@ func (k *keeper) judge(ctx context.Context) error {
 		return fmt.Errorf("listing twin namespaces: %w", err)
 	}
 	consumers := k.followTwins(ctx, list.Items)
+	// What is known is asked first: the sums have all of it then.
+	known := map[string]bool{}
+	for _, consumer := range consumers {
+		known[consumer] = k.known(consumer)
+	}
 	sums := k.tally.sums(k.clock.Now())
+	var errs []error
 	for i := range list.Items {
 		namespace := &list.Items[i]
 		consumer := consumers[namespace.Name]
 		if consumer == "" {
 			continue
 		}
-		s := sums[consumer]
 		_, labelled := namespace.Labels[offloadingv1beta1.TooManyBytesLabel]
-		if want := k.over(s, labelled); want != labelled && (want || k.known(consumer)) {
-			if err := k.label(ctx, namespace, want, s); err != nil {
-				return err
-			}
+		if want := k.over(sums[consumer], labelled); want != labelled && (want || known[consumer]) {
+			errs = append(errs, k.label(ctx, namespace, want, sums[consumer]))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // over tells whether too much is stored; of what was over once, a tenth has to go.
@@ -185,45 +197,47 @@ func (k *keeper) over(s sum, was bool) bool {
 	return s.held > limit || s.held+s.past > Past*limit
 }
 
-// followTwins watches the twins among namespaces, and no others. It returns whose they are.
+// followTwins watches the twins among namespaces, and no others. It returns whose they are. Nothing can be made in those that are on their way out, and the
+// rights there may be gone.
 func (k *keeper) followTwins(ctx context.Context, namespaces []corev1.Namespace) map[string]string {
 	consumers := map[string]string{}
 	for i := range namespaces {
 		ns := &namespaces[i]
-		if ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == "" {
+		if ns.Annotations[offloadingv1beta1.ManagedByNamespaceMapAnnotation] == "" || ns.DeletionTimestamp != nil {
 			continue
 		}
-		consumers[ns.Name] = ns.Labels[corev1beta1.RemoteClusterIDLabel]
-		k.tally.belongs(ns.Name, consumers[ns.Name])
-		if k.twins[ns.Name] != nil {
+		consumer := ns.Labels[corev1beta1.RemoteClusterIDLabel]
+		consumers[ns.Name] = consumer
+		k.tally.belongs(ns.Name, consumer)
+		account := ns.Name + " " + string(ns.UID)
+		if was := k.twins[ns.Name]; was != nil && was.account == account {
 			continue
 		}
+		k.leave(ns.Name)
+		k.tally.belongs(account, consumer)
 		watching, stop := context.WithCancel(ctx)
-		t := &twin{consumer: consumers[ns.Name], stop: stop}
+		t := &twin{consumer: consumer, account: account, stop: stop}
 		for _, s := range k.sources {
 			if s.secret {
-				t.replicas = append(t.replicas, k.follow(watching, s, ns.Name))
+				t.replicas = append(t.replicas, k.follow(watching, s, ns.Name, account))
 			}
 		}
 		k.twins[ns.Name] = t
 	}
-	for name, t := range k.twins {
+	for name := range k.twins {
 		if consumers[name] == "" {
-			t.stop()
-			delete(k.twins, name)
-			k.gone(name, t)
+			k.leave(name)
 		}
 	}
 	return consumers
 }
 
-// gone forgets what was watched in a twin that is gone: what it held is overwritten, as it were.
-func (k *keeper) gone(namespace string, t *twin) {
-	now := k.clock.Now()
-	for _, r := range t.replicas {
-		for _, held := range r.List() {
-			k.tally.change(namespace, held.bytes, 0, now)
-		}
+// leave ends what is watched of a twin: what it held is to be deleted with it.
+func (k *keeper) leave(namespace string) {
+	if t := k.twins[namespace]; t != nil {
+		t.stop()
+		delete(k.twins, namespace)
+		k.tally.close(t.account, k.clock.Now())
 	}
 }
 
@@ -246,6 +260,8 @@ func (k *keeper) label(ctx context.Context, namespace *corev1.Namespace, full bo
 	} else {
 		delete(changed.Labels, offloadingv1beta1.TooManyBytesLabel)
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if err := k.client.Patch(ctx, changed, client.MergeFrom(namespace)); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("labelling Namespace %s: %w", namespace.Name, err)
 	}

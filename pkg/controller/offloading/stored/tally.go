@@ -14,7 +14,7 @@ const (
 	grain = 30 * time.Second
 )
 
-// account is what is stored of a namespace.
+// account is what is stored of a namespace, or a part of that.
 type account struct {
 	// consumer that the namespace is, or was, a twin of; empty for others.
 	consumer string
@@ -22,6 +22,8 @@ type account struct {
 	held int64
 	// past are the bytes of what was there, oldest first.
 	past []written
+	// closed says that nothing more is to be heard of what is held.
+	closed bool
 }
 
 type written struct {
@@ -59,10 +61,26 @@ func (t *tally) change(namespace string, before, after int64, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.of(namespace)
-	a.held += after - before
-	if before == 0 {
+	if a.closed {
 		return
 	}
+	a.held += after - before
+	if before != 0 {
+		a.overwrite(before, now)
+	}
+}
+
+// close notes that nothing more is heard of what an account holds, which is deleted.
+func (t *tally) close(namespace string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.of(namespace)
+	a.overwrite(a.held, now)
+	a.held, a.closed = 0, true
+}
+
+// overwrite notes that so many bytes are of the past.
+func (a *account) overwrite(before int64, now time.Time) {
 	if last := len(a.past) - 1; last >= 0 && now.Sub(a.past[last].since) < grain {
 		a.past[last].bytes += before
 		return
