@@ -16,6 +16,9 @@ import (
 // Any in a list of names stands for all of them.
 const Any = "*"
 
+// DefaultMaxStoredBytes leaves room for ten consumers and more in an etcd of 2 GiB.
+const DefaultMaxStoredBytes = "128Mi"
+
 // Consumers configures what pods of consumers may use in this cluster. What is not listed they may not.
 type Consumers struct {
 	// RuntimeClasses that they may ask for.
@@ -32,8 +35,8 @@ type Consumers struct {
 	NodeLabels []string `json:"nodeLabels"`
 	// CSIDrivers that they may have inline volumes of.
 	CSIDrivers []string `json:"csiDrivers"`
-	// MaxStoredBytes is how many bytes this cluster stores for each consumer; zero sets no bound.
-	MaxStoredBytes resource.Quantity `json:"maxStoredBytes"`
+	// MaxStoredBytes is how many bytes this cluster stores for each consumer; zero sets no bound, nil means DefaultMaxStoredBytes.
+	MaxStoredBytes *resource.Quantity `json:"maxStoredBytes"`
 	// MaxTerminationGracePeriod is how long they may take to end; zero means one hour.
 	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
 	// PodLabelPrefixes are those of labels that they may have, besides Liqo's own and those without a domain; nil means what the profile says.
@@ -47,6 +50,9 @@ var hardenedLabelPrefixes = []string{"app.kubernetes.io/", "apps.kubernetes.io/"
 	"topology.kubernetes.io/", "helm.sh/", "io.kompose."}
 
 func (c *Consumers) complete(hardened bool) {
+	if c.MaxStoredBytes == nil {
+		c.MaxStoredBytes = new(resource.MustParse(DefaultMaxStoredBytes))
+	}
 	if c.Capabilities == nil && !hardened {
 		c.Capabilities = []string{debugCapability}
 	}
@@ -68,7 +74,7 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateNames(path.Child("csiDrivers"), c.CSIDrivers)...)
 	errs = append(errs, validateKeys(path.Child("tolerations"), c.Tolerations, false)...)
 	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels, true)...)
-	if c.MaxStoredBytes.Sign() < 0 {
+	if c.MaxStoredBytes != nil && c.MaxStoredBytes.Sign() < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxStoredBytes"), c.MaxStoredBytes.String(), "must not be negative"))
 	}
 	if d := c.MaxTerminationGracePeriod; d.Duration < 0 {

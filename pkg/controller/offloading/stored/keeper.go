@@ -208,13 +208,14 @@ func (k *keeper) followTwins(ctx context.Context, namespaces []corev1.Namespace)
 		}
 		consumer := ns.Labels[corev1beta1.RemoteClusterIDLabel]
 		consumers[ns.Name] = consumer
-		k.tally.belongs(ns.Name, consumer)
 		account := ns.Name + " " + string(ns.UID)
+		// Each time, because what is empty is forgotten.
+		k.tally.belongs(ns.Name, consumer)
+		k.tally.belongs(account, consumer)
 		if was := k.twins[ns.Name]; was != nil && was.account == account {
 			continue
 		}
 		k.leave(ns.Name)
-		k.tally.belongs(account, consumer)
 		watching, stop := context.WithCancel(ctx)
 		t := &twin{consumer: consumer, account: account, stop: stop}
 		for _, s := range k.sources {
