@@ -19,8 +19,8 @@ import (
 	"liqo.io/liqo/test/integration/fixture"
 )
 
-// sharedProcesses are both controller managers and the virtual kubelet.
-const sharedProcesses = 3
+// sharedProcesses are both controller managers, what keeps the certificates of each, and the virtual kubelet.
+const sharedProcesses = 5
 
 // sideBySide fails unless the first thing that each test of the folder does is to call t.Parallel: the others would run while none of
 // these does.
