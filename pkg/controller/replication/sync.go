@@ -205,7 +205,14 @@ func (f *reflector) create(ctx context.Context, p *pass) error {
 
 func (f *reflector) update(ctx context.Context, p *pass) error {
 	patch := client.MergeFromWithOptions(p.remote, client.MergeFromWithOptimisticLock{})
-	return f.explain(ctx, p, "patch", p.clients.Client.Patch(ctx, p.wanted, patch))
+	if err := f.explain(ctx, p, "patch", p.clients.Client.Patch(ctx, p.wanted, patch)); err != nil {
+		return err
+	}
+	if p.wanted.GetResourceVersion() != p.remote.GetResourceVersion() {
+		return nil // what became of it is an event
+	}
+	// Nothing changed: a peer of an earlier release drops the fields that it does not know. All else is as wanted, and its answer counts.
+	return f.pullStatus(ctx, p)
 }
 
 // liveCopy asks the peer itself, nil if there is no such object.
