@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"context"
 	"maps"
 	"strings"
 	"testing"
@@ -9,11 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/peer"
 )
 
 // What a NamespaceMap and its copy say, and what is left of the copy, is decided by what is known here: a twin of which nothing is known
@@ -115,6 +121,55 @@ func TestACopyOfAnEarlierPeeringIsTakenOver(t *testing.T) {
 			}
 			if theirs.Annotations[corev1beta1.OriginPeeringAnnotation] != "p1" || theirs.Annotations[corev1beta1.OriginUIDAnnotation] != "new" {
 				t.Errorf("it says %v", theirs.Annotations)
+			}
+		})
+	}
+}
+
+// A peer of an earlier release drops the fields of a copy that it does not know: its answer counts all the same.
+func TestThePeerThatDropsAFieldAnswers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := offloadingv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		version string
+		want    int
+	}{
+		"nothing changed, as the field was dropped":  {"7", 1},
+		"the copy changed, of which the watch tells": {"8", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"shop": "shop-rome"}}
+			local := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "milan"}, Spec: spec}
+			local.Spec.OriginUIDs = map[string]string{"shop": "uid-shop"}
+			home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(local).WithStatusSubresource(local).Build()
+			key := client.ObjectKeyFromObject(local)
+			if err := home.Get(t.Context(), key, local); err != nil {
+				t.Fatal(err)
+			}
+			remote := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "milan", ResourceVersion: "7"}, Spec: spec,
+				Status: offloadingv1beta1.NamespaceMapStatus{CurrentMapping: map[string]offloadingv1beta1.RemoteNamespaceStatus{
+					"shop": {RemoteNamespace: "shop-rome", Phase: offloadingv1beta1.MappingAccepted}}}}
+			wanted := remote.DeepCopy()
+			wanted.Spec.OriginUIDs = local.Spec.OriginUIDs
+			away := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					o.SetResourceVersion(tc.version)
+					return nil
+				}}).Build()
+			f := &reflector{target: target{namespace: "liqo-tenant-milan", remoteNamespace: "liqo-tenant-rome", clusterID: "milan"},
+				home: &Reconciler{client: home, options: Options{ClusterID: "rome", Clock: clock.RealClock{}}}}
+			p := &pass{kind: kinds()[1], local: local, remote: remote, wanted: wanted, clients: peer.Clients{Client: away}}
+			if err := f.update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			live := &offloadingv1beta1.NamespaceMap{}
+			if err := home.Get(t.Context(), key, live); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(live.Status.CurrentMapping); got != tc.want {
+				t.Errorf("the status is %+v", live.Status)
 			}
 		})
 	}
