@@ -17,9 +17,10 @@ const anyKey = "*"
 // ourDomain is that of our own labels and annotations: who may write which is decided key by key elsewhere.
 const ourDomain = "liqo.io"
 
-// grantingKeys are keys without a domain by which somebody gives rights, against Kubernetes' convention that such keys mean something
-// to the user alone: aadpodidbinding is that of Azure's pod identities.
-var grantingKeys = []string{"aadpodidbinding"}
+// grantingKeys are keys, and prefixes of keys, without a domain by which somebody gives something, against Kubernetes' convention that such keys
+// mean something to the user alone: aadpodidbinding is that of Azure's pod identities, the others are those by which GKE puts file systems' agents
+// into pods.
+var grantingKeys = []string{"aadpodidbinding", "gke-gcsfuse/", "gke-parallelstore/", "gke-managed-lustre/"}
 
 // givingLabels are prefixes of labels by which a pod gets something from whoever runs the cluster that it runs in: those of the domain itself,
 // and of all below it. "*" does not stand for them. The table in docs/reflection.md is this list.
@@ -55,9 +56,16 @@ var componentLabels = []string{offloadingv1beta1.ComponentLabel, offloadingv1bet
 // BoundLabels are labels that an API server puts on a pod as it is bound, of the node that it is bound to: each cluster says its own.
 var BoundLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
+// grants tells whether a key without a domain is one by which somebody gives something.
+func grants(key string) bool {
+	return slices.ContainsFunc(grantingKeys, func(granting string) bool {
+		return key == granting || strings.HasSuffix(granting, "/") && strings.HasPrefix(key, granting)
+	})
+}
+
 // gives tells whether a pod gets something by a label.
 func gives(key string) bool {
-	return slices.Contains(grantingKeys, key) ||
+	return grants(key) ||
 		slices.ContainsFunc(givingDomains, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
 		slices.ContainsFunc(givingLabels, func(prefix string) bool { return strings.HasPrefix(key, prefix) || strings.Contains(key, "."+prefix) })
 }
@@ -122,7 +130,7 @@ func ofOurDomain(key string) bool {
 // keyAllowed is what admission policy liqo-consumer-exposure says of annotations of Services, too.
 func keyAllowed(key string, prefixes []string, gives func(key string) bool) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	private := !strings.Contains(domain, ".") && !slices.Contains(grantingKeys, key)
+	private := !strings.Contains(domain, ".") && !grants(key)
 	return ofOurDomain(key) || private || slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return strings.HasPrefix(key, prefix) || prefix == anyKey && (gives == nil || !gives(key))
 	})

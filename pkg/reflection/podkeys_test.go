@@ -30,6 +30,8 @@ func TestLabelsOfOwnDomainsCross(t *testing.T) {
 		"one of a listed domain itself":                 {[]string{"*"}, "istio.io/rev", false},
 		"an identity":                                   {[]string{"*"}, "azure.workload.identity/use", false},
 		"an identity without a domain":                  {[]string{"*"}, "aadpodidbinding", false},
+		"a sidecar's without a domain":                  {[]string{"*"}, "gke-gcsfuse/volumes", false},
+		"one that begins like it":                       {[]string{"*"}, "gke-gcsfuse-mine/volumes", true},
 		"a runtime's, without a slash":                  {[]string{"*"}, "io.kubernetes.cri-o.Devices", false},
 		"one of Kubernetes itself":                      {[]string{"*"}, "kubernetes.io/egress-bandwidth", false},
 		"an injector's that the provider names besides": {[]string{"*", "sidecar.istio.io/"}, "sidecar.istio.io/inject", true},

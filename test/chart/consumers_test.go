@@ -183,7 +183,7 @@ func TestKeysOfPodsByDefault(t *testing.T) {
 		for _, key := range []string{"iam.amazonaws.com/role", "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks", "io.kubernetes.cri-o.Devices",
 			"io.katacontainers.config.hypervisor.path", "k8s.ovn.org/pod-networks", "vault.hashicorp.com/agent-inject", "cluster-autoscaler.kubernetes.io/safe-to-evict",
 			"ovn.kubernetes.io/logical_switch", "cni.cilium.io/mac-address", "cni.projectcalico.org/ipAddrs", "azure.workload.identity/use", "sidecar.istio.io/inject",
-			"linkerd.io/inject", "kubernetes.io/config.seen", "kueue.x-k8s.io/queue-name", "scheduler.alpha.kubernetes.io/x", "kubernetes.io/egress-bandwidth", "karpenter.sh/do-not-disrupt", "security.istio.io/tlsMode"} {
+			"linkerd.io/inject", "kubernetes.io/config.seen", "kueue.x-k8s.io/queue-name", "scheduler.alpha.kubernetes.io/x", "kubernetes.io/egress-bandwidth", "karpenter.sh/do-not-disrupt", "security.istio.io/tlsMode", "gke-gcsfuse/volumes"} {
 			if labels, annotations, _ := keys.Allowed(map[string]string{key: "x"}, map[string]string{key: "x"}); len(labels)+len(annotations) > 0 {
 				t.Errorf("%s: key %s passes", profile, key)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,6 +72,7 @@ func TestReleasesWorkTogether(t *testing.T) {
 			}
 			renew(t, applications)
 			for _, name := range sequence.back {
+				unselect(t, name)
 				change(t, name, the.releases[recorded], applications)
 			}
 			for i, a := range applications {
@@ -190,6 +192,17 @@ func change(t *testing.T, name string, to *Release, applications []*application)
 	}
 	the.rome.info(t)
 	the.milan.info(t)
+}
+
+// unselect removes what the recorded release selects its pods of by other labels, as docs/upgrade-and-uninstall.md says of going back to one.
+func unselect(t *testing.T, name string) {
+	t.Helper()
+	for _, c := range []*side{the.rome, the.milan} {
+		if c.name == name {
+			manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "liqo-controller-manager"}}
+			fixture.Must(t, "removing the controller manager's Deployment", c.Delete(t.Context(), manager))
+		}
+	}
 }
 
 // connect connects the networks of both clusters while the applications run, whose pods stay as they are. A cluster that was upgraded from a release

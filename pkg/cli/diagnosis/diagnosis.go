@@ -113,6 +113,9 @@ func whyPods(ctx context.Context, cluster *target.Cluster, pods []corev1.Pod) st
 	return strings.Join(reasons, "; ")
 }
 
+// stillEnding is why a Deployment that works is not all that it is to be.
+const stillEnding = "pods of the earlier version are still ending"
+
 // WhyNotAvailable says what a Deployment lacks, from its status alone.
 func WhyNotAvailable(deployment *appsv1.Deployment) string {
 	want := int32(1)
@@ -132,7 +135,7 @@ func WhyNotAvailable(deployment *appsv1.Deployment) string {
 		}
 	}
 	if status.UpdatedReplicas >= want && status.AvailableReplicas >= want {
-		return "pods of the earlier version are still ending"
+		return stillEnding
 	}
 	return fmt.Sprintf("%d of %d pods are available", status.AvailableReplicas, want)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/cli/target"
@@ -32,10 +34,22 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	}
 	const gone = "it is not there; 'liqoctl install' brings it back"
 	var all []Lack
-	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool {
-		return d.Labels[target.ComponentLabel] == target.ControllerManagerComponent
-	}) {
+	deployed := func(component string) bool {
+		return slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Labels[target.ComponentLabel] == component })
+	}
+	if !deployed(target.ControllerManagerComponent) {
 		all = append(all, Lack{"Deployment " + target.ControllerManager, gone})
+	}
+	if !deployed(target.CertificatesComponent) {
+		// A release that has no such Deployment has no account for it either.
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.LiqoNamespace, Name: target.Certificates}}
+		there, err := cluster.Get(ctx, account)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			all = append(all, Lack{"Deployment " + target.Certificates, gone})
+		}
 	}
 	isFabric := func(s appsv1.DaemonSet) bool { return s.Labels[target.ComponentLabel] == target.FabricComponent }
 	if installation.Networking() && !slices.ContainsFunc(sets.Items, isFabric) {
@@ -44,6 +58,9 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	var err error
 	for i := range deployments.Items {
 		why := WhyNotAvailable(&deployments.Items[i])
+		if why == stillEnding {
+			why = "" // its new pods do its work
+		}
 		if closely {
 			why, err = Deployment(ctx, cluster, &deployments.Items[i])
 		}

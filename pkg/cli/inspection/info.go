@@ -106,7 +106,7 @@ func Verdict(report *info.Report) error {
 	for _, peer := range report.Peerings.Peers {
 		statuses := []info.Status{peer.AuthenticationStatus, peer.OffloadingStatus, peer.NetworkingStatus}
 		if peer.Cause != nil || slices.Contains(statuses, info.Unhealthy) {
-			problems = append(problems, "the peering with "+peer.ClusterID+" does not work")
+			problems = append(problems, "there is a problem with the peering with "+peer.ClusterID)
 		}
 	}
 	if len(problems) == 0 {

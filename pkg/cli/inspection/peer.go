@@ -89,20 +89,23 @@ func PeersVerdict(reports map[string]*info.PeerReport) error {
 	if len(broken) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md", "the peering does not work with %s", strings.Join(broken, ", "))
+	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md", "there is a problem with the peering with %s", strings.Join(broken, ", "))
 }
 
 // RenderPeer shows one peering to people, on standard output.
 func RenderPeer(s *session.Session, report *info.PeerReport) {
 	page := output.NewPage(s.Streams.Out, s.Style())
 	page.Section("Peer " + report.Info.ClusterID)
+	var said []string
 	for i, cause := range report.Causes {
 		name := "First cause"
 		if i > 0 {
 			name = "And"
 		}
 		page.Field(name, cause.String())
+		said = append(said, cause.Message)
 	}
+	alerts := func(texts []string) { alerts(page, said, texts) }
 	for _, unseen := range report.Unseen {
 		page.Field("Not seen", unseen+": you are not allowed to list them")
 	}
@@ -110,8 +113,8 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 	if report.Hosted != nil {
 		page.Field("Has here", report.Hosted.String())
 	}
-	networkOf(page, &report.Network)
-	module(page, "Authentication", report.Authentication.Module)
+	networkOf(page, &report.Network, alerts)
+	module(page, "Authentication", report.Authentication.Module, alerts)
 	if report.Authentication.APIServerAddr != "" {
 		page.Field("  API server", report.Authentication.APIServerAddr)
 	}
@@ -124,12 +127,12 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 			}
 		}
 		page.Field("  Resource slice", fmt.Sprintf("%s (%s), %s", slice.Name, strings.ToLower(slice.Action), state))
-		alerts(page, slice.Alerts)
+		alerts(slice.Alerts)
 	}
-	module(page, "Offloading", report.Offloading.Module)
+	module(page, "Offloading", report.Offloading.Module, alerts)
 	for _, node := range report.Offloading.VirtualNodes {
 		page.Field("  Virtual node", fmt.Sprintf("%s, %s: %s", node.Name, node.Status, amounts(node.Resources)))
-		alerts(page, node.Alerts)
+		alerts(node.Alerts)
 	}
 	if len(report.Causes) > 0 || s.Verbose() {
 		conditions(page, report.Conditions)
@@ -148,14 +151,14 @@ func conditions(page *output.Page, list []info.Condition) {
 
 func amounts(resources corev1.ResourceList) string { return share.Amounts(resources) }
 
-func module(page *output.Page, name string, state info.Module) {
+func module(page *output.Page, name string, state info.Module, alerts func([]string)) {
 	page.Field(name, string(state.Status))
-	alerts(page, state.Alerts)
+	alerts(state.Alerts)
 }
 
 // networkOf shows the network to a peer.
-func networkOf(page *output.Page, network *info.Networking) {
-	module(page, "Network", network.Module)
+func networkOf(page *output.Page, network *info.Networking, alerts func([]string)) {
+	module(page, "Network", network.Module, alerts)
 	if gateway := network.Gateway; gateway != nil {
 		tunnel := network.State
 		if network.Latency != "" {
@@ -173,8 +176,12 @@ func networkOf(page *output.Page, network *info.Networking) {
 	}
 }
 
-func alerts(page *output.Page, texts []string) {
+// alerts shows what a part of the peering says, but for what causes have said.
+func alerts(page *output.Page, said, texts []string) {
 	for _, text := range texts {
-		page.Field("  Alert", text)
+		_, gist, _ := strings.Cut(text, ": ")
+		if !slices.ContainsFunc(said, func(cause string) bool { return gist != "" && strings.Contains(cause, gist) }) {
+			page.Field("  Alert", text)
+		}
 	}
 }

@@ -61,6 +61,10 @@ func newTest(s *session.Session, use string, aliases ...string) *cobra.Command {
 			if first := report.First(); first != nil {
 				return failure.New(failure.Problems, first.Next, "%s", first.Message)
 			}
+			if skipped := report.Skipped(); len(skipped) > 0 {
+				s.Say("The network works as far as it was looked at; not looked at: " + strings.Join(skipped, ", ") + " (see why above).")
+				return nil
+			}
 			s.Say("The network works.")
 			return nil
 		},

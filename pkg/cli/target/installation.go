@@ -30,6 +30,10 @@ const (
 	// Fabric is the name of the DaemonSet of the nodes' agents, and FabricComponent the value of ComponentLabel on it.
 	Fabric          = "liqo-fabric"
 	FabricComponent = "fabric"
+	// Certificates is the name of the Deployment, and of its account, that keeps the certificates of the webhooks, and CertificatesComponent the
+	// value of ComponentLabel on it.
+	Certificates          = "liqo-certificates"
+	CertificatesComponent = "certificates"
 	// PartOfLabel (value Liqo) marks everything of the chart.
 	PartOfLabel = "app.kubernetes.io/part-of"
 	// Liqo is the value of PartOfLabel, and the name of the Helm release.

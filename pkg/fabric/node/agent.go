@@ -186,7 +186,7 @@ func (a *Agent) round(keeper *agent.Keeper, teller *agent.Writer[told], p *pass)
 		return
 	}
 	now := time.Now()
-	seen := observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement, silent: a.asker.silent()}
+	seen := observation{known: *p.known, problems: w.Problems, missing: err, placement: p.placement, silent: a.asker.silent(), port: a.Port}
 	wanted := statusOf(seen, self, now)
 	if wanted != nil {
 		teller.Want(told{self.UID, *wanted}, now)

@@ -118,8 +118,9 @@ type observation struct {
 	problems  []dataplane.Problem
 	missing   error
 	placement agent.Placement
-	// silent are the gateways that do not answer.
+	// silent are the gateways that do not answer, port is the overlay's.
 	silent []gateway
+	port   uint16
 }
 
 // status is what the agent says of a node.
@@ -171,7 +172,7 @@ func readiness(o observation, now time.Time) metav1.Condition {
 	case !o.placement.Placed:
 		return metav1.Condition{}
 	case len(o.silent) > 0:
-		return no(networkingv1beta1.ReasonOverlaySilent, silence(o.silent))
+		return no(networkingv1beta1.ReasonOverlaySilent, silence(o.silent, o.port))
 	case len(o.problems)+len(o.placement.Left) > 0:
 		reason := networkingv1beta1.ReasonInputInvalid
 		if len(o.problems) > 0 && o.problems[0].Kind == dataplane.ProblemOverlap {
@@ -203,7 +204,7 @@ func peersOf(gateways []gateway) (all []string) {
 }
 
 // silence says which gateways do not answer, and what to look for.
-func silence(of []gateway) string {
+func silence(of []gateway, port uint16) string {
 	var all []string
 	for _, g := range of[:min(len(of), maxSilent)] {
 		all = append(all, fmt.Sprintf("the gateway to %s (pod %s)", g.peer, g.pod))
@@ -211,8 +212,8 @@ func silence(of []gateway) string {
 	if more := len(of) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("%d more", more))
 	}
-	return sentence("this node is not answered through the overlay by " + strings.Join(all, ", ") +
-		": UDP 6091, or what networking.genevePort says, has to be open in both directions between this node and the pod, which has to run")
+	return sentence(fmt.Sprintf("this node is not answered through the overlay by %s: UDP %d (networking.genevePort) has to be open in both directions "+
+		"between this node and the pod, which has to run", strings.Join(all, ", "), port))
 }
 
 // putBack says when somebody else's changes were put back, to the minute, and what that was.

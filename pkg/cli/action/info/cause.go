@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 )
@@ -50,6 +51,9 @@ func causes(p *parts, report *PeerReport) []Cause {
 	f.pods(p.pods, p.namespace)
 	for _, slice := range report.Authentication.ResourceSlices {
 		for _, alert := range slice.Alerts {
+			if slice.Action == Providing && strings.HasPrefix(alert, authv1beta1.CordonedCondition+" ") {
+				continue // an administrator of this cluster wants it so
+			}
 			_, gist, _ := strings.Cut(alert, ": ")
 			f.add("ResourceSlice "+slice.Name, alert, gist)
 		}

@@ -186,6 +186,12 @@ func TestAnOwnerThatWasDeletedIsNoHealth(t *testing.T) {
 			[]string{"DaemonSet liqo-fabric: it is not there; 'liqoctl install' brings it back"}},
 		"the Deployment is gone": {false, func(t *testing.T, c *fixture.Cluster) { drop(t, c, &appsv1.Deployment{}, "liqo-controller-manager") },
 			[]string{"Deployment liqo-controller-manager: it is not there; 'liqoctl install' brings it back"}},
+		"the Deployment of certificates is gone": {false, func(t *testing.T, c *fixture.Cluster) {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-certificates"}}
+			if err := c.Client.Create(t.Context(), account); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"Deployment liqo-certificates: it is not there; 'liqoctl install' brings it back"}},
 		"a node has no pod of it": {true, func(t *testing.T, c *fixture.Cluster) {
 			set := &appsv1.DaemonSet{}
 			if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "liqo", Name: "liqo-fabric"}, set); err != nil {

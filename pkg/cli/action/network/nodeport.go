@@ -30,8 +30,12 @@ func RequireNodePort(ctx context.Context, pair *target.Pair, settings Settings) 
 	return r.server.requireNodePort(ctx, port)
 }
 
-// requireNodePort asks the API server, which alone knows its range of node ports, by a Service that is not made. A user who may make no
-// Services gets no answer, and the gateway's own Service has its port already.
+// usualFirst and usualLast are the node ports of an API server that was given no others (--service-node-port-range).
+const usualFirst, usualLast = 30000, 32767
+
+// requireNodePort asks the API server, which alone knows its range of node ports, by a Service that is not made; for a port outside the usual
+// range by one that is made and removed, because dry runs do not look at the range. A user who may make no Services gets no answer, and the
+// gateway's own Service has its port already.
 func (s side) requireNodePort(ctx context.Context, port int32) error {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-"},
@@ -39,7 +43,12 @@ func (s side) requireNodePort(ctx context.Context, port int32) error {
 			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolUDP, Port: DefaultPort, NodePort: port}},
 		},
 	}
-	err := s.cluster.Client.Create(ctx, service, client.DryRunAll)
+	err := s.cluster.Client.Create(ctx, service.DeepCopy(), client.DryRunAll)
+	if err == nil && (port < usualFirst || port > usualLast) {
+		if err = s.cluster.Client.Create(ctx, service); err == nil {
+			return s.cluster.Remove(ctx, service)
+		}
+	}
 	if !apierrors.IsInvalid(err) || s.hasNodePort(ctx, port) {
 		return nil
 	}

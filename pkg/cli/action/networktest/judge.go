@@ -182,7 +182,11 @@ func agents(f, _ *facts) []finding {
 	for _, node := range f.nodes {
 		i := slices.IndexFunc(f.agents, func(p agentPod) bool { return p.pod.Spec.NodeName == node })
 		if i < 0 {
-			found = append(found, failed("see why the DaemonSet liqo-fabric has no pod there: kubectl describe daemonset -n "+f.liqo+" liqo-fabric",
+			next := "see why the DaemonSet liqo-fabric has no pod there: kubectl describe daemonset -n " + f.liqo + " liqo-fabric"
+			if len(f.agents) == 0 {
+				next = "bring the DaemonSet liqo-fabric back if it is gone: liqoctl install"
+			}
+			found = append(found, failed(next,
 				"no agent runs on node %s of cluster %s, so its pods do not reach %s", node, f.id, f.peer)...)
 			continue
 		}

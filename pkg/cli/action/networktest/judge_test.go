@@ -101,6 +101,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		}, "gateway pod: the gateway to rome in cluster milan is not ready: Unschedulable: no node", "kubectl logs"},
 		"a gateway that stands still": {func(_, m *facts) { m.gateways[0].deaf = "no answer" }, "gateway pod: the gateway to rome in cluster milan does not answer, so nothing is repaired and what it says is old: no answer", "delete pod"},
 		"an agent that is missing":    {func(_, m *facts) { m.agents = m.agents[:1] }, "agents: no agent runs on node milan-2 of cluster milan", "describe daemonset -n liqo-here liqo-fabric"},
+		"no agents at all":            {func(_, m *facts) { m.agents = nil }, "agents: no agent runs on node milan-1 of cluster milan", "liqoctl install"},
 		"an agent that is sick":       {func(r, _ *facts) { r.agents[0].sick = "the kernel refuses" }, "agents: the agent on node rome-1 of cluster rome says: the kernel refuses", "kubectl logs"},
 		"a node that nobody knows":    {func(r, _ *facts) { delete(r.internal, "rome-2") }, "nodes: node rome-2 of cluster rome is not known to the network", "kubectl get pods -n liqo-here"},
 		"a port that is in use":       {func(r, _ *facts) { r.internal["rome-2"].Status.Conditions = says("Ready", false, "PortInUse") }, "nodes: node rome-2 of cluster rome: PortInUse: as said", "docs/troubleshooting.md"},

@@ -1,6 +1,9 @@
 package networktest
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // State is what a check came to.
 type State string
@@ -43,6 +46,16 @@ func (r *Report) First() *Check {
 		}
 	}
 	return nil
+}
+
+// Skipped are the names of what could not be looked at, once each.
+func (r *Report) Skipped() (names []string) {
+	for i := range r.Checks {
+		if r.Checks[i].State == Skipped && !slices.Contains(names, r.Checks[i].Name) {
+			names = append(names, r.Checks[i].Name)
+		}
+	}
+	return names
 }
 
 // finding is what a judgement found wrong.

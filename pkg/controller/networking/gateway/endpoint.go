@@ -22,6 +22,10 @@ const (
 	maxAddresses = 64
 )
 
+// unbalanced is what a Service without a load balancer lacks, and the way out where there is none.
+const unbalanced = "the load balancer of its Service has no address yet; a cluster without load balancers wants --gw-server-service-type NodePort " +
+	"(liqoctl network connect)"
+
 // Endpoint is where the peer reaches a gateway; nil, with what is missing, as long as it is nowhere. host is the node that the gateway's pod
 // runs on.
 func Endpoint(service *corev1.Service, nodes []corev1.Node, host string) (endpoint *networkingv1beta1.EndpointStatus, missing string) {
@@ -32,7 +36,7 @@ func Endpoint(service *corev1.Service, nodes []corev1.Node, host string) (endpoi
 	endpoint = &networkingv1beta1.EndpointStatus{Port: networkingv1beta1.Port(port.Port), Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)}
 	switch service.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
-		endpoint.Addresses, missing = hosts(ofLoadBalancer(service)), "the load balancer of its Service has no address yet"
+		endpoint.Addresses, missing = hosts(ofLoadBalancer(service)), unbalanced
 	case corev1.ServiceTypeNodePort:
 		endpoint.Port = networkingv1beta1.Port(port.NodePort)
 		if service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {

@@ -26,6 +26,7 @@ var privilegedAnnotations = map[string]string{
 	"io.katacontainers.config.hypervisor.path":         "/bin/sh",
 	"k8s.ovn.org/pod-networks":                         "{}",
 	"vault.hashicorp.com/agent-inject":                 "true",
+	"gke-gcsfuse/volumes":                              "true", // a sidecar, against the convention without a domain
 	"cluster-autoscaler.kubernetes.io/safe-to-evict":   "false",
 	"ovn.kubernetes.io/logical_switch":                 "host",
 	"cni.cilium.io/mac-address":                        "00:00:00:00:00:01",
@@ -40,7 +41,7 @@ var privilegedAnnotations = map[string]string{
 	"container.apparmor.security.beta.kubernetes.io/c": "unconfined",
 }
 
-var privilegedLabels = map[string]string{"aadpodidbinding": "admin", "azure.workload.identity/use": "true", "sidecar.istio.io/inject": "true",
+var privilegedLabels = map[string]string{"aadpodidbinding": "admin", "gke-parallelstore/volumes": "true", "azure.workload.identity/use": "true", "sidecar.istio.io/inject": "true",
 	"admission.datadoghq.com/enabled": "true"}
 
 func lackingAll(t *testing.T, when string, pod *corev1.Pod) {
