@@ -32,12 +32,32 @@ const (
 	hoardedSize = 2000
 	// floodWorkers is how many requests the consumer makes at once, each on a connection of its own.
 	floodWorkers = 200
+	// watchesEach is how many watches each of them opens, where it floods with watches.
+	watchesEach = 20
+	// largeSize is a ConfigMap of nearly what an API server takes.
+	largeSize = 900 << 10
 	// flooder is what the consumer's wild process calls itself.
 	flooder = "flood"
 )
 
+// The ways of a consumer to flood an API server.
+const (
+	// byRequests lists a thousand objects, creates and deletes.
+	byRequests = "lists, creations, deletions"
+	// bySize writes and reads the largest ConfigMaps.
+	bySize = "large objects"
+	// byWatches has many watches of an object that nobody writes, and opens them anew as they end.
+	byWatches = "open watches"
+	// byFanOut has as many watches of small objects, and writes these.
+	byFanOut = "writes that are watched"
+)
+
+var floods = []string{byRequests, bySize, byWatches, byFanOut}
+
 // Flood is what the provider's own requests take while one consumer asks as much as it can. Milliseconds.
 type Flood struct {
+	// By is the consumer's way, one of floods.
+	By     string    `json:"by"`
 	Idle   Quantiles `json:"idle"`
 	During Quantiles `json:"during"`
 	// PerSecond is how many requests of the consumer were answered meanwhile.
@@ -57,19 +77,19 @@ func (b *bench) flood(d time.Duration) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("hoarded-%d", i), Labels: reflected}, Data: map[string]string{"a": strings.Repeat("x", hoardedSize)},
 		}))
 	}
-	for range b.options.rounds {
+	for _, by := range floods {
 		b.settle(15)
-		result := Flood{Idle: b.probe(d)}
+		result := Flood{By: by, Idle: b.probe(d)}
 		from := b.mark()
-		flooding := b.env.Start(b.w, "flood", b.self("flood"), nil, "flood", b.env.Milan.Kubeconfig, namespace, tenant.Config.Impersonate.UserName, strings.Join(tenant.Config.Impersonate.Groups, ","))
+		flooding := b.env.Start(b.w, "flood", b.self("flood"), nil, "flood", result.By, b.env.Milan.Kubeconfig, namespace, tenant.Config.Impersonate.UserName, strings.Join(tenant.Config.Impersonate.Groups, ","))
 		b.w.pause(calm) // until its connections are there and the queues are full
 		result.During = b.probe(d)
 		_ = flooding.Stop()
 		b.w.pause(2 * half) // the end of the log
 		answered := b.since(from).sum(func(k kind) bool { return k.Cluster == b.env.Milan.ID && k.Agent == flooder })
 		result.PerSecond = round(float64(answered) / (calm + d).Seconds())
-		b.w.Logf("flood: %.1f → %.1f ms at p99, %.1f → %.1f ms at p50, of %d and %d requests; the consumer's: %.0f a second",
-			result.Idle.P99, result.During.P99, result.Idle.P50, result.During.P50, result.Idle.N, result.During.N, result.PerSecond)
+		b.w.Logf("flood of %s: %.1f → %.1f ms at p99, %.1f → %.1f ms at p50, of %d and %d requests; the consumer's: %.0f a second",
+			result.By, result.Idle.P99, result.During.P99, result.Idle.P50, result.During.P50, result.Idle.N, result.During.N, result.PerSecond)
 		b.report.Floods = append(b.report.Floods, result)
 		b.save()
 	}
@@ -122,9 +142,9 @@ func (b *bench) self(name string) string {
 	return name
 }
 
-// runFlood is one more face of the program: a virtual kubelet of rome's that has gone wild. It lists, creates and deletes as fast
-// as it gets answers, until it is told to stop.
-func runFlood(ctx context.Context, milan, namespace, user, groups string) error {
+// runFlood is one more face of the program: a virtual kubelet of rome's that has gone wild in one of the ways. It asks as fast as it gets
+// answers, until it is told to stop.
+func runFlood(ctx context.Context, by, milan, namespace, user, groups string) error {
 	if err := standAside(); err != nil {
 		return fmt.Errorf("lowering the priority: %w", err)
 	}
@@ -139,10 +159,24 @@ func runFlood(ctx context.Context, milan, namespace, user, groups string) error 
 	}
 	var all sync.WaitGroup
 	for worker := range floodWorkers {
+		name := fmt.Sprintf("wild-%d", worker)
+		a := &asker{config: config, url: config.Host + "/api/v1/namespaces/" + namespace + "/configmaps",
+			client: &http.Client{Transport: &http.Transport{TLSClientConfig: tls.Clone(), ForceAttemptHTTP2: true}}}
+		if by == byWatches || by == byFanOut {
+			for range watchesEach {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						a.ask(ctx, http.MethodGet, "?watch=1", "")
+					}
+				})
+			}
+		}
+		if by == byWatches {
+			continue
+		}
 		all.Go(func() {
-			wild := &http.Client{Transport: &http.Transport{TLSClientConfig: tls.Clone()}}
 			for i := 0; ctx.Err() == nil; i++ {
-				ask(ctx, wild, config, namespace, fmt.Sprintf("wild-%d", worker), i)
+				a.next(ctx, by, name, i)
 			}
 		})
 	}
@@ -169,28 +203,48 @@ func standAside() error {
 	return nil
 }
 
-// ask makes one request of the flood; whatever the answer is, the next one follows.
-func ask(ctx context.Context, wild *http.Client, config *rest.Config, namespace, name string, i int) {
-	url := config.Host + "/api/v1/namespaces/" + namespace + "/configmaps"
-	method, body := http.MethodGet, ""
-	switch i % 4 {
-	case 1:
-		method, body = http.MethodPost, fmt.Sprintf(`{"metadata":{"name":%q},"data":{"a":%q}}`, name, strings.Repeat("x", hoardedSize))
-	case 3:
-		method, url = http.MethodDelete, url+"/"+name
+// asker is one of the consumer's connections.
+type asker struct {
+	config *rest.Config
+	url    string
+	client *http.Client
+}
+
+// next makes request i of a flood.
+func (a *asker) next(ctx context.Context, by, name string, i int) {
+	object := func(size int) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{%q:%q,%q:%q}},"data":{"a":"%d%s"}}`, name, offloadingv1beta1.OriginLabel, "rome",
+			offloadingv1beta1.DestinationLabel, "milan", i, strings.Repeat("x", size))
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	size := map[string]int{byRequests: hoardedSize, bySize: largeSize, byFanOut: 10}[by]
+	switch {
+	case by == byRequests && i%2 == 0:
+		a.ask(ctx, http.MethodGet, "", "")
+	case i%4 == 0:
+		a.ask(ctx, http.MethodGet, "/"+name, "")
+	case i%4 == 1:
+		a.ask(ctx, http.MethodPost, "", object(size))
+	case i%4 == 2:
+		a.ask(ctx, http.MethodPut, "/"+name, object(size))
+	default:
+		a.ask(ctx, http.MethodDelete, "/"+name, "")
+	}
+}
+
+// ask makes one request; whatever the answer is, the next one follows.
+func (a *asker) ask(ctx context.Context, method, rest, body string) {
+	request, err := http.NewRequestWithContext(ctx, method, a.url+rest, strings.NewReader(body))
 	if err != nil {
 		return
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", flooder+"/v1")
 	request.Header.Set("Accept-Encoding", "gzip") // the answers are not even unpacked
-	request.Header.Set("Impersonate-User", config.Impersonate.UserName)
-	for _, group := range config.Impersonate.Groups {
+	request.Header.Set("Impersonate-User", a.config.Impersonate.UserName)
+	for _, group := range a.config.Impersonate.Groups {
 		request.Header.Add("Impersonate-Group", group)
 	}
-	answer, err := wild.Do(request)
+	answer, err := a.client.Do(request)
 	if err != nil {
 		return
 	}

@@ -218,15 +218,13 @@ func (r *Report) judgeObjects() {
 }
 
 func (r *Report) judgeFloods() {
-	var ratios []float64
-	for _, flood := range r.Floods {
-		ratios = append(ratios, over(flood.During.P99, flood.Idle.P99))
+	for _, by := range floods {
+		ratio := -1.0
+		if i := slices.IndexFunc(r.Floods, func(f Flood) bool { return f.By == by }); i >= 0 {
+			ratio = over(r.Floods[i].During.P99, r.Floods[i].Idle.P99)
+		}
+		r.add("the provider's own kubectl while one consumer floods its API server, p99 ÷ idle: "+by, unknown, unknown, unknown, ratio, "%.1f", ratio <= 2, "≤ 2")
 	}
-	ratio := -1.0
-	if len(ratios) > 0 {
-		ratio = median(ratios)
-	}
-	r.add("the provider's own kubectl while one consumer floods its API server, p99 ÷ idle", unknown, unknown, unknown, ratio, "%.1f", ratio <= 2, "≤ 2")
 }
 
 func (r *Report) judgeMemory() {

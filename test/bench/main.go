@@ -38,8 +38,8 @@ func main() {
 	switch {
 	case len(os.Args) == 4 && os.Args[1] == "floor":
 		err = runFloor(ctx, os.Args[2], os.Args[3])
-	case len(os.Args) == 6 && os.Args[1] == "flood":
-		err = runFlood(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
+	case len(os.Args) == 7 && os.Args[1] == "flood":
+		err = runFlood(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6])
 	default:
 		err = run(ctx, os.Args[1:], os.Stdout)
 	}
@@ -133,7 +133,7 @@ var scenarios = []scenario{
 		b.limits(true)
 	}},
 	{"endpoints", func(b *bench) { b.endpoints(b.options.endpoints) }},
-	{"flood", func(b *bench) { b.flood(b.options.idle) }},
+	{"flood", func(b *bench) { b.flood(b.options.idle / 2) }},
 	{"sizes", func(b *bench) {
 		for _, n := range b.options.pods {
 			switch {

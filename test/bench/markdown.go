@@ -221,10 +221,10 @@ func (r *Report) floodsMarkdown(p *page) {
 	if len(r.Floods) == 0 {
 		return
 	}
-	p.say("\nCommands of the provider's administrator with kubectl, one after the other, before and while %d workers of one consumer list, create and delete as fast as they get answers (every round):", floodWorkers)
-	p.table("p50, idle (ms)", "p99, idle (ms)", "p50, flood (ms)", "p99, flood (ms)", "requests of the consumer per second")
+	p.say("\nCommands of the provider's administrator with kubectl, one after the other, before and while %d workers of one consumer ask as fast as they get answers, or have %d watches open:", floodWorkers, floodWorkers*watchesEach)
+	p.table("flood of", "p50, idle (ms)", "p99, idle (ms)", "p50, flood (ms)", "p99, flood (ms)", "requests of the consumer per second")
 	for _, f := range r.Floods {
-		p.row(fmt.Sprint(f.Idle.P50), fmt.Sprint(f.Idle.P99), fmt.Sprint(f.During.P50), fmt.Sprint(f.During.P99), fmt.Sprintf("%.0f", f.PerSecond))
+		p.row(f.By, fmt.Sprint(f.Idle.P50), fmt.Sprint(f.Idle.P99), fmt.Sprint(f.During.P50), fmt.Sprint(f.During.P99), fmt.Sprintf("%.0f", f.PerSecond))
 	}
 }
 

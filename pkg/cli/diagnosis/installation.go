@@ -42,12 +42,11 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	}
 	if !deployed(target.CertificatesComponent) {
 		// A release that has no such Deployment has no account for it either.
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.LiqoNamespace, Name: target.Certificates}}
-		there, err := cluster.Get(ctx, account)
+		wanted, err := cluster.Get(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.LiqoNamespace, Name: target.Certificates}})
 		if err != nil {
 			return nil, err
 		}
-		if there {
+		if wanted {
 			all = append(all, Lack{"Deployment " + target.Certificates, gone})
 		}
 	}
@@ -55,29 +54,38 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	if installation.Networking() && !slices.ContainsFunc(sets.Items, isFabric) {
 		all = append(all, Lack{"DaemonSet " + target.Fabric, gone})
 	}
-	var err error
-	for i := range deployments.Items {
-		why := WhyNotAvailable(&deployments.Items[i])
+	owners, err := lacking(ctx, cluster, deployments.Items, sets.Items, closely)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, owners...)
+	return slices.DeleteFunc(all, func(l Lack) bool { return l.Why == "" }), nil
+}
+
+// lacking says of each owner of pods what it lacks; nothing of one that lacks nothing.
+func lacking(ctx context.Context, cluster *target.Cluster, deployments []appsv1.Deployment, sets []appsv1.DaemonSet, closely bool) (all []Lack, err error) {
+	for i := range deployments {
+		why := WhyNotAvailable(&deployments[i])
 		if why == stillEnding {
 			why = "" // its new pods do its work
 		}
 		if closely {
-			why, err = Deployment(ctx, cluster, &deployments.Items[i])
+			why, err = Deployment(ctx, cluster, &deployments[i])
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Lack{"Deployment " + deployments.Items[i].Name, why})
+		all = append(all, Lack{"Deployment " + deployments[i].Name, why})
 	}
-	for i := range sets.Items {
-		why := WhyNotEverywhere(&sets.Items[i], 0)
+	for i := range sets {
+		why := WhyNotEverywhere(&sets[i], 0)
 		if closely {
-			why, err = DaemonSet(ctx, cluster, &sets.Items[i])
+			why, err = DaemonSet(ctx, cluster, &sets[i])
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Lack{"DaemonSet " + sets.Items[i].Name, why})
+		all = append(all, Lack{"DaemonSet " + sets[i].Name, why})
 	}
-	return slices.DeleteFunc(all, func(l Lack) bool { return l.Why == "" }), nil
+	return all, nil
 }

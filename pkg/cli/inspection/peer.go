@@ -89,7 +89,8 @@ func PeersVerdict(reports map[string]*info.PeerReport) error {
 	if len(broken) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md", "there is a problem with the peering with %s", strings.Join(broken, ", "))
+	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md",
+		"there is a problem with the peering with %s", strings.Join(broken, ", "))
 }
 
 // RenderPeer shows one peering to people, on standard output.

@@ -49,15 +49,7 @@ func causes(p *parts, report *PeerReport) []Cause {
 		}
 	}
 	f.pods(p.pods, p.namespace)
-	for _, slice := range report.Authentication.ResourceSlices {
-		for _, alert := range slice.Alerts {
-			if slice.Action == Providing && strings.HasPrefix(alert, authv1beta1.CordonedCondition+" ") {
-				continue // an administrator of this cluster wants it so
-			}
-			_, gist, _ := strings.Cut(alert, ": ")
-			f.add("ResourceSlice "+slice.Name, alert, gist)
-		}
-	}
+	f.slices(report.Authentication.ResourceSlices)
 	f.those(saysWhy)
 	f.those(func(c Condition) bool {
 		return slices.Contains(problems, c.Type) || strings.HasPrefix(c.Object, "VirtualNode ") && c.Type == corev1beta1.ConditionReady
@@ -99,6 +91,19 @@ func (f *findings) those(include func(Condition) bool) {
 	for _, condition := range f.conditions {
 		if !condition.Good && include(condition) {
 			f.add(condition.Object, sentence(condition), condition.Message)
+		}
+	}
+}
+
+// slices adds what is wrong with ResourceSlices. That one is cordoned is no cause where an administrator of this cluster wants it so.
+func (f *findings) slices(all []Slice) {
+	for _, slice := range all {
+		for _, alert := range slice.Alerts {
+			if slice.Action == Providing && strings.HasPrefix(alert, authv1beta1.CordonedCondition+" ") {
+				continue
+			}
+			_, gist, _ := strings.Cut(alert, ": ")
+			f.add("ResourceSlice "+slice.Name, alert, gist)
 		}
 	}
 }
