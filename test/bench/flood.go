@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/test/integration/fixture"
@@ -34,8 +35,11 @@ const (
 	floodWorkers = 200
 	// watchesEach is how many watches each of them opens, where it floods with watches.
 	watchesEach = 20
-	// largeSize is a ConfigMap of nearly what an API server takes.
+	// large is how many ConfigMaps of nearly the size that an API server takes there are besides: less than a consumer may store.
+	large     = 100
 	largeSize = 900 << 10
+	// watchedName is the ConfigMap that is watched.
+	watchedName = "watched"
 	// flooder is what the consumer's wild process calls itself.
 	flooder = "flood"
 )
@@ -44,15 +48,15 @@ const (
 const (
 	// byRequests lists a thousand objects, creates and deletes.
 	byRequests = "lists, creations, deletions"
-	// bySize writes and reads the largest ConfigMaps.
-	bySize = "large objects"
-	// byWatches has many watches of an object that nobody writes, and opens them anew as they end.
+	// byWatches has many watches of an object that nobody writes open.
 	byWatches = "open watches"
-	// byFanOut has as many watches of small objects, and writes these.
+	// byFanOut has as many watches of a small object, and writes that.
 	byFanOut = "writes that are watched"
+	// bySize reads the largest ConfigMaps. It is the last way, because these are in the way of the others.
+	bySize = "reads of large objects"
 )
 
-var floods = []string{byRequests, bySize, byWatches, byFanOut}
+var floods = []string{byRequests, byWatches, byFanOut, bySize}
 
 // Flood is what the provider's own requests take while one consumer asks as much as it can. Milliseconds.
 type Flood struct {
@@ -71,17 +75,28 @@ func (b *bench) flood(d time.Duration) {
 	b.offload(namespace)
 	b.offloaded++
 	tenant := b.env.Milan.Slice(b.w, b.env.Rome.ID, mainNode)
-	reflected := map[string]string{offloadingv1beta1.OriginLabel: b.env.Rome.ID, offloadingv1beta1.DestinationLabel: b.env.Milan.ID}
-	for i := range hoarded {
-		fixture.Must(b.w, "creating a ConfigMap", tenant.Create(b.w.ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("hoarded-%d", i), Labels: reflected}, Data: map[string]string{"a": strings.Repeat("x", hoardedSize)},
-		}))
+	fill := func(name string, count, size int) {
+		for i := range count {
+			fixture.Must(b.w, "creating a ConfigMap", tenant.Create(b.w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: fmt.Sprintf("%s-%d", name, i),
+				Labels: map[string]string{offloadingv1beta1.OriginLabel: b.env.Rome.ID, offloadingv1beta1.DestinationLabel: b.env.Milan.ID},
+			}, Data: map[string]string{"a": strings.Repeat("x", size)}}))
+		}
 	}
+	fill("hoarded", hoarded, hoardedSize)
+	fill(watchedName, 1, 10)
+	watched := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: watchedName + "-0"}}
 	for _, by := range floods {
+		if by == bySize {
+			fill("large", large, largeSize)
+		}
 		b.settle(15)
+		fixture.Must(b.w, "reading the ConfigMap that is watched", b.env.Milan.Client.Get(b.w.ctx, client.ObjectKeyFromObject(watched), watched))
+		before := watched.ResourceVersion
 		result := Flood{By: by, Idle: b.probe(d)}
 		from := b.mark()
-		flooding := b.env.Start(b.w, "flood", b.self("flood"), nil, "flood", result.By, b.env.Milan.Kubeconfig, namespace, tenant.Config.Impersonate.UserName, strings.Join(tenant.Config.Impersonate.Groups, ","))
+		flooding := b.env.Start(b.w, "flood", b.self("flood"), nil, "flood", by, b.env.Milan.Kubeconfig, namespace,
+			tenant.Config.Impersonate.UserName, strings.Join(tenant.Config.Impersonate.Groups, ","))
 		b.w.pause(calm) // until its connections are there and the queues are full
 		result.During = b.probe(d)
 		_ = flooding.Stop()
@@ -89,13 +104,16 @@ func (b *bench) flood(d time.Duration) {
 		answered := b.since(from).sum(func(k kind) bool { return k.Cluster == b.env.Milan.ID && k.Agent == flooder })
 		result.PerSecond = round(float64(answered) / (calm + d).Seconds())
 		b.w.Logf("flood of %s: %.1f → %.1f ms at p99, %.1f → %.1f ms at p50, of %d and %d requests; the consumer's: %.0f a second",
-			result.By, result.Idle.P99, result.During.P99, result.Idle.P50, result.During.P50, result.Idle.N, result.During.N, result.PerSecond)
+			by, result.Idle.P99, result.During.P99, result.Idle.P50, result.During.P50, result.Idle.N, result.During.N, result.PerSecond)
+		fixture.Must(b.w, "reading the ConfigMap that is watched", b.env.Milan.Client.Get(b.w.ctx, client.ObjectKeyFromObject(watched), watched))
+		if (watched.ResourceVersion != before) != (by == byFanOut) {
+			fixture.Must(b.w, "flooding by "+by, fmt.Errorf("the ConfigMap that is watched had version %s, and has %s", before, watched.ResourceVersion))
+		}
 		b.report.Floods = append(b.report.Floods, result)
 		b.save()
 	}
-	for i := range hoarded {
-		fixture.Must(b.w, "deleting a ConfigMap", tenant.Delete(b.w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("hoarded-%d", i)}}))
-	}
+	fixture.Must(b.w, "deleting the ConfigMaps", b.env.Milan.Client.DeleteAllOf(b.w.ctx, &corev1.ConfigMap{}, client.InNamespace(namespace),
+		client.MatchingLabels{offloadingv1beta1.OriginLabel: b.env.Rome.ID}))
 }
 
 // probe has the provider's administrator work with kubectl, one command after the other: pods of a namespace, one object, a change.
@@ -159,14 +177,13 @@ func runFlood(ctx context.Context, by, milan, namespace, user, groups string) er
 	}
 	var all sync.WaitGroup
 	for worker := range floodWorkers {
-		name := fmt.Sprintf("wild-%d", worker)
 		a := &asker{config: config, url: config.Host + "/api/v1/namespaces/" + namespace + "/configmaps",
 			client: &http.Client{Transport: &http.Transport{TLSClientConfig: tls.Clone(), ForceAttemptHTTP2: true}}}
 		if by == byWatches || by == byFanOut {
 			for range watchesEach {
 				all.Go(func() {
 					for ctx.Err() == nil {
-						a.ask(ctx, http.MethodGet, "?watch=1", "")
+						a.ask(ctx, http.MethodGet, "?watch=1&fieldSelector=metadata.name%3D"+watchedName+"-0", "")
 					}
 				})
 			}
@@ -176,7 +193,7 @@ func runFlood(ctx context.Context, by, milan, namespace, user, groups string) er
 		}
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				a.next(ctx, by, name, i)
+				a.next(ctx, by, worker, i)
 			}
 		})
 	}
@@ -210,22 +227,22 @@ type asker struct {
 	client *http.Client
 }
 
-// next makes request i of a flood.
-func (a *asker) next(ctx context.Context, by, name string, i int) {
-	object := func(size int) string {
-		return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{%q:%q,%q:%q}},"data":{"a":"%d%s"}}`, name, offloadingv1beta1.OriginLabel, "rome",
-			offloadingv1beta1.DestinationLabel, "milan", i, strings.Repeat("x", size))
+// next makes request i of a worker.
+func (a *asker) next(ctx context.Context, by string, worker, i int) {
+	object := func(name string, size int) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{%q:"rome",%q:"milan"}},"data":{"a":"%d-%d%s"}}`, name, offloadingv1beta1.OriginLabel,
+			offloadingv1beta1.DestinationLabel, worker, i, strings.Repeat("x", size))
 	}
-	size := map[string]int{byRequests: hoardedSize, bySize: largeSize, byFanOut: 10}[by]
+	name := fmt.Sprintf("wild-%d", worker)
 	switch {
-	case by == byRequests && i%2 == 0:
+	case by == bySize:
+		a.ask(ctx, http.MethodGet, fmt.Sprintf("/large-%d", (worker+i)%large), "")
+	case by == byFanOut:
+		a.ask(ctx, http.MethodPut, "/"+watchedName+"-0", object(watchedName+"-0", 10))
+	case i%2 == 0:
 		a.ask(ctx, http.MethodGet, "", "")
-	case i%4 == 0:
-		a.ask(ctx, http.MethodGet, "/"+name, "")
 	case i%4 == 1:
-		a.ask(ctx, http.MethodPost, "", object(size))
-	case i%4 == 2:
-		a.ask(ctx, http.MethodPut, "/"+name, object(size))
+		a.ask(ctx, http.MethodPost, "", object(name, hoardedSize))
 	default:
 		a.ask(ctx, http.MethodDelete, "/"+name, "")
 	}
