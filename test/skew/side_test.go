@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -171,12 +172,17 @@ func (c *side) left(ctx context.Context, texts ...string) (left []string, err er
 }
 
 // unequal are the fields of specs that differ between releases, or from minute to minute, by design: certificates are renewed, the later release
-// says whose a namespace is and what the provider's nodes are like, and quantities follow what is free there.
+// says whose a namespace is and what the provider's nodes are like.
 var unequal = map[string][][]string{
 	"identities.authentication.liqo.io": {{"authParams", "signedCRT"}},
 	"namespacemaps.offloading.liqo.io":  {{"originUIDs"}},
-	"quotas.offloading.liqo.io":         {{"resources"}},
-	"virtualnodes.offloading.liqo.io":   {{"providerNodes"}, {"resourceQuota", "hard"}},
+	"virtualnodes.offloading.liqo.io":   {{"providerNodes"}},
+}
+
+// quantities are fields whose values follow what is free. Which resources they name stays.
+var quantities = map[string][]string{
+	"quotas.offloading.liqo.io":       {"resources"},
+	"virtualnodes.offloading.liqo.io": {"resourceQuota", "hard"},
 }
 
 // own is the spec of every object of a kind of ours by kind, name and UID, without what says what is installed and what is unequal by design.
@@ -187,6 +193,10 @@ func (c *side) own(t *testing.T) map[string]any {
 		func(kind string, o *unstructured.Unstructured) {
 			for _, path := range unequal[kind] {
 				unstructured.RemoveNestedField(o.Object, append([]string{"spec"}, path...)...)
+			}
+			if all, there, _ := unstructured.NestedMap(o.Object, append([]string{"spec"}, quantities[kind]...)...); there && quantities[kind] != nil {
+				named := slices.Sorted(maps.Keys(all))
+				_ = unstructured.SetNestedStringSlice(o.Object, named, append([]string{"spec"}, quantities[kind]...)...)
 			}
 			if kind != "vkoptionstemplates.offloading.liqo.io" {
 				found[fmt.Sprintf("%s %s/%s %s", kind, o.GetNamespace(), o.GetName(), o.GetUID())] = o.Object["spec"]

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -215,7 +216,8 @@ func TestACopiedKeyDoesNotRenew(t *testing.T) {
 		fixture.Must(t, "signing a renewal", err)
 		object := &authv1beta1.Renew{ObjectMeta: c.Marks(name), Spec: authv1beta1.RenewSpec{ConsumerClusterID: corev1beta1.ClusterID(c.ID),
 			PublicKey: public, CSR: csr, Signature: signature, IdentityType: authv1beta1.ControlPlaneIdentityType}}
-		fixture.Must(t, "creating a Renew", c.User.Create(t.Context(), object))
+		// The API server counts objects of a namespace in its ResourceQuota, and gives up when others keep writing that.
+		fixture.Must(t, "creating a Renew", retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.User.Create(t.Context(), object) }))
 		return next, object
 	}
 	answer := func(t *testing.T, object *authv1beta1.Renew, reason string) {
