@@ -20,7 +20,7 @@ const ourDomain = "liqo.io"
 // grantingKeys are keys, and prefixes of keys, without a domain by which somebody gives something, against Kubernetes' convention that such keys
 // mean something to the user alone: aadpodidbinding is that of Azure's pod identities, the others are those by which GKE puts file systems' agents
 // into pods.
-var grantingKeys = []string{"aadpodidbinding", "gke-gcsfuse/", "gke-parallelstore/", "gke-managed-lustre/"}
+var grantingKeys = []string{"aadpodidbinding", "gke-gcsfuse/", "gke-parallelstore/"}
 
 // givingLabels are prefixes of labels by which a pod gets something from whoever runs the cluster that it runs in: those of the domain itself,
 // and of all below it. "*" does not stand for them. The table in docs/reflection.md is this list.
@@ -127,7 +127,8 @@ func ofOurDomain(key string) bool {
 	return inDomain && (domain == ourDomain || strings.HasSuffix(domain, "."+ourDomain))
 }
 
-// keyAllowed is what admission policy liqo-consumer-exposure says of annotations of Services, too.
+// keyAllowed is what admission policy liqo-consumer-exposure says of annotations of Services, too, to which nobody gives anything by keys without a
+// domain.
 func keyAllowed(key string, prefixes []string, gives func(key string) bool) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	private := !strings.Contains(domain, ".") && !grants(key)

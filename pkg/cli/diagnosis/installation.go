@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +44,7 @@ func Installation(ctx context.Context, cluster *target.Cluster, installation *ta
 	if !deployed(target.CertificatesComponent) {
 		// A release that has no such Deployment has no account for it either.
 		wanted, err := cluster.Get(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.LiqoNamespace, Name: target.Certificates}})
-		if err != nil {
+		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
 		if wanted {

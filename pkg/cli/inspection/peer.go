@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,16 +98,14 @@ func PeersVerdict(reports map[string]*info.PeerReport) error {
 func RenderPeer(s *session.Session, report *info.PeerReport) {
 	page := output.NewPage(s.Streams.Out, s.Style())
 	page.Section("Peer " + report.Info.ClusterID)
-	var said []string
 	for i, cause := range report.Causes {
 		name := "First cause"
 		if i > 0 {
 			name = "And"
 		}
 		page.Field(name, cause.String())
-		said = append(said, cause.Message)
 	}
-	alerts := func(texts []string) { alerts(page, said, texts) }
+	tell := teller(func(about string, texts []string) { alerts(page, report.Causes, about, texts) })
 	for _, unseen := range report.Unseen {
 		page.Field("Not seen", unseen+": you are not allowed to list them")
 	}
@@ -114,8 +113,8 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 	if report.Hosted != nil {
 		page.Field("Has here", report.Hosted.String())
 	}
-	networkOf(page, &report.Network, alerts)
-	module(page, "Authentication", report.Authentication.Module, alerts)
+	networkOf(page, &report.Network, tell)
+	module(page, "Authentication", report.Authentication.Module, tell)
 	if report.Authentication.APIServerAddr != "" {
 		page.Field("  API server", report.Authentication.APIServerAddr)
 	}
@@ -128,12 +127,12 @@ func RenderPeer(s *session.Session, report *info.PeerReport) {
 			}
 		}
 		page.Field("  Resource slice", fmt.Sprintf("%s (%s), %s", slice.Name, strings.ToLower(slice.Action), state))
-		alerts(slice.Alerts)
+		tell("ResourceSlice "+slice.Name+":", slice.Alerts)
 	}
-	module(page, "Offloading", report.Offloading.Module, alerts)
+	module(page, "Offloading", report.Offloading.Module, tell)
 	for _, node := range report.Offloading.VirtualNodes {
 		page.Field("  Virtual node", fmt.Sprintf("%s, %s: %s", node.Name, node.Status, amounts(node.Resources)))
-		alerts(node.Alerts)
+		tell("ResourceSlice "+node.ResourceSlice+":", node.Alerts)
 	}
 	if len(report.Causes) > 0 || s.Verbose() {
 		conditions(page, report.Conditions)
@@ -152,14 +151,17 @@ func conditions(page *output.Page, list []info.Condition) {
 
 func amounts(resources corev1.ResourceList) string { return share.Amounts(resources) }
 
-func module(page *output.Page, name string, state info.Module, alerts func([]string)) {
+// teller shows the alerts about something; about nothing, they are of conditions of the ForeignCluster, or begin with what they are about.
+type teller func(about string, alerts []string)
+
+func module(page *output.Page, name string, state info.Module, tell teller) {
 	page.Field(name, string(state.Status))
-	alerts(state.Alerts)
+	tell("", state.Alerts)
 }
 
 // networkOf shows the network to a peer.
-func networkOf(page *output.Page, network *info.Networking, alerts func([]string)) {
-	module(page, "Network", network.Module, alerts)
+func networkOf(page *output.Page, network *info.Networking, tell teller) {
+	module(page, "Network", network.Module, tell)
 	if gateway := network.Gateway; gateway != nil {
 		tunnel := network.State
 		if network.Latency != "" {
@@ -177,11 +179,14 @@ func networkOf(page *output.Page, network *info.Networking, alerts func([]string
 	}
 }
 
-// alerts shows what a part of the peering says, but for what causes have said.
-func alerts(page *output.Page, said, texts []string) {
+// alerts shows what is said about something, but for what a cause that names it has said in the same words.
+func alerts(page *output.Page, causes []info.Cause, about string, texts []string) {
 	for _, text := range texts {
-		_, gist, _ := strings.Cut(text, ": ")
-		if !slices.ContainsFunc(said, func(cause string) bool { return gist != "" && strings.Contains(cause, gist) }) {
+		first, words, _ := strings.Cut(text, ": ")
+		said := func(c info.Cause) bool {
+			return strings.Contains(c.Message, words) && (c.Object == first || strings.Contains(c.String(), cmp.Or(about, ": "+first+" is ")))
+		}
+		if !slices.ContainsFunc(causes, said) {
 			page.Field("  Alert", text)
 		}
 	}

@@ -254,6 +254,30 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 	}
 }
 
+// What a cause said is not said again of the object that it names, and is of all others.
+func TestAlertsAreNotSaidAgain(t *testing.T) {
+	const why = "the class gives 2 cpu at most"
+	report := &info.PeerReport{Info: info.Identity{ClusterID: "milan"},
+		Causes: []info.Cause{{Object: "ResourceSlice milan", Message: "Resources is Denied: " + why}, {Object: "InternalNode a", Message: "Ready is False: it is silent"}},
+		Network: info.Networking{Module: info.Module{Alerts: []string{"InternalNode a: Ready is False: it is silent", "InternalNode b: Ready is False: it is silent",
+			"NetworkConnectionStatus: False"}}},
+		Authentication: info.Authentication{ResourceSlices: []info.Slice{
+			{Name: "milan", Alerts: []string{"Resources is Denied: " + why}}, {Name: "milan-2", Alerts: []string{"Resources is Denied: " + why}}}}}
+	var out bytes.Buffer
+	s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, "liqoctl", func(string) string { return "" })
+	inspection.RenderPeer(s, report)
+	var alerts []string
+	for line := range strings.Lines(out.String()) {
+		if _, alert, found := strings.Cut(line, "Alert:"); found {
+			alerts = append(alerts, strings.TrimSpace(alert))
+		}
+	}
+	want := []string{"InternalNode b: Ready is False: it is silent", "NetworkConnectionStatus: False", "Resources is Denied: " + why}
+	if diff := cmp.Diff(want, alerts); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func said(err error) string {
 	if err == nil {
 		return "all is well"

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 )
@@ -95,15 +94,13 @@ func (f *findings) those(include func(Condition) bool) {
 	}
 }
 
-// slices adds what is wrong with ResourceSlices. That one is cordoned is no cause where an administrator of this cluster wants it so.
+// slices adds what is wrong with ResourceSlices, but for what is wanted.
 func (f *findings) slices(all []Slice) {
 	for _, slice := range all {
 		for _, alert := range slice.Alerts {
-			if slice.Action == Providing && strings.HasPrefix(alert, authv1beta1.CordonedCondition+" ") {
-				continue
+			if _, gist, _ := strings.Cut(alert, ": "); !slices.Contains(slice.Wanted, alert) {
+				f.add("ResourceSlice "+slice.Name, alert, gist)
 			}
-			_, gist, _ := strings.Cut(alert, ": ")
-			f.add("ResourceSlice "+slice.Name, alert, gist)
 		}
 	}
 }

@@ -301,6 +301,24 @@ func TestACordonIsShown(t *testing.T) {
 	}
 }
 
+// A cordon that an administrator of this cluster wants is shown, and is no cause; what else is wrong with a slice of a consumer is one.
+func TestACordonOfOnesOwnIsNoCause(t *testing.T) {
+	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}, ObjectMeta: metav1.ObjectMeta{Name: "rome"}}
+	slice := authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "milan", Labels: map[string]string{corev1beta1.ReplicatedLabel: "true"}}}
+	slice.Status.Conditions = []corev1beta1.Condition{
+		{Type: authv1beta1.ResourcesCondition, Status: authv1beta1.Denied, Reason: authv1beta1.ReasonTenantCordoned, Message: "it gets nothing new"}}
+	slice.Status.Summary = []corev1beta1.Condition{{Type: authv1beta1.CordonedCondition, Status: "True", Reason: authv1beta1.ReasonSliceCordoned, Message: "no new pods"}}
+	p := &parts{foreign: foreign, slices: []authv1beta1.ResourceSlice{slice}, liqo: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}}
+	report := p.report()
+	if len(report.Causes) > 0 || len(report.Authentication.ResourceSlices[0].Alerts) != 2 {
+		t.Errorf("causes %v, alerts %v", report.Causes, report.Authentication.ResourceSlices[0].Alerts)
+	}
+	p.slices[0].Status.Conditions[0].Reason = "Other"
+	if causes := p.report().Causes; len(causes) != 1 || causes[0].Object != "ResourceSlice milan" {
+		t.Errorf("causes of another refusal: %v", causes)
+	}
+}
+
 // C9: of a consumer that is silent it is said what it has here, data above all.
 func TestASilentConsumerIsShownWithWhatItHas(t *testing.T) {
 	twin, copied := twinOf("oslo"), twinOf("bern")

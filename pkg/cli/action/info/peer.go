@@ -44,8 +44,9 @@ type Slice struct {
 	Action string `json:"action"`
 	// Accepted tells whether it was granted.
 	Accepted bool `json:"accepted"`
-	// Alerts say what is wrong with it.
+	// Alerts say what is wrong with it, Wanted those of them that are so by the wish of an administrator of this cluster.
 	Alerts []string `json:"alerts,omitempty"`
+	Wanted []string `json:"-"`
 	// Asked are the resources that were asked for; what is left out was for the provider to decide.
 	Asked corev1.ResourceList `json:"asked,omitempty"`
 	// Resources granted.
@@ -311,6 +312,9 @@ func sliceOf(slice *authv1beta1.ResourceSlice) Slice {
 			accepted++
 		case !positive && condition.Message != "":
 			result.Alerts = append(result.Alerts, condition.Type+" is "+condition.Status+": "+condition.Message)
+			if result.Action == Providing && (condition.Reason == authv1beta1.ReasonTenantCordoned || condition.Reason == authv1beta1.ReasonSliceCordoned) {
+				result.Wanted = append(result.Wanted, result.Alerts[len(result.Alerts)-1])
+			}
 		}
 	}
 	result.Accepted = accepted == 2

@@ -619,6 +619,23 @@ func TestANodePortOutOfRangeIsRefusedFirst(t *testing.T) {
 	}
 }
 
+// A node port that only this cluster has is tried by a Service that is gone at once.
+func TestANodePortOfAnotherRangeIsTried(t *testing.T) {
+	w := newWorld(t, func(_, _ *fixture.Networks, _, there *fixture.Options) { there.AnyNodePort = true })
+	o := w.options()
+	o.Settings = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: ptr.To[int32](20000)}
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	services := &corev1.ServiceList{}
+	if err := w.milan.Client.List(t.Context(), services, client.InNamespace("liqo")); err != nil || len(services.Items) > 0 {
+		t.Errorf("services %v are left (%v)", services.Items, err)
+	}
+	if writes := w.milan.Writes(); !slices.ContainsFunc(writes, func(write string) bool { return strings.HasPrefix(write, "delete Service") }) {
+		t.Errorf("nothing was tried: %v", writes)
+	}
+}
+
 // What was asked for earlier is taken back by a zero that is asked for, and by nothing else.
 func TestSettingsAreTakenBack(t *testing.T) {
 	w := newWorld(t, nil)

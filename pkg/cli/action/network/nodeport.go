@@ -3,7 +3,9 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/progress"
@@ -33,12 +36,17 @@ func RequireNodePort(ctx context.Context, pair *target.Pair, settings Settings) 
 // usualFirst and usualLast are the node ports of an API server that was given no others (--service-node-port-range).
 const usualFirst, usualLast = 30000, 32767
 
+// unmaking is how long a Service that was made for a try may take to be removed.
+const unmaking = 10 * time.Second
+
 // requireNodePort asks the API server, which alone knows its range of node ports, by a Service that is not made; for a port outside the usual
-// range by one that is made and removed, because dry runs do not look at the range. A user who may make no Services gets no answer, and the
+// range by one that is made and removed at once, because dry runs do not look at the range. A user who may make no Services gets no answer, and the
 // gateway's own Service has its port already.
 func (s side) requireNodePort(ctx context.Context, port int32) error {
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-", Labels: map[string]string{corev1beta1.ManagedLabel: "true"},
+		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolUDP, Port: DefaultPort, NodePort: port}},
 		},
@@ -46,7 +54,7 @@ func (s side) requireNodePort(ctx context.Context, port int32) error {
 	err := s.cluster.Client.Create(ctx, service.DeepCopy(), client.DryRunAll)
 	if err == nil && (port < usualFirst || port > usualLast) {
 		if err = s.cluster.Client.Create(ctx, service); err == nil {
-			return s.cluster.Remove(ctx, service)
+			return s.unmake(ctx, service)
 		}
 	}
 	if !apierrors.IsInvalid(err) || s.hasNodePort(ctx, port) {
@@ -54,6 +62,17 @@ func (s side) requireNodePort(ctx context.Context, port int32) error {
 	}
 	return failure.Unmet("give another one, or leave it out and the cluster chooses one",
 		"cluster %s cannot give node port %d: %s", s.cluster.Name, port, cause(err))
+}
+
+// unmake removes the Service that was made to see whether there is such a port, also when the command is interrupted: it has the port.
+func (s side) unmake(ctx context.Context, service *corev1.Service) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unmaking)
+	defer cancel()
+	if err := s.cluster.Remove(ctx, service); err != nil {
+		return failure.Unmet(fmt.Sprintf("remove it: kubectl delete service --namespace %s %s", service.Namespace, service.Name),
+			"a Service that was made to try the node port is left in cluster %s: %v", s.cluster.Name, err)
+	}
+	return nil
 }
 
 // hasNodePort tells whether the gateway server for the peer has that node port.
