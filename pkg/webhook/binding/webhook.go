@@ -40,7 +40,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := w.Decode(req, &binding); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the binding: %w", err))
 	}
-	largest := w.largest(ctx, binding.Target.Name)
+	node, largest := w.largest(ctx, binding.Target.Name)
 	if len(largest) == 0 {
 		return admission.Allowed("")
 	}
@@ -48,21 +48,23 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := w.pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, &pod); err != nil {
 		return admission.Allowed("") // The API server will tell of it.
 	}
+	// No scheduler binds what is more than all of the node: who does so wants to see it refused as by a kubelet (OutOfcpu).
+	if capacity.WhyLarger(&pod.Spec, node.Status.Allocatable) != "" {
+		return admission.Allowed("")
+	}
 	if why := capacity.WhyLarger(&pod.Spec, largest); why != "" {
 		return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
 	}
 	return admission.Allowed("")
 }
 
-// largest is the largest pod that a virtual node takes; nothing if that is not known, or it is another node.
-func (w *webhook) largest(ctx context.Context, name string) corev1.ResourceList {
-	var node corev1.Node
+// largest is a virtual node, and the largest pod that it takes; nothing if that is not known, or it is another node.
+func (w *webhook) largest(ctx context.Context, name string) (node corev1.Node, largest corev1.ResourceList) {
 	if err := w.nodes.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil || node.Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
-		return nil
+		return node, nil
 	}
-	var largest corev1.ResourceList
 	if json.Unmarshal([]byte(node.Annotations[offloadingv1beta1.LargestPodAnnotation]), &largest) != nil {
-		return nil
+		return node, nil
 	}
-	return largest
+	return node, largest
 }

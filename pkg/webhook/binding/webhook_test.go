@@ -25,7 +25,8 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := func(name, kind, largest string) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1beta1.TypeLabel: kind}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1beta1.TypeLabel: kind}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("20")}}}
 		if largest != "" {
 			n.Annotations = map[string]string{offloadingv1beta1.LargestPodAnnotation: largest}
 		}
@@ -36,18 +37,19 @@ func TestHandle(t *testing.T) {
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
 	}
 	const said = `{"cpu":"3800m","memory":"7Gi","pods":"10"}`
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"),
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"), pod("huge", "1T"),
 		node("milan", corev1beta1.VirtualNodeType, said), node("silent", corev1beta1.VirtualNodeType, ""),
 		node("broken", corev1beta1.VirtualNodeType, `{"cpu":"many"}`), node("own", "", said)).Build()
 	w := &webhook{admission.NewDecoder(scheme), reader, reader}
 	for name, tc := range map[string]struct{ pod, target, refusal string }{
-		"a pod that fits":                     {"small", "milan", ""},
-		"a pod that is larger than any node":  {"large", "milan", "LargerThanAnyNode: it requests cpu 8, of which no more than 3800m is left on any one node behind virtual node milan"},
-		"a virtual node that does not say it": {"large", "silent", ""},
-		"one whose annotation means nothing":  {"large", "broken", ""},
-		"a physical node":                     {"large", "own", ""},
-		"a node that is not known yet":        {"large", "new", ""},
-		"a pod that is gone":                  {"gone", "milan", ""},
+		"a pod that fits":                                          {"small", "milan", ""},
+		"a pod that is larger than any node":                       {"large", "milan", "LargerThanAnyNode: it requests cpu 8, of which no more than 3800m is left on any one node behind virtual node milan"},
+		"more than the virtual node has, which no scheduler binds": {"huge", "milan", ""},
+		"a virtual node that does not say it":                      {"large", "silent", ""},
+		"one whose annotation means nothing":                       {"large", "broken", ""},
+		"a physical node":                                          {"large", "own", ""},
+		"a node that is not known yet":                             {"large", "new", ""},
+		"a pod that is gone":                                       {"gone", "milan", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","target":{"kind":"Node","name":%q}}`, tc.target)
