@@ -130,18 +130,20 @@ passed: ## Say whether 'make test' passed on this commit, and which commits came
 begin:
 	@mkdir -p dist/test; find dist/test -type f ! -name passed ! -path '*/commands/*' -delete; touch dist/test/began
 
-# Each of them has clusters of its own, which two at a time keep two processors busy; the longest comes first.
+# Each of them has clusters of its own, which two at a time keep two processors busy: the longest come first, and those that mostly wait for
+# times to pass (outages, restarts) beside others that calculate, not beside each other.
 SIDE_BY_SIDE ?= 2
+IN_ORDER = $(E2E) ./test/integration/outages ./test/integration/restarts ./test/integration/...
 E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
 SUITE = go run ./hack/suite run
 
 .PHONY: clusters
 clusters: need-root need-programs ## Run integration and the core of e2e side by side (30 minutes; one test: make integration or e2e).
-	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(E2E) ./test/integration/...
+	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(IN_ORDER)
 
 .PHONY: clusters-all
 clusters-all: need-root need-programs ## Run all of integration and e2e.
-	@$(SUITE) --name clusters-all -- -p $(SIDE_BY_SIDE) -timeout 150m $(TEST_FLAGS) $(E2E) ./test/integration/...
+	@$(SUITE) --name clusters-all -- -p $(SIDE_BY_SIDE) -timeout 150m $(TEST_FLAGS) $(IN_ORDER)
 
 .PHONY: check-fmt
 check-fmt: ## Fail when Go code is not formatted.
