@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -155,8 +154,8 @@ func (n *network) setIPs(all []*ipamv1alpha1.IP) {
 
 // portOf is where an API server answers.
 func portOf(ip *ipamv1alpha1.IP) uint16 {
-	if port, err := strconv.ParseUint(ip.Annotations[ipamv1alpha1.IPPortAnnotation], 10, 16); err == nil && port > 0 {
-		return uint16(port)
+	if len(ip.Spec.Ports) > 0 {
+		return uint16(ip.Spec.Ports[0].Port) //nolint:gosec // the schema bounds it
 	}
 	return defaultAPIPort
 }

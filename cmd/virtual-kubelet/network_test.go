@@ -119,15 +119,14 @@ func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
 func TestTheAddressOfTheAPIServer(t *testing.T) {
 	mapped := []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}
 	server := apiServerIP("api-server", ipamv1alpha1.IPTypeAPIServer, "10.70.0.3")
-	endpoint, wrong := apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.4"), apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.4")
-	endpoint.Annotations, wrong.Annotations = map[string]string{ipamv1alpha1.IPPortAnnotation: "6443"}, map[string]string{ipamv1alpha1.IPPortAnnotation: "70000"}
+	endpoint := apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.4")
+	endpoint.Spec.Ports = []ipamv1alpha1.IPPort{{Port: 6443, Protocol: corev1.ProtocolTCP}}
 	for name, tc := range map[string]struct {
 		configurations []*networkingv1beta1.Configuration
 		ips            []*ipamv1alpha1.IP
 		want           string
 	}{
 		"at a port of its own":         {mapped, []*ipamv1alpha1.IP{endpoint}, "10.70.0.4:6443"},
-		"a port that is none":          {mapped, []*ipamv1alpha1.IP{wrong}, "10.70.0.4:443"},
 		"its IP resource":              {mapped, []*ipamv1alpha1.IP{apiServerIP("a", "other", "10.70.0.9"), apiServerIP("b", "", "10.70.0.8"), server}, "10.70.0.3:443"},
 		"the first of several":         {mapped, []*ipamv1alpha1.IP{server, apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, "10.70.0.7")}, "10.70.0.7:443"},
 		"none that waits for one":      {mapped, []*ipamv1alpha1.IP{apiServerIP("a", ipamv1alpha1.IPTypeAPIServer, ""), server}, "10.70.0.3:443"},

@@ -194,10 +194,13 @@ func Labs(t fataler) []Lab {
 	return append(append(append(labs, hubLab(t)), anyLabs(t, 4)...), isolatedLab(t))
 }
 
-// isolatedLab has A share one of its two pods with B.
+// isolatedLab has A share one of its two pods with B, and one port of a node.
 func isolatedLab(t fataler) Lab {
 	a, b := twins()
-	a.ips = []IP{{Address: addr("192.0.2.50"), External: addr("10.70.0.102"), Masquerade: true}}
+	a.ips = []IP{
+		{Address: addr("192.0.2.50"), External: addr("10.70.0.102"), Masquerade: true},
+		{Address: addr("172.31.1.2"), External: addr("10.70.0.101"), Masquerade: true, Ports: []Port{{TCP, 80}}},
+	}
 	a.peers[0].isolation = Isolation{On: true, Pods: []netip.Addr{a.nodes[1].pods[0]}}
 	return labOf(t, "isolated", []*cluster{a, b}, map[Place]State{"printer": a.outsider(addr("192.0.2.50"))})
 }

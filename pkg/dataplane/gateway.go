@@ -248,7 +248,7 @@ func gatewayTable(input GatewayInput) Table {
 	}
 	isolate(&table, input)
 	table.Maps = []Map{in, out}
-	table.Chains = append(fromPeer(input), toPeer(input)...)
+	table.Chains = slices.Concat(portChains(input.IPs), fromPeer(input), toPeer(input))
 	table.Chains = append(table.Chains,
 		Chain{Name: "prerouting", Hook: Prerouting, Priority: PriorityRaw, Rules: []ChainRule{
 			when(iif(TunnelDevice)).goTo(chainFromPeer),
@@ -275,7 +275,13 @@ func fromPeer(input GatewayInput) []Chain {
 		// Before the next: the peer knows an IP resource by its external address alone.
 		when(notIn(Destination, setReach)).drop(counterForeign),
 	}
-	rules = append(append(rules, isolation(input.Isolation, Destination)...),
+	rules = append(rules, isolation(input.Isolation, Destination)...)
+	for _, ip := range input.IPs {
+		if len(ip.Ports) > 0 {
+			rules = append(rules, when(within(Destination, single(ip.External))).do(Statement{Do: Jump, Name: portChain(ip)}))
+		}
+	}
+	rules = append(rules,
 		when().do(Statement{Do: Lookup, Field: Destination, Name: mapIn}),
 		// The gateway itself is none of the pods that a peer may reach. What goes to its own address would come back to it by its node; the
 		// kernel knows its own connections when they first pass, and does not forward what belongs to one.
@@ -287,6 +293,31 @@ func fromPeer(input GatewayInput) []Chain {
 		rules = append(rules, when(icmp(kind), notIn(QuotedDestination, setPeer)).drop(counterSpoofed))
 	}
 	return withErrors(chainFromPeer, chainErrorsFromPeer, rules, translations, errors)
+}
+
+// portChain is the name of the chain of an IP resource that is reached at some ports alone.
+func portChain(ip IP) string { return "ports_of_" + ip.External.String() }
+
+// portChains are these chains. Errors pass, which no port has: without them the ends would not learn how large packets may be.
+func portChains(ips []IP) (chains []Chain) {
+	for _, ip := range ips {
+		if len(ip.Ports) == 0 {
+			continue
+		}
+		var rules []ChainRule
+		for _, p := range ip.Ports {
+			field := TCPPort
+			if p.Protocol == UDP {
+				field = UDPPort
+			}
+			rules = append(rules, when(Match{Field: field, Number: p.Number}).do(Statement{Do: Return}))
+		}
+		for _, kind := range errorTypes {
+			rules = append(rules, when(icmp(kind)).do(Statement{Do: Return}))
+		}
+		chains = append(chains, Chain{Name: portChain(ip), Rules: append(rules, when().drop(counterForeign))})
+	}
+	return chains
 }
 
 // toPeer are the chains for what nodes send to the peer. Its destination is the address by which we see the peer, and becomes the peer's own.

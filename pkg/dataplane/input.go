@@ -37,6 +37,15 @@ type IP struct {
 	Address, External netip.Addr
 	// Masquerade has it see the address of the gateway's node in place of the peer's.
 	Masquerade bool
+	// Ports are those at which peers reach it; none stands for all.
+	Ports []Port
+}
+
+// Port is a port of TCP or UDP.
+type Port struct {
+	// Protocol is TCP or UDP.
+	Protocol string
+	Number   uint16
 }
 
 // Range is a range of a peer and how this cluster sees it; both have the same length.

@@ -9,7 +9,7 @@ import (
 // The texts that users see, and by which a change of what is on their nodes shows in a review.
 func TestStatesOfTwoClustersWithEqualRanges(t *testing.T) {
 	a, b := twins()
-	a.ips = []IP{{Address: addr("10.96.0.1"), External: addr("10.70.0.100"), Masquerade: true}, {Address: addr("192.0.2.50"), External: addr("10.70.0.101")}}
+	a.ips = []IP{{Address: addr("10.96.0.1"), External: addr("10.70.0.100"), Masquerade: true}, {Address: addr("192.0.2.50"), External: addr("10.70.0.101"), Ports: []Port{{TCP, 631}, {UDP, 53}}}}
 	node, problems := Node(a.nodeInput(a.nodes[1]))
 	golden(t, "node-a2.txt", node.String())
 	gateway, more := Gateway(a.gatewayInput(a.peer(b)))

@@ -167,6 +167,41 @@ func TestWalkIPResource(t *testing.T) {
 	}
 }
 
+// An IP resource that names ports has these alone, for the peer: a node is not opened with its API server.
+func TestWalkIPResourceWithPorts(t *testing.T) {
+	a, b := twins()
+	a.ips = []IP{{Address: a.nodes[1].VTEP, External: addr("10.70.0.100"), Masquerade: true, Ports: []Port{{TCP, 6443}, {UDP, 53}}}}
+	world := worldOf(t, a, b)
+	from := Place("B pod 10.244.2.2")
+	for name, tc := range map[string]struct {
+		protocol string
+		port     uint16
+		passes   bool
+	}{
+		"its port":                           {TCP, 6443, true},
+		"its other one":                      {UDP, 53, true},
+		"the kubelet's":                      {TCP, 10250, false},
+		"its number with another protocol":   {UDP, 6443, false},
+		"the other with another protocol":    {TCP, 53, false},
+		"an echo request, which has no port": {ICMP, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			packet := Packet{Protocol: tc.protocol, Source: addr("10.244.2.2"), Destination: addr("10.72.0.100"), SourcePort: 1000, DestinationPort: tc.port, Size: 60}
+			if tc.protocol == ICMP {
+				packet.SourcePort, packet.Type = 0, echoRequest
+			}
+			trip := Walk(world, from, packet)
+			last, arrived := Arrived(trip.There)
+			if _, answered := Arrived(trip.Back); arrived != tc.passes || answered != tc.passes || tc.passes && last.Place != "A2" {
+				t.Errorf("%s", trip)
+			}
+			if end := trip.There[len(trip.There)-1]; !tc.passes && (end.Place != "gA-B" || !strings.HasSuffix(end.Why, "as "+counterForeign)) {
+				t.Errorf("it ends at %s: %s", end.Place, end.Why)
+			}
+		})
+	}
+}
+
 func TestWalkLeafToLeafThroughTheHub(t *testing.T) {
 	var all []*cluster
 	for _, name := range []string{"H", "L", "M"} {

@@ -120,7 +120,8 @@ var (
 	}
 	ips = []dataplane.IP{
 		{Address: netip.MustParseAddr("10.96.0.1"), External: netip.MustParseAddr("10.70.0.100"), Masquerade: true},
-		{Address: netip.MustParseAddr("192.0.2.50"), External: netip.MustParseAddr("10.70.0.101")},
+		{Address: netip.MustParseAddr("192.0.2.50"), External: netip.MustParseAddr("10.70.0.101"),
+			Ports: []dataplane.Port{{Protocol: dataplane.TCP, Number: 631}, {Protocol: dataplane.UDP, Number: 53}}},
 	}
 )
 

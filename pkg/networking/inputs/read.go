@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -154,7 +155,15 @@ func (p *problems) ips(objects []ipamv1alpha1.IP) (all []dataplane.IP) {
 			p.add("%s: %s is no address that peers may reach as %s", of, address, external)
 			continue
 		}
-		all = append(all, dataplane.IP{Address: address, External: external, Masquerade: object.Spec.Masquerade != nil && *object.Spec.Masquerade})
+		ip := dataplane.IP{Address: address, External: external, Masquerade: object.Spec.Masquerade != nil && *object.Spec.Masquerade}
+		for _, port := range object.Spec.Ports {
+			protocol := dataplane.TCP
+			if port.Protocol == corev1.ProtocolUDP {
+				protocol = dataplane.UDP
+			}
+			ip.Ports = append(ip.Ports, dataplane.Port{Protocol: protocol, Number: uint16(port.Port)}) //nolint:gosec // the schema bounds it
+		}
+		all = append(all, ip)
 	}
 	return all
 }

@@ -19,9 +19,18 @@ type ServiceTemplate struct {
 
 // IPSpec is an address that peers are to reach.
 type IPSpec struct {
-	// ip is the address as this cluster knows it. It cannot be changed.
+	// ip is the address as this cluster knows it. It cannot be changed. Where it is that of a node, all of the node's ports are open to peers (its
+	// kubelet, its node ports, SSH), but the overlay's, unless ports names some.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ip cannot be changed; create another IP"
 	IP networkingv1beta1.IP `json:"ip"`
+	// ports are those at which peers reach it; all, and echo requests, if left out. Errors of ICMP pass always. What it
+	// asks of peers itself, where it has a way to them, is not answered then: answers go to other ports.
+	// +optional
+	// +listType=map
+	// +listMapKey=port
+	// +listMapKey=protocol
+	// +kubebuilder:validation:MaxItems=64
+	Ports []IPPort `json:"ports,omitempty"`
 	// networkRef names the Network that the address for peers is taken from; the external range of this cluster if left out.
 	// +optional
 	NetworkRef *corev1.ObjectReference `json:"networkRef,omitempty"`
@@ -31,6 +40,19 @@ type IPSpec struct {
 	// masquerade has the packets of peers come from an address of this cluster's nodes, so that they are answered without a route to the peers.
 	// +optional
 	Masquerade *bool `json:"masquerade,omitempty"`
+}
+
+// IPPort is a port at which an IP is reached.
+type IPPort struct {
+	// port is its number.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+	// protocol is TCP or UDP.
+	// +optional
+	// +kubebuilder:default=TCP
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol corev1.Protocol `json:"protocol,omitempty"`
 }
 
 // IPStatus is the address that was given.

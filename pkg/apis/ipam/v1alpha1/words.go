@@ -6,9 +6,6 @@ const IPTypeLabel = "ipam.liqo.io/ip-type"
 // IPTypeAPIServer is the API server of this cluster.
 const IPTypeAPIServer = "api-server"
 
-// IPPortAnnotation is the port at which an API server answers at its IP; without it that is 443.
-const IPPortAnnotation = "ipam.liqo.io/port"
-
 // NetworkTypeLabel says which of this cluster's own ranges a Network is. Networks of peers do not carry it.
 const NetworkTypeLabel = "ipam.liqo.io/network-type"
 

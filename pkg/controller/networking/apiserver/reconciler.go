@@ -168,10 +168,7 @@ func (r *reconciler) follow(ctx context.Context, live, want *ipamv1alpha1.IP) er
 	for key, value := range want.Labels {
 		metav1.SetMetaDataLabel(&changed.ObjectMeta, key, value)
 	}
-	for key, value := range want.Annotations {
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, value)
-	}
-	changed.Spec.Masquerade = want.Spec.Masquerade
+	changed.Spec.Masquerade, changed.Spec.Ports = want.Spec.Masquerade, want.Spec.Ports
 	if equality.Semantic.DeepEqual(live, changed) {
 		return nil
 	}

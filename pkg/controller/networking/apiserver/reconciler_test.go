@@ -72,10 +72,19 @@ func (w *world) settle() (ips []string, err error) {
 	}
 	for i := range list.Items {
 		ip := &list.Items[i]
-		ips = append(ips, strings.TrimSpace(fmt.Sprintf("%s/%s %s %v %s", ip.Namespace, ip.Name, ip.Spec.IP, ptr.Deref(ip.Spec.Masquerade, false), ip.Annotations[ipamv1alpha1.IPPortAnnotation])))
+		ips = append(ips, strings.TrimSpace(fmt.Sprintf("%s/%s %s %v %s", ip.Namespace, ip.Name, ip.Spec.IP, ptr.Deref(ip.Spec.Masquerade, false), portsOf(ip))))
 	}
 	slices.Sort(ips)
 	return ips, err
+}
+
+// portsOf are the ports of an IP, with their protocols where these are not TCP.
+func portsOf(ip *ipamv1alpha1.IP) string {
+	var all []string
+	for _, p := range ip.Spec.Ports {
+		all = append(all, strings.TrimSuffix(fmt.Sprintf("%d/%s", p.Port, p.Protocol), "/TCP"))
+	}
+	return strings.Join(all, ",")
 }
 
 func at(clusterIP string) *corev1.Service {
@@ -97,7 +106,7 @@ func made(name string, address networkingv1beta1.IP, managed string) *ipamv1alph
 }
 
 func TestTheAPIServerHasItsIPs(t *testing.T) {
-	cluster := "liqo/api-server 10.96.0.1 true"
+	cluster := "liqo/api-server 10.96.0.1 true 443"
 	for name, tc := range map[string]struct {
 		endpoints bool
 		objects   []client.Object
@@ -105,7 +114,7 @@ func TestTheAPIServerHasItsIPs(t *testing.T) {
 		err       string
 	}{
 		"one for its ClusterIP":               {objects: []client.Object{at("10.96.0.1")}, want: []string{cluster}},
-		"of IPv6 too":                         {objects: []client.Object{at("fd00::1")}, want: []string{"liqo/api-server fd00::1 true"}},
+		"of IPv6 too":                         {objects: []client.Object{at("fd00::1")}, want: []string{"liqo/api-server fd00::1 true 443"}},
 		"its ClusterIP changed":               {objects: []client.Object{at("10.96.0.1"), made("api-server", "10.97.0.1", "true")}, want: []string{cluster}},
 		"somebody changed it":                 {objects: []client.Object{at("10.96.0.1"), made("api-server", "10.96.0.1", "true")}, want: []string{cluster}},
 		"it was one for each endpoint before": {objects: []client.Object{at("10.96.0.1"), made("api-server-192-168-0-1", "192.168.0.1", "true")}, want: []string{cluster}},
