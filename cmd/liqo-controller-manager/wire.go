@@ -141,7 +141,9 @@ func registerAuthentication(mgr ctrl.Manager, config *v1alpha1.ControllerManager
 		APIServerCA:         ca,
 		TrustedCA:           config.APIServer.TrustedCA,
 		CertificateLifetime: config.Authentication.CertificateLifetime.Duration,
-		ConsumerSilentAfter: config.Authentication.ConsumerSilentAfter.Duration,
+		Consumers: authentication.ConsumerOptions{
+			SilentAfter: config.Authentication.ConsumerSilentAfter.Duration, RequestShares: config.Offloading.Consumers.RequestShares,
+		},
 		Endpoints:           endpoints,
 		Grants:              policy,
 		IngressClasses:      config.Offloading.Reflection.Ingress.Offered(),

@@ -35,7 +35,7 @@ func liqosVolume(path string, change ...func(*corev1.PersistentVolume)) *corev1.
 
 func flowSchema(name string, change ...func(*flowcontrolv1.FlowSchema)) *flowcontrolv1.FlowSchema {
 	schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/managed": "true"}}, Spec: flowcontrolv1.FlowSchemaSpec{
-		MatchingPrecedence: 8000, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "liqo-consumers"},
+		MatchingPrecedence: 8000, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
 		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: []flowcontrolv1.Subject{
 			{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "liqo.io:tenant:rome"}},
 			{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: "liqo.io:consumer:rome"}}}}}}}
@@ -59,6 +59,13 @@ func TestTheManagerTouchesOnlyItsOwnObjects(t *testing.T) {
 		return attempts(admission.Create, flowcontrolv1.GroupName, "flowschemas", s, nil)
 	}
 	theirs, ours := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "nodes"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "liqo", Labels: map[string]string{"liqo.io/managed": "true"}}}
+	level := func(name string, change func(*flowcontrolv1.PriorityLevelConfiguration)) attempt {
+		l := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/managed": "true"}},
+			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: ptr.To[int32](1), LendablePercent: ptr.To[int32](0), BorrowingLimitPercent: ptr.To[int32](0)}}}
+		change(l)
+		return attempts(admission.Create, flowcontrolv1.GroupName, "prioritylevelconfigurations", l, nil)
+	}
 	const volume, binding, order = "VolumeNotAllowed", "BindingNotAllowed", "FlowSchemaNotAllowed"
 	for what, tc := range map[string]struct {
 		attempt attempt
@@ -96,9 +103,19 @@ func TestTheManagerTouchesOnlyItsOwnObjects(t *testing.T) {
 		"the requests of an account": {ordered(flowSchema("liqo-consumer-rome", func(s *flowcontrolv1.FlowSchema) {
 			s.Spec.Rules[0].Subjects[0] = flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: "a", Name: "b"}}
 		})), order},
-		"the end of others' FlowSchema":   {attempts(admission.Delete, flowcontrolv1.GroupName, "flowschemas", nil, flowSchema("system-nodes")), order},
-		"the end of a consumer's queue":   {attempts(admission.Delete, flowcontrolv1.GroupName, "flowschemas", nil, flowSchema("liqo-consumer-rome")), ""},
-		"a FlowSchema that it takes over": {attempts(admission.Update, flowcontrolv1.GroupName, "flowschemas", flowSchema("liqo-consumer-rome"), flowSchema("system-nodes")), order},
+		"a consumer's level":      {level("liqo-consumer-rome", func(*flowcontrolv1.PriorityLevelConfiguration) {}), ""},
+		"a level by another name": {level("last", func(*flowcontrolv1.PriorityLevelConfiguration) {}), order},
+		"a level of all places": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+			l.Spec.Limited.NominalConcurrencyShares = ptr.To[int32](1000)
+		}), order},
+		"a level that borrows": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) { l.Spec.Limited.BorrowingLimitPercent = nil }), order},
+		"a level without bounds": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+			l.Spec = flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementExempt}
+		}), order},
+		"the end of Kubernetes' own level": {attempts(admission.Delete, flowcontrolv1.GroupName, "prioritylevelconfigurations", nil, flowSchema("system")), order},
+		"the end of others' FlowSchema":    {attempts(admission.Delete, flowcontrolv1.GroupName, "flowschemas", nil, flowSchema("system-nodes")), order},
+		"the end of a consumer's queue":    {attempts(admission.Delete, flowcontrolv1.GroupName, "flowschemas", nil, flowSchema("liqo-consumer-rome")), ""},
+		"a FlowSchema that it takes over":  {attempts(admission.Update, flowcontrolv1.GroupName, "flowschemas", flowSchema("liqo-consumer-rome"), flowSchema("system-nodes")), order},
 	} {
 		t.Run(what, func(t *testing.T) {
 			tc.attempt.user = managerUser

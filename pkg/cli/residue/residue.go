@@ -63,7 +63,7 @@ var builtin = []kind{
 	group("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", released, managed),
 	group("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", managed),
 	group("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", managed),
-	group("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", released),
+	group("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", released, managed),
 	group("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", released),
 	group("rbac.authorization.k8s.io", "v1", "Role", "roles", released, managed),
 	group("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", released, managed),

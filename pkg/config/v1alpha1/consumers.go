@@ -29,6 +29,8 @@ type Consumers struct {
 	Capabilities []string `json:"capabilities"`
 	// Limits of what each of them gets, unless its Tenant says otherwise. The limit of namespaces is that of TwinNamespaces.
 	Limits authv1beta1.TenantLimits `json:"limits"`
+	// RequestShares are those of the API server's places that the requests of each of them are served in (nominalConcurrencyShares); zero means one.
+	RequestShares int32 `json:"requestShares"`
 	// Tolerations are keys of taints that they may tolerate, besides those of nodes that fail.
 	Tolerations []string `json:"tolerations"`
 	// NodeLabels are keys of nodes' labels, or prefixes that end in a slash, that nodes may be chosen by, besides those of kinds of nodes.
@@ -53,6 +55,9 @@ func (c *Consumers) complete(hardened bool) {
 	if c.MaxStoredBytes == nil {
 		c.MaxStoredBytes = new(resource.MustParse(DefaultMaxStoredBytes))
 	}
+	if c.RequestShares == 0 {
+		c.RequestShares = 1
+	}
 	if c.Capabilities == nil && !hardened {
 		c.Capabilities = []string{debugCapability}
 	}
@@ -76,6 +81,9 @@ func (c Consumers) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateKeys(path.Child("nodeLabels"), c.NodeLabels, true)...)
 	if c.MaxStoredBytes != nil && c.MaxStoredBytes.Sign() < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxStoredBytes"), c.MaxStoredBytes.String(), "must not be negative"))
+	}
+	if c.RequestShares < 0 {
+		errs = append(errs, field.Invalid(path.Child("requestShares"), c.RequestShares, "must be at least 1"))
 	}
 	if d := c.MaxTerminationGracePeriod; d.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxTerminationGracePeriod"), d.Duration.String(), "must not be negative"))

@@ -43,8 +43,8 @@ type Options struct {
 	TrustedCA        bool
 	// CertificateLifetime of what is issued to consumers; zero means 24 h, the least is 10 min.
 	CertificateLifetime time.Duration
-	// ConsumerSilentAfter is how long a consumer may ask for no certificate before its Tenant says so.
-	ConsumerSilentAfter time.Duration
+	// Consumers says how consumers are treated.
+	Consumers ConsumerOptions
 	// Endpoints says where a provider's API server may be: Deny holds this cluster's pod and service ranges.
 	Endpoints identity.EndpointPolicy
 	// Grants says what consumers get.
@@ -66,6 +66,14 @@ type Options struct {
 	Supply *supply.Supply
 	// Clock times everything; nil means the real one.
 	Clock clock.PassiveClock
+}
+
+// ConsumerOptions say how consumers are treated.
+type ConsumerOptions struct {
+	// SilentAfter is how long one may ask for no certificate before its Tenant says so.
+	SilentAfter time.Duration
+	// RequestShares of the API server's places that the requests of each are served in; zero means one.
+	RequestShares int32
 }
 
 // Register adds all authentication controllers to the manager, whose client must read Secrets live (or not at all: they are
@@ -94,7 +102,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 		tenantnamespace.Register(mgr, tenantnamespace.Options{ServiceAccount: o.ServiceAccount, LiqoNamespace: o.LiqoNamespace, Watch: watch}),
 		nonce.Register(mgr, nonce.Options{ClusterID: o.ClusterID, Algorithm: o.Algorithm, Watch: watch, Secrets: store}),
 		tenant.Register(mgr, tenant.Options{
-			ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Secrets: store, Watch: watch, SilentAfter: o.ConsumerSilentAfter, Clock: o.Clock,
+			ClusterID: o.ClusterID, Issuer: issuer, Advertiser: advertiser, Secrets: store, Watch: watch, SilentAfter: o.Consumers.SilentAfter, Clock: o.Clock,
+			RequestShares: max(o.Consumers.RequestShares, 1),
 		}),
 		identitycontroller.Register(mgr, identitycontroller.Options{
 			ClusterID: o.ClusterID, Endpoints: o.Endpoints, Secrets: store, Watch: watch, Clock: o.Clock,

@@ -301,9 +301,15 @@ func TestTheManagerTouchesNothingThatIsNotLiqos(t *testing.T) {
 		},
 		"has the requests of everybody but itself served last": func(ctx context.Context) error {
 			return manager.Create(ctx, &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("last")}, Spec: flowcontrolv1.FlowSchemaSpec{
-				MatchingPrecedence: 2, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "liqo-consumers"},
+				MatchingPrecedence: 2, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "catch-all"},
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: "system:nodes"}}},
 					ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"}}}}}}}, client.DryRunAll)
+		},
+		"gives a consumer more places than all others have": func(ctx context.Context) error {
+			return manager.Create(ctx, &flowcontrolv1.PriorityLevelConfiguration{
+				ObjectMeta: metav1.ObjectMeta{Name: fixture.Unique("liqo-consumer-greedy"), Labels: map[string]string{"liqo.io/managed": "true"}},
+				Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+					NominalConcurrencyShares: ptr.To[int32](10000), LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}}}}, client.DryRunAll)
 		},
 	} {
 		if err := try(t.Context()); err == nil {

@@ -103,10 +103,8 @@ func anotherAPIServer(t *testing.T, beside int) (host string, pid int) {
 // watchMany opens watches of a namespace's ConfigMaps from now on, and returns how to ask how many bytes they received.
 func watchMany(t *testing.T, config *rest.Config, namespace string, count int) (received func() int64) {
 	t.Helper()
-	tls, err := rest.TLSConfigFor(config)
-	fixture.Must(t, "the consumer's certificate", err)
-	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true}
-	t.Cleanup(transport.CloseIdleConnections)
+	transport, err := rest.TransportFor(config)
+	fixture.Must(t, "the consumer's connections", err)
 	total := &total{}
 	for range count {
 		url := config.Host + "/api/v1/namespaces/" + namespace + "/configmaps?watch=1&fieldSelector=metadata.name%3Dbig"

@@ -119,20 +119,30 @@ func TestTheGrantsTogetherHaveACeiling(t *testing.T) {
 	}
 }
 
-// V15: all requests of a consumer, whatever identity of it makes them, are served at a priority level of their own.
+// V15: all requests of a consumer, whatever identity of it makes them, are served at a priority level that no other consumer has.
 func TestRequestsOfConsumersAreServedApart(t *testing.T) {
 	t.Parallel()
-	c := env.NewTenant(t)
-	level := &flowcontrolv1.PriorityLevelConfiguration{}
-	fixture.Must(t, "reading the priority level", env.Milan.Client.Get(t.Context(), client.ObjectKey{Name: "liqo-consumers"}, level))
-	for name, user := range map[string]*fixture.User{"its control plane": c.User, "a virtual kubelet of it": env.Milan.Slice(t, c.ID, world.GrantedSlice)} {
+	one, other := env.NewTenant(t), env.NewTenant(t)
+	level := func(c *world.Tenant) string {
+		level := &flowcontrolv1.PriorityLevelConfiguration{}
+		fixture.Must(t, "reading the priority level", env.Milan.Client.Get(t.Context(), client.ObjectKey{Name: "liqo-consumer-" + c.ID}, level))
+		return string(level.UID)
+	}
+	ones, others := level(one), level(other)
+	for name, user := range map[string]struct {
+		config *rest.Config
+		want   string
+	}{
+		"its control plane": {one.User.Config, ones}, "a virtual kubelet of it": {env.Milan.Slice(t, one.ID, world.GrantedSlice).Config, ones},
+		"another one": {other.User.Config, others},
+	} {
 		fixture.Await(t, fixture.Patience, "the requests of "+name+" to be apart", func(ctx context.Context) (bool, string) {
-			got, err := priorityOf(ctx, user.Config)
-			return err == nil && got == string(level.UID), fmt.Sprintf("served at %s, want %s, error %v", got, level.UID, err)
+			got, err := priorityOf(ctx, user.config)
+			return err == nil && got == user.want, fmt.Sprintf("served at %s, want %s, error %v", got, user.want, err)
 		})
 	}
 	got, err := priorityOf(t.Context(), env.Milan.As(t, "somebody").Config)
-	if err != nil || got == string(level.UID) {
+	if err != nil || got == ones || got == others {
 		t.Errorf("somebody else is served with them: %s, error %v", got, err)
 	}
 }

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// PriorityLevel of the requests of all consumers: the chart makes it.
-	PriorityLevel = "liqo-consumers"
 	// precedence of our FlowSchemas: after those of Kubernetes' own components, before those for everybody else.
 	precedence = 8000
+	// waiting is how many requests of a consumer wait until others of it are answered; more are refused (429).
+	waiting = 50
 )
 
 // tenantObjects is how many objects of each kind that a consumer writes its tenant namespace holds: above what is answered of them, with
@@ -56,7 +56,8 @@ func (r *Reconciler) fence(ctx context.Context, s *scope) error {
 func (r *Reconciler) unfence(ctx context.Context, tenant *authv1beta1.Tenant) error {
 	ours := []client.Object{
 		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Namespace, Name: counting.QuotaName}},
-		&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: flowSchema(tenant)}},
+		&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: priority(tenant)}},
+		&flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: priority(tenant)}},
 	}
 	for _, object := range ours {
 		err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -70,49 +71,90 @@ func (r *Reconciler) unfence(ctx context.Context, tenant *authv1beta1.Tenant) er
 	return nil
 }
 
-// flowSchema is the name of a tenant's FlowSchema.
-func flowSchema(tenant *authv1beta1.Tenant) string {
+// priority is the name of a tenant's FlowSchema and of the priority level that it stands at.
+func priority(tenant *authv1beta1.Tenant) string {
 	return "liqo-consumer-" + string(tenant.Spec.ClusterID)
 }
 
-// slow keeps the FlowSchema of a tenant.
+// slow has the requests of a tenant be served at a priority level of their own. The level comes first: Kubernetes ignores FlowSchemas
+// whose level there is not.
 func (r *Reconciler) slow(ctx context.Context, s *scope) error {
-	want := renderFlowSchema(s.tenant, s.namespace)
-	live := &flowcontrolv1.FlowSchema{}
+	level := renderPriorityLevel(s.tenant, s.namespace, r.options.RequestShares)
+	liveLevel := &flowcontrolv1.PriorityLevelConfiguration{}
+	if err := r.keep(ctx, "PriorityLevelConfiguration", level, liveLevel, func() bool {
+		same := equality.Semantic.DeepEqual(liveLevel.Spec, level.Spec)
+		liveLevel.Spec = level.Spec
+		return same
+	}); err != nil {
+		return err
+	}
+	flow := renderFlowSchema(s.tenant, s.namespace)
+	liveFlow := &flowcontrolv1.FlowSchema{}
+	return r.keep(ctx, "FlowSchema", flow, liveFlow, func() bool {
+		same := equality.Semantic.DeepEqual(liveFlow.Spec, flow.Spec)
+		liveFlow.Spec = flow.Spec
+		return same
+	})
+}
+
+// keep has an object be there as it is wanted, with its owner; take gives live the wanted spec, and says whether it had it.
+func (r *Reconciler) keep(ctx context.Context, kind string, want, live client.Object, take func() bool) error {
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(want), live)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = r.client.Create(ctx, want)
 	case err != nil:
-	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "FlowSchema", client.ObjectKeyFromObject(want))
-	case equality.Semantic.DeepEqual(live.Spec, want.Spec) && equality.Semantic.DeepEqual(live.OwnerReferences, want.OwnerReferences):
-	default:
-		updated := live.DeepCopy()
-		updated.Spec, updated.OwnerReferences = want.Spec, want.OwnerReferences
-		err = r.client.Update(ctx, updated)
+	case live.GetLabels()[corev1beta1.ManagedLabel] != "true":
+		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, kind, client.ObjectKeyFromObject(want))
+	case !take() || !equality.Semantic.DeepEqual(live.GetOwnerReferences(), want.GetOwnerReferences()):
+		live.SetOwnerReferences(want.GetOwnerReferences())
+		err = r.client.Update(ctx, live)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping FlowSchema %s: %w", want.Name, err)
+		return fmt.Errorf("keeping %s %s: %w", kind, want.GetName(), err)
 	}
 	return nil
 }
 
-// renderFlowSchema has all requests of one consumer, whatever identity of it makes them, wait in the same few queues: those of other
-// consumers have others, and those of the provider are not of this priority level at all. It goes with the tenant namespace.
+// priorityMeta names what says how a tenant's requests are served. It goes with the tenant namespace.
+func priorityMeta(tenant *authv1beta1.Tenant, namespace *corev1.Namespace) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:   priority(tenant),
+		Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: string(tenant.Spec.ClusterID)},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID,
+		}},
+	}
+}
+
+// renderPriorityLevel gives a consumer's requests places of their own: whoever does not read its answers, or asks too much, is in nobody
+// else's way. Nothing is borrowed from other levels, nor lent. One queue, because all that comes here is of one consumer.
+func renderPriorityLevel(tenant *authv1beta1.Tenant, namespace *corev1.Namespace, shares int32) *flowcontrolv1.PriorityLevelConfiguration {
+	return &flowcontrolv1.PriorityLevelConfiguration{
+		ObjectMeta: priorityMeta(tenant, namespace),
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: ptr.To(shares),
+				LendablePercent:          ptr.To[int32](0),
+				BorrowingLimitPercent:    ptr.To[int32](0),
+				LimitResponse: flowcontrolv1.LimitResponse{
+					Type:    flowcontrolv1.LimitResponseTypeQueue,
+					Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: waiting},
+				},
+			},
+		},
+	}
+}
+
+// renderFlowSchema has all requests of one consumer, whatever identity of it makes them, be served at its priority level.
 func renderFlowSchema(tenant *authv1beta1.Tenant, namespace *corev1.Namespace) *flowcontrolv1.FlowSchema {
 	id := string(tenant.Spec.ClusterID)
 	every := []string{flowcontrolv1.ResourceAll}
 	return &flowcontrolv1.FlowSchema{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:   flowSchema(tenant),
-			Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: id},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID,
-			}},
-		},
+		ObjectMeta: priorityMeta(tenant, namespace),
 		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: PriorityLevel},
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: priority(tenant)},
 			MatchingPrecedence:         precedence,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{

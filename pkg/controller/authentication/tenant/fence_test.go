@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -30,7 +32,7 @@ func counted() *corev1.ResourceQuota {
 		Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Used: used}}
 }
 
-// V15: before a tenant has rights, what it makes is counted and its requests wait in queues of their own.
+// V15: before a tenant has rights, what it makes is counted and its requests are served at a level of their own.
 func TestATenantIsFenced(t *testing.T) {
 	b := newBench(t)
 	want := counted().Spec
@@ -74,14 +76,23 @@ func TestATenantIsFenced(t *testing.T) {
 	if diff := cmp.Diff([]string{identity.TenantUser("rome"), identity.ConsumerGroup("rome")}, who); diff != "" {
 		t.Error(diff)
 	}
-	if flow.Spec.DistinguisherMethod != nil {
-		t.Error("each identity of the tenant has queues of its own, so that many take them all")
+	level := &flowcontrolv1.PriorityLevelConfiguration{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: flow.Spec.PriorityLevelConfiguration.Name}, level); err != nil {
+		t.Fatal(err)
+	}
+	if limited := level.Spec.Limited; *limited.NominalConcurrencyShares != b.r.options.RequestShares || *limited.LendablePercent != 0 || *limited.BorrowingLimitPercent != 0 {
+		t.Errorf("the level is %+v", limited)
 	}
 	// What somebody changed is put back; what is in place is not written.
 	changed := flow.DeepCopy()
 	changed.Spec.PriorityLevelConfiguration.Name = "exempt"
-	if err := b.client.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
+	wider := level.DeepCopy()
+	wider.Spec.Limited.NominalConcurrencyShares = ptr.To[int32](100)
+	wider.OwnerReferences = nil
+	for _, object := range []client.Object{changed, wider} {
+		if err := b.client.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for range 2 {
 		if err := b.r.fence(t.Context(), s); err != nil {
@@ -95,11 +106,18 @@ func TestATenantIsFenced(t *testing.T) {
 	if diff := cmp.Diff(flow.Spec, again.Spec); diff != "" {
 		t.Error(diff)
 	}
+	kept := &flowcontrolv1.PriorityLevelConfiguration{}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(level), kept); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{level.Spec, level.OwnerReferences}, []any{kept.Spec, kept.OwnerReferences}); diff != "" {
+		t.Error(diff)
+	}
 	// It goes with the tenant.
 	if err := b.r.unfence(t.Context(), tenant); err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range []client.Object{quota, flow} {
+	for _, object := range []client.Object{quota, flow, level} {
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err == nil {
 			t.Errorf("%T %s is there still", object, object.GetName())
 		}
@@ -131,5 +149,31 @@ func TestNobodyWaitsForNewKindsToBeCounted(t *testing.T) {
 	}
 	if err := b.client.Get(t.Context(), key, quota); err != nil {
 		t.Errorf("nothing is counted once the kinds are known: %v", err)
+	}
+}
+
+// A level or a FlowSchema by a tenant's name that somebody else made is left as it is, and the tenant gets no rights.
+func TestOthersPrioritiesAreLeft(t *testing.T) {
+	for kind, theirs := range map[string]client.Object{
+		"FlowSchema":                 &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "liqo-consumer-rome"}},
+		"PriorityLevelConfiguration": &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "liqo-consumer-rome"}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t, theirs)
+			tenant := b.tenant(func(tenant *authv1beta1.Tenant) { tenant.Spec.AuthzPolicy = authv1beta1.TolerateNoHandshake })
+			s := &scope{tenant: tenant}
+			if err := b.r.findNamespace(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.r.fence(t.Context(), s); err == nil || !strings.Contains(err.Error(), kind+" liqo-consumer-rome") {
+				t.Errorf("it says %v", err)
+			}
+			if err := b.r.unfence(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+				t.Errorf("%s of somebody else: %v", kind, err)
+			}
+		})
 	}
 }

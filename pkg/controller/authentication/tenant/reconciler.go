@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices;renews,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespacemaps,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas,verbs=get;create;update;delete
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,verbs=get;create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=liqo-remote-controlplane,verbs=bind
 
@@ -51,6 +51,8 @@ type Options struct {
 	Watch *secrets.Watch
 	// SilentAfter is how long a consumer may ask for no certificate before its Tenant says so. It is never said before its last one expired.
 	SilentAfter time.Duration
+	// RequestShares of the API server's places that each consumer's requests are served in (nominalConcurrencyShares), at least 1.
+	RequestShares int32
 	// Clock tells when certificates need renewal, and which consumers are silent.
 	Clock clock.PassiveClock
 }

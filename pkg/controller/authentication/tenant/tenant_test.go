@@ -71,7 +71,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&authv1beta1.Tenant{}).Build()
 	store := secrets.Store{Client: b.client, Reader: b.client}
 	b.r = &Reconciler{client: b.client, live: b.client, events: events.NewFakeRecorder(100), options: Options{
-		ClusterID: "milan", Secrets: store, Clock: b.clock,
+		ClusterID: "milan", Secrets: store, Clock: b.clock, RequestShares: 2,
 		Issuer:     &certificate.Issuer{Secrets: store, Client: b.client, Reader: b.client, Clock: b.clock, Username: "us"},
 		Advertiser: advertise.Advertiser{Address: "https://192.0.2.1:6443", CA: b.ca.PEM, Reader: b.client},
 	}}
