@@ -164,7 +164,8 @@ func UsableIPs(ips []IP) []IP {
 	return usableIPs(ips, &left)
 }
 
-// usableIPs are the IP resources that can be carried out, in order, each address once on either side.
+// usableIPs are the IP resources that can be carried out, in order, each address once on either side. The one that stands for an address is reached at
+// the ports of all for that address: peers are told this one's in place of the others'.
 func usableIPs(ips []IP, found *problems) []IP {
 	sorted := slices.SortedFunc(slices.Values(ips), func(a, b IP) int {
 		return cmp.Or(a.External.Compare(b.External), a.Address.Compare(b.Address))
@@ -176,11 +177,26 @@ func usableIPs(ips []IP, found *problems) []IP {
 		case !found.is4("the address of an IP resource", ip.Address) || !found.is4("the external address of an IP resource", ip.External):
 		case slices.ContainsFunc(kept, same):
 			found.add(ProblemOverlap, "two IP resources have %s or %s", ip.Address, ip.External)
+			if i := slices.IndexFunc(kept, func(other IP) bool { return other.Address == ip.Address }); i >= 0 {
+				kept[i].Ports = portsOfBoth(kept[i].Ports, ip.Ports)
+			}
 		default:
 			kept = append(kept, ip)
 		}
 	}
 	return kept
+}
+
+// portsOfBoth are the ports of two IP resources; none stands for all.
+func portsOfBoth(one, other []Port) []Port {
+	if len(one) == 0 || len(other) == 0 {
+		return nil
+	}
+	both := slices.Concat(one, other)
+	slices.SortFunc(both, func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
+	return slices.Compact(both)
 }
 
 // nodeTable is the firewall of a node. Connections are known here and nowhere else on the way: a packet's own node is where all of its

@@ -94,3 +94,27 @@ func TestADeadGatewayStandsBackBehindALivingOne(t *testing.T) {
 		}
 	}
 }
+
+// Peers are told one IP resource of several for an address, which has the ports of all of them then.
+func TestPortsOfSeveralIPResourcesForOneAddress(t *testing.T) {
+	at := func(external string, ports ...Port) IP {
+		return IP{Address: addr("192.0.2.1"), External: addr(external), Ports: ports}
+	}
+	api, database := Port{TCP, 6443}, Port{TCP, 5432}
+	for name, tc := range map[string]struct {
+		ips  []IP
+		want []Port
+	}{
+		"other ports":          {[]IP{at("10.70.0.101", database), at("10.70.0.100", api)}, []Port{database, api}},
+		"the same":             {[]IP{at("10.70.0.100", api), at("10.70.0.101", api)}, []Port{api}},
+		"all, by the first":    {[]IP{at("10.70.0.100"), at("10.70.0.101", api)}, nil},
+		"all, by the second":   {[]IP{at("10.70.0.100", api), at("10.70.0.101")}, nil},
+		"of another address":   {[]IP{at("10.70.0.100", api), {Address: addr("192.0.2.2"), External: addr("10.70.0.100"), Ports: []Port{database}}}, []Port{api}},
+		"and once all, always": {[]IP{at("10.70.0.100", api), at("10.70.0.101"), at("10.70.0.102", database)}, nil},
+	} {
+		kept := UsableIPs(tc.ips)
+		if len(kept) != 1 || !slices.Equal(kept[0].Ports, tc.want) {
+			t.Errorf("%s: %v, want ports %v", name, kept, tc.want)
+		}
+	}
+}
