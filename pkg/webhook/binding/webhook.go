@@ -22,6 +22,9 @@ import (
 // Path that the webhook is served at.
 const Path = "/validate/binding"
 
+// schedulerUser is Kubernetes' own scheduler.
+const schedulerUser = "system:kube-scheduler"
+
 type webhook struct {
 	admission.Decoder
 	// nodes are read from the cache, pods from the API server: who binds a pod may have seen it a moment ago.
@@ -48,14 +51,26 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err := w.pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, &pod); err != nil {
 		return admission.Allowed("") // The API server will tell of it.
 	}
-	// No scheduler binds what is more than all of the node: who does so wants to see it refused as by a kubelet (OutOfcpu).
-	if capacity.WhyLarger(&pod.Spec, node.Status.Allocatable) != "" {
+	// No scheduler binds what is more than all of the node, unless the node shrank just now: who does so by hand wants to see it refused as by a
+	// kubelet (OutOfcpu).
+	if req.UserInfo.Username != schedulerUser && capacity.WhyLarger(&pod.Spec, refused(node.Status.Allocatable)) != "" {
 		return admission.Allowed("")
 	}
 	if why := capacity.WhyLarger(&pod.Spec, largest); why != "" {
 		return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
 	}
 	return admission.Allowed("")
+}
+
+// refused is what of a node's resources its virtual kubelet refuses pods by that want more.
+func refused(allocatable corev1.ResourceList) corev1.ResourceList {
+	looked := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if offered := allocatable[name]; offered.Sign() > 0 {
+			looked[name] = offered
+		}
+	}
+	return looked
 }
 
 // largest is a virtual node, and the largest pod that it takes; nothing if that is not known, or it is another node.

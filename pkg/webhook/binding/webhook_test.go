@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,11 @@ func TestHandle(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"), pod("huge", "1T"),
 		node("milan", corev1beta1.VirtualNodeType, said), node("silent", corev1beta1.VirtualNodeType, ""),
 		node("broken", corev1beta1.VirtualNodeType, `{"cpu":"many"}`), node("own", "", said)).Build()
+	empty := node("empty", corev1beta1.VirtualNodeType, said)
+	empty.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("0")}
+	if err := reader.Create(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
 	w := &webhook{admission.NewDecoder(scheme), reader, reader}
 	for name, tc := range map[string]struct{ pod, target, refusal string }{
 		"a pod that fits":                                          {"small", "milan", ""},
@@ -59,6 +65,15 @@ func TestHandle(t *testing.T) {
 				t.Errorf("allowed %v with %q, want %q", got.Allowed, refusal, tc.refusal)
 			}
 		})
+	}
+	// The scheduler decided when the node was larger: it tries again. A virtual kubelet would let wait what wants much of something that is not there.
+	bind := func(user, pod, target string) bool {
+		return w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create,
+			Namespace: "shop", Name: pod, SubResource: "binding", UserInfo: authenticationv1.UserInfo{Username: user},
+			Object: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Binding","target":{"kind":"Node","name":%q}}`, target)}}}).Allowed
+	}
+	if bind("system:kube-scheduler", "huge", "milan") || !bind("paula", "huge", "milan") || bind("paula", "huge", "empty") {
+		t.Error("a pod that is larger than the virtual node is bound by the scheduler, or not by hand, or where the virtual kubelet does not refuse it")
 	}
 	got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`[]`)}}})
 	if got.Allowed || !strings.Contains(got.Result.Message, "decoding the binding") {
