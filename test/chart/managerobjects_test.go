@@ -62,7 +62,8 @@ func TestTheManagerTouchesOnlyItsOwnObjects(t *testing.T) {
 	level := func(name string, change func(*flowcontrolv1.PriorityLevelConfiguration)) attempt {
 		l := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"liqo.io/managed": "true"}},
 			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: ptr.To[int32](1), LendablePercent: ptr.To[int32](0), BorrowingLimitPercent: ptr.To[int32](0)}}}
+				NominalConcurrencyShares: ptr.To[int32](1), LendablePercent: ptr.To[int32](0), BorrowingLimitPercent: ptr.To[int32](0),
+				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 50}}}}}
 		change(l)
 		return attempts(admission.Create, flowcontrolv1.GroupName, "prioritylevelconfigurations", l, nil)
 	}
@@ -111,6 +112,12 @@ func TestTheManagerTouchesOnlyItsOwnObjects(t *testing.T) {
 		"a level that borrows": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) { l.Spec.Limited.BorrowingLimitPercent = nil }), order},
 		"a level without bounds": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) {
 			l.Spec = flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementExempt}
+		}), order},
+		"a level of queues that fill an API server's memory": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+			l.Spec.Limited.LimitResponse.Queuing.Queues = 10_000_000
+		}), order},
+		"a level whose queue is long": {level("liqo-consumer-rome", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+			l.Spec.Limited.LimitResponse.Queuing.QueueLengthLimit = 10_000
 		}), order},
 		"the end of Kubernetes' own level": {attempts(admission.Delete, flowcontrolv1.GroupName, "prioritylevelconfigurations", nil, flowSchema("system")), order},
 		"the end of others' FlowSchema":    {attempts(admission.Delete, flowcontrolv1.GroupName, "flowschemas", nil, flowSchema("system-nodes")), order},
