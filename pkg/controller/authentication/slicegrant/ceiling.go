@@ -82,7 +82,7 @@ func (r *Reconciler) tooMany(ctx context.Context, s *scope) (string, error) {
 // bound returns what is granted, and what is said about it: what is asked for by quantity, up to the ceiling, and a share of what is free of
 // all else.
 func (r *Reconciler) bound(ctx context.Context, s *scope, cordoned bool) (granted corev1.ResourceList, message string, err error) {
-	if !r.options.Supply.Known() {
+	if !r.options.Supply.Count(ctx) {
 		return nil, "", reconcile.Wait(authv1beta1.ReasonCountingResources, "waiting until the nodes and pods of this cluster are counted", time.Second)
 	}
 	nodes := &corev1.NodeList{}

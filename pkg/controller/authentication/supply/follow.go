@@ -20,7 +20,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch
 
-// Register has the manager follow nodes and pods while it leads.
+// Register has the manager follow nodes and pods while it leads, from the first on that asks for a count.
 func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 	kube, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -28,6 +28,11 @@ func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 	}
 	s := New(o)
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.asked:
+		}
 		nodes, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{})
 		if err != nil {
 			return fmt.Errorf("following Nodes: %w", err)

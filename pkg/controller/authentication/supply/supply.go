@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +23,8 @@ const (
 	Period = 10 * time.Second
 	// together is how long changes are awaited that come together, as the pods of a Deployment do.
 	together = time.Second
+	// patience is how long a first count is awaited, so that a first slice need not be told that it waits.
+	patience = 2 * time.Second
 )
 
 // Options of a Supply.
@@ -42,7 +43,9 @@ type Supply struct {
 	pool    *capacity.Pool
 	dirty   chan struct{}
 	changed chan event.GenericEvent
-	known   atomic.Bool
+	// asked is closed by the first that needs to know, counted once all is known.
+	asked, counted     chan struct{}
+	askOnce, countOnce sync.Once
 
 	mu     sync.Mutex
 	asking map[types.NamespacedName]*asking
@@ -60,15 +63,34 @@ type asking struct {
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
 	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
-		asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
+		asked: make(chan struct{}), counted: make(chan struct{}), asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
 
 // Known tells whether all nodes and pods were told of.
-func (s *Supply) Known() bool { return s.known.Load() }
+func (s *Supply) Known() bool {
+	select {
+	case <-s.counted:
+		return true
+	default:
+		return false
+	}
+}
+
+// Count tells whether all nodes and pods were told of. It has them be, from its first call on: a cluster that offers nothing to anybody spends
+// nothing on it. The count is awaited for a moment.
+func (s *Supply) Count(ctx context.Context) bool {
+	s.askOnce.Do(func() { close(s.asked) })
+	select {
+	case <-s.counted:
+	case <-ctx.Done():
+	case <-time.After(patience):
+	}
+	return s.Known()
+}
 
 // Counted tells that all nodes and pods were told of once.
 func (s *Supply) Counted() {
-	s.known.Store(true)
+	s.countOnce.Do(func() { close(s.counted) })
 	s.wake()
 }
 

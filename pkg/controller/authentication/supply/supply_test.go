@@ -109,6 +109,35 @@ func TestOffersAreToldOnceAndInTime(t *testing.T) {
 	})
 }
 
+// Nobody counts before somebody asks, who waits for a moment.
+func TestNothingIsCountedBeforeSomebodyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, since := New(Options{}), time.Now()
+		begun := func() bool {
+			select {
+			case <-s.asked:
+				return true
+			default:
+				return false
+			}
+		}
+		if s.Known(); begun() {
+			t.Error("who only looks whether it is counted has it counted")
+		}
+		if s.Count(t.Context()) || !begun() || time.Since(since) != patience {
+			t.Errorf("after %s it is counted, or nobody begins to", time.Since(since))
+		}
+		time.AfterFunc(patience/2, s.Counted)
+		if since = time.Now(); !s.Count(t.Context()) || time.Since(since) != patience/2 {
+			t.Errorf("what is counted after %s is told after %s", patience/2, time.Since(since))
+		}
+		s.Counted()
+		if since = time.Now(); !s.Count(t.Context()) || time.Since(since) != 0 {
+			t.Error("what was counted is waited for, or not known any more")
+		}
+	})
+}
+
 func TestAnOfferStaysUntilItIsTold(t *testing.T) {
 	s := New(Options{})
 	s.Node(node("n", "100"))
