@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -27,7 +29,7 @@ const schedulerUser = "system:kube-scheduler"
 
 type webhook struct {
 	admission.Decoder
-	// nodes are read from the cache, pods from the API server: who binds a pod may have seen it a moment ago.
+	// nodes are read from the cache, pods from the API server, of which few are ever asked for.
 	nodes, pods client.Reader
 }
 
@@ -47,8 +49,8 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if len(largest) == 0 {
 		return admission.Allowed("")
 	}
-	var pod corev1.Pod
-	if err := w.pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, &pod); err != nil {
+	pod, err := w.pod(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name})
+	if err != nil {
 		return admission.Allowed("") // The API server will tell of it.
 	}
 	// No scheduler binds what is more than all of the node, unless the node shrank just now: who does so by hand wants to see it refused as by a
@@ -60,6 +62,17 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
 	}
 	return admission.Allowed("")
+}
+
+// pod is what is to be bound. Who binds it has seen it, most likely in what the API server holds in memory, which spares a read of etcd for each
+// pod; what is not there yet is read from etcd.
+func (w *webhook) pod(ctx context.Context, key client.ObjectKey) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	err := w.pods.Get(ctx, key, pod, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})
+	if apierrors.IsNotFound(err) {
+		err = w.pods.Get(ctx, key, pod)
+	}
+	return pod, err
 }
 
 // refused is what of a node's resources its virtual kubelet refuses pods by that want more.

@@ -1,18 +1,24 @@
 package binding
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -78,5 +84,41 @@ func TestHandle(t *testing.T) {
 	got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`[]`)}}})
 	if got.Allowed || !strings.Contains(got.Result.Message, "decoding the binding") {
 		t.Errorf("no binding at all: %+v", got)
+	}
+}
+
+// A pod is read from what the API server has in memory, and from etcd if it is not there yet.
+func TestAPodIsReadFromMemoryFirst(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "known"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}},
+	).WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		var all client.GetOptions
+		all.ApplyOptions(options)
+		version := ""
+		if all.Raw != nil {
+			version = all.Raw.ResourceVersion
+		}
+		asked = append(asked, key.Name+"@"+version)
+		if key.Name == "new" && version == "0" {
+			return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
+		}
+		return c.Get(ctx, key, o)
+	}}).Build()
+	w := &webhook{pods: reader}
+	for name, there := range map[string]bool{"known": true, "new": true, "gone": false} {
+		pod, err := w.pod(t.Context(), client.ObjectKey{Namespace: "shop", Name: name})
+		if (err == nil) != there || there && pod.Name != name {
+			t.Errorf("pod %s: %v, error %v", name, pod.Name, err)
+		}
+	}
+	slices.Sort(asked)
+	if diff := cmp.Diff([]string{"gone@", "gone@0", "known@0", "new@", "new@0"}, asked); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
 	}
 }
