@@ -1,9 +1,12 @@
 package chart
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"sigs.k8s.io/yaml"
 )
 
 func namespaced(name string) *corev1.Namespace {
@@ -140,6 +144,45 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 	}
 	if got := policy.try(t, attempt{user: "system:node:worker-1", operation: admission.Create, resource: "nodes", name: "worker-1", object: nodeNamed("worker-1")}, &rbacv1.RoleBinding{}); got != "" {
 		t.Errorf("with an empty list a real node is refused: %s", got)
+	}
+}
+
+// Of pods' statuses the policy is asked about those alone that are bound to virtual nodes, where API servers label them; accounts of virtual kubelets have
+// rights on the status of all pods in a namespace, so about all of theirs.
+func TestStatusesOfPodsOnRealNodesAreNotLookedAt(t *testing.T) {
+	for what, tc := range map[string]struct {
+		version, set string
+		narrow       bool
+	}{
+		"nodes": {"v1.36.0", "default", true}, "hardened": {"v1.36.0", "hardened", true}, "no labels": {"v1.35.0", "default", false}, "accounts": {"v1.36.0", "accounts", false},
+	} {
+		bindings := map[string]*admissionregistrationv1.MatchResources{}
+		for _, document := range documents(t, tc.version, valueSets[tc.set]) {
+			var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+			if err := yaml.Unmarshal([]byte(document), &binding); err != nil {
+				t.Fatal(err)
+			}
+			if binding.Kind == "ValidatingAdmissionPolicyBinding" && binding.Spec.PolicyName == "liqo-virtual-nodes" {
+				bindings[binding.Name] = binding.Spec.MatchResources
+			}
+		}
+		all, statuses := bindings["liqo-virtual-nodes"], bindings["liqo-virtual-nodes-status"]
+		if !tc.narrow {
+			if len(bindings) != 1 || all != nil {
+				t.Errorf("%s: something is not looked at: %v", what, bindings)
+			}
+			continue
+		}
+		if len(bindings) != 2 || all == nil || len(all.ExcludeResourceRules) != 1 || statuses == nil || statuses.ObjectSelector == nil {
+			t.Fatalf("%s: %v", what, bindings)
+		}
+		if left := all.ExcludeResourceRules[0].Resources; !slices.Equal(left, []string{"pods/status", "pods/binding"}) || len(all.ResourceRules) > 0 || all.NamespaceSelector != nil || all.ObjectSelector != nil {
+			t.Errorf("%s: more is left out than the status of pods, and their binding, which virtual nodes have no right to: %v", what, left)
+		}
+		if seen := statuses.ResourceRules[0].Resources; !slices.Equal(seen, []string{"pods/status"}) || statuses.NamespaceSelector != nil ||
+			!maps.Equal(statuses.ObjectSelector.MatchLabels, map[string]string{"liqo.io/shadowPod": "true"}) {
+			t.Errorf("%s: the statuses of pods on virtual nodes are not looked at: %v", what, statuses)
+		}
 	}
 }
 
