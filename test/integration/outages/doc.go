@@ -1,3 +1,3 @@
-// Package outages tests what happens while a provider cannot be reached, answers late, takes rights back, loses what etcd stored, or is
-// flooded, and afterwards. Its tests run one by one: see package world.
+// Package outages tests what happens while a provider cannot be reached, answers late or is flooded, and afterwards. Its tests run one by one: see
+// package world.
 package outages

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -56,36 +55,6 @@ func outages() map[string]outage {
 	return all
 }
 
-// eventsOf counts, by their UIDs, how often the Events about an object of rome happened that have a reason.
-func eventsOf(ctx context.Context, kind, namespace, name, reason string) map[string]int {
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	list, counts := &corev1.EventList{}, map[string]int{}
-	if env.Rome.Client.List(ctx, list, client.InNamespace(namespace)) != nil {
-		return counts
-	}
-	for _, e := range list.Items {
-		if e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
-			continue
-		}
-		counts[string(e.UID)] = max(1, int(e.Count))
-		if e.Series != nil {
-			counts[string(e.UID)] = int(e.Series.Count)
-		}
-	}
-	return counts
-}
-
-// news is how often something happened since an earlier count. What is not there any more is older than Events live.
-func news(before, now map[string]int) int {
-	count := 0
-	for uid, times := range now {
-		count += max(0, times-before[uid])
-	}
-	return count
-}
-
 // Whatever does not work says so in three places: a condition, an Event and a line in the log. So it is for each way to lose a provider,
 // and kubectl logs and exec say the same.
 //
@@ -112,8 +81,8 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 					return map[string]int{"lines": strings.Count(p.Tail(math.MaxInt), `reason="`+reason+`"`)}
 				}
 				return map[string]map[string]int{
-					"Node": eventsOf(ctx, "Node", "", w.Node, o.node), "VirtualNode": eventsOf(ctx, "VirtualNode", fixture.ConsumerNamespace, w.Node, o.virtual),
-					"ForeignCluster": eventsOf(ctx, "ForeignCluster", "", "milan", o.foreign), "Pod": eventsOf(ctx, "Pod", namespace, "", o.pod),
+					"Node": world.EventsOf(ctx, env.Rome, "Node", "", w.Node, o.node), "VirtualNode": world.EventsOf(ctx, env.Rome, "VirtualNode", fixture.ConsumerNamespace, w.Node, o.virtual),
+					"ForeignCluster": world.EventsOf(ctx, env.Rome, "ForeignCluster", "", "milan", o.foreign), "Pod": world.EventsOf(ctx, env.Rome, "Pod", namespace, "", o.pod),
 					"log of the virtual kubelet": lines(w.Kubelet.Process, o.node), "log of the controller": lines(w.Rome.Process, o.foreign),
 				}
 			}
@@ -127,7 +96,7 @@ func TestEachOutageShowsInThreePlaces(t *testing.T) {
 				}
 				ok := strings.Contains(p.says(), "node False "+o.node+", tainted true; virtual node False "+o.virtual) && strings.Contains(causes(p), o.words)
 				for place, seen := range places(ctx) {
-					now[place] = news(before[place], seen)
+					now[place] = world.Since(before[place], seen)
 					ok = ok && now[place] > 0
 				}
 				return ok, fmt.Sprintf("%s; %s; news %v; pods %s", p.says(), causes(p), now, podsSay(ctx, namespace))

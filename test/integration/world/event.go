@@ -79,3 +79,33 @@ func (s *Shared) EventWrites(t *testing.T, start fixture.Moment, namespace strin
 		return w.Namespace != namespace
 	})
 }
+
+// EventsOf counts, by their UIDs, how often the Events about objects of a cluster happened that have a reason; without a name, those of all of the kind.
+func EventsOf(ctx context.Context, c *fixture.Cluster, kind, namespace, name, reason string) map[string]int {
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	list, counts := &corev1.EventList{}, map[string]int{}
+	if c.Client.List(ctx, list, client.InNamespace(namespace)) != nil {
+		return counts
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
+			continue
+		}
+		counts[string(e.UID)] = max(1, int(e.Count))
+		if e.Series != nil {
+			counts[string(e.UID)] = int(e.Series.Count)
+		}
+	}
+	return counts
+}
+
+// Since is how often something happened since an earlier count. What is not there any more is older than Events live.
+func Since(before, now map[string]int) int {
+	count := 0
+	for uid, times := range now {
+		count += max(0, times-before[uid])
+	}
+	return count
+}

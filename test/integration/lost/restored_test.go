@@ -1,4 +1,4 @@
-package outages
+package lost
 
 import (
 	"context"
@@ -134,7 +134,7 @@ func TestA12ARestoredBackupOfTheHome(t *testing.T) {
 	awaitHoldings(t, env.Milan, namespace, perFill(early))
 	world.AwaitPods(t, env.Rome, namespace, early+1)
 	told := func() map[string]int {
-		return eventsOf(t.Context(), "VirtualNode", fixture.ConsumerNamespace, w.Node, offloadingv1beta1.ReasonManyAtOnce)
+		return world.EventsOf(t.Context(), env.Rome, "VirtualNode", fixture.ConsumerNamespace, w.Node, offloadingv1beta1.ReasonManyAtOnce)
 	}
 	toldBefore := told()
 	restore := backup(t, env.Rome)
@@ -186,7 +186,7 @@ func TestA12ARestoredBackupOfTheHome(t *testing.T) {
 		return said
 	}
 	first := held(t, 1)
-	if count := news(toldBefore, told()); count != 1 {
+	if count := world.Since(toldBefore, told()); count != 1 {
 		t.Errorf("%d Events tell of it, want one", count)
 	}
 	fixture.Must(t, "stopping the virtual kubelet", w.Kubelet.Stop())

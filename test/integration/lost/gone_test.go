@@ -1,4 +1,4 @@
-package outages
+package lost
 
 import (
 	"context"
