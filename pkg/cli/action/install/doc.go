@@ -9,6 +9,6 @@
 //   - Liqo v1 is never installed over, nor beside. What it left behind once it is removed becomes the release's, with its objects.
 //   - Checks come before the first write: rights, addresses, the values against the chart's schema, and the configuration that the chart makes
 //     of them as the controller manager reads it.
-//   - Run ends when the installation really answers: every pod is available and the webhooks can be called. On a timeout the
-//     error says which pod is not ready and why.
+//   - Run ends when the installation really answers: every pod is available, the webhooks can be called, and the API server knows our
+//     kinds, without which its policies refuse pods. On a timeout the error says which pod is not ready and why.
 package install

@@ -291,7 +291,8 @@ func TestInstallingIsToldStepByStep(t *testing.T) {
 			}
 			detected := "rome: done: provider generic, pod CIDR 10.10.0.0/16 (the nodes' ranges, widened), service CIDR 10.11.0.0/16 (--service-cidr), API server https://10.0.0.1:6443 (the kubeconfig)"
 			want := append([]string{"rome: done: Kubernetes v1.36.3 answers, and you may install", test.lines[0], detected, "rome: done: The values fit the chart"}, test.lines[1:]...)
-			want = append(want, "rome: done: All pods are ready", "rome: done: The webhooks answer")
+			want = append(want, "rome: done: All pods are ready", "rome: done: The webhooks answer",
+				"rome: done: The API server knows Liqo's kinds, which its policies decide by")
 			if diff := cmp.Diff(want, recorder.Lines()); diff != "" {
 				t.Error(diff)
 			}
