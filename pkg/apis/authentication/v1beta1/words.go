@@ -139,7 +139,7 @@ const (
 	ReasonSliceCordoned = "SliceCordoned"
 	// ReasonMoreRunsThanIsOffered: the pods of the slice take more than it is offered since the provider has less that is free.
 	ReasonMoreRunsThanIsOffered = "MoreRunsThanIsOffered"
-	// ReasonCountingResources: the provider's nodes and pods are not counted yet; an offer follows within seconds.
+	// ReasonCountingResources: the provider's nodes and pods are not counted yet; a first offer follows within seconds.
 	ReasonCountingResources = "CountingResources"
 	// ReasonWaitingForPlugin: the provider's resource plugin was asked for the first time, and has not decided yet.
 	ReasonWaitingForPlugin = "WaitingForPlugin"

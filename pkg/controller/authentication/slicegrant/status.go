@@ -50,10 +50,17 @@ func (r *Reconciler) summarize(s *scope, err error) {
 			}, now)
 		}
 	}
-	if err != nil && reconcile.Classify(err) == reconcile.Transient {
+	if err != nil && (reconcile.Classify(err) == reconcile.Transient || s.keeps(err)) {
 		return // it is retried at once: nothing that a user should see
 	}
 	conditions.Set(summary, ready(s.slice, err), now)
+}
+
+// keeps tells whether an error is only that this cluster is not counted yet, as after each start of the controller manager, and the slice holds what
+// it was granted before that. It is granted the same or less when all is counted; until then nothing changed for the consumer.
+func (s *scope) keeps(err error) bool {
+	return reconcile.ReasonOf(err) == authv1beta1.ReasonCountingResources && s.quota != nil &&
+		conditions.Is(s.slice.Status.Conditions, authv1beta1.ResourcesCondition, authv1beta1.Accepted)
 }
 
 // ready sums up: both parts are accepted, or which is not.
