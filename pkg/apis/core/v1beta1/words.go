@@ -61,7 +61,7 @@ const (
 	APIServerStatus = "APIServerStatus"
 	// CutOffCondition says that the peer's reach into this cluster was revoked: by whom, when, and how it is taken back. It is there, and True, only then.
 	CutOffCondition = "CutOff"
-	// NetworkConnectionStatus tells whether the tunnel is up.
+	// NetworkConnectionStatus tells whether the tunnel is up, and then whether all nodes of this cluster come into it.
 	NetworkConnectionStatus = "NetworkConnectionStatus"
 	// NetworkGatewayServerStatus tells whether the gateway server's pods are ready.
 	NetworkGatewayServerStatus = "NetworkGatewayServerStatus"

@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -22,6 +26,8 @@ type Network struct {
 	Clients []networkingv1beta1.GatewayClient
 	// Connections are what the gateways tell of the tunnel.
 	Connections []networkingv1beta1.Connection
+	// Silent are this cluster's nodes that the gateway does not answer, in order.
+	Silent []string
 }
 
 // Any tells whether there is anything of a network.
@@ -29,8 +35,8 @@ func (n *Network) Any() bool {
 	return len(n.Configurations)+len(n.Servers)+len(n.Clients)+len(n.Connections) > 0
 }
 
-// network reads what exists of the network with one cluster, in its tenant namespace.
-func (r *reconciler) network(ctx context.Context, namespace string) (found Network, err error) {
+// network reads what exists of the network with one cluster, in its tenant namespace, and which nodes do not come into it.
+func (r *reconciler) network(ctx context.Context, namespace string, id corev1beta1.ClusterID) (found Network, err error) {
 	if !r.Networking {
 		return found, nil
 	}
@@ -45,8 +51,36 @@ func (r *reconciler) network(ctx context.Context, namespace string) (found Netwo
 			return found, fmt.Errorf("listing %T in %s: %w", list, namespace, err)
 		}
 	}
-	return Network{configurations.Items, servers.Items, clients.Items, connections.Items}, nil
+	nodes := networkingv1beta1.InternalNodeList{}
+	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return found, fmt.Errorf("listing InternalNodes: %w", err)
+	}
+	var silent []string
+	for i := range nodes.Items {
+		if slices.Contains(nodes.Items[i].Status.Silent, string(id)) {
+			silent = append(silent, nodes.Items[i].Name)
+		}
+	}
+	slices.Sort(silent)
+	return Network{configurations.Items, servers.Items, clients.Items, connections.Items, silent}, nil
 }
+
+// ofNode finds the peers whose gateways do not answer a node.
+func ofNode(_ context.Context, o client.Object) (all []ctrl.Request) {
+	if node, ok := o.(*networkingv1beta1.InternalNode); ok {
+		for _, id := range node.Status.Silent {
+			all = append(all, ctrl.Request{NamespacedName: client.ObjectKey{Name: id}})
+		}
+	}
+	return all
+}
+
+// silenceChanged selects the changes of nodes after which other gateways answer them than before.
+var silenceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, known := e.ObjectOld.(*networkingv1beta1.InternalNode)
+	after, still := e.ObjectNew.(*networkingv1beta1.InternalNode)
+	return known && still && !slices.Equal(before.Status.Silent, after.Status.Silent)
+}}
 
 // observations tell what of the network works; none if there is none. cutOff says that the peer's reach was revoked: then there is to be none.
 func (n *Network) observations(cutOff string) []observation {
@@ -138,7 +172,8 @@ func gateways(kind string, all []state) observation {
 	return o
 }
 
-// connection tells whether the other end of the tunnel answers.
+// connection tells whether the other end of the tunnel answers, and then whether all nodes of this cluster come into it. Nodes that do not are never
+// all of it: the tunnel is there for what others send.
 func (n *Network) connection() observation {
 	o := observation{corev1beta1.NetworkConnectionStatus, corev1beta1.StatusNotReady, corev1beta1.ReasonTunnelNotConnected, "the gateway has not told of its tunnel yet: there is no Connection"}
 	for i := range n.Connections {
@@ -146,6 +181,9 @@ func (n *Network) connection() observation {
 		reason, why := (state{"Connection " + c.Name, c.Status.Conditions}).why(corev1beta1.ReasonTunnelNotConnected, "waiting for the other end of the tunnel to answer")
 		switch c.State() {
 		case networkingv1beta1.Connected:
+			if len(n.Silent) > 0 {
+				return observation{o.kind, corev1beta1.StatusSomeNotReady, networkingv1beta1.ReasonOverlaySilent, silence(n.Silent)}
+			}
 			return observation{o.kind, corev1beta1.StatusEstablished, corev1beta1.ReasonTunnelConnected, "the other end of the tunnel answers"}
 		case networkingv1beta1.ConnectionError:
 			o.status, o.reason, o.message = corev1beta1.StatusError, cmp.Or(reason, corev1beta1.ReasonTunnelNotConnected), cmp.Or(why, "the other end of the tunnel answers no more")
@@ -154,4 +192,13 @@ func (n *Network) connection() observation {
 		}
 	}
 	return o
+}
+
+// silence says which nodes come into no tunnel. Their InternalNodes say more.
+func silence(nodes []string) string {
+	who, which := "InternalNode "+nodes[0]+" says", "the node is"
+	if more := len(nodes) - 1; more > 0 {
+		who, which = fmt.Sprintf("%d InternalNodes (%s and %d more) say", len(nodes), nodes[0], more), "their nodes are"
+	}
+	return fmt.Sprintf("%s %s: %s not answered through the overlay by the gateway to the peer", who, networkingv1beta1.ReasonOverlaySilent, which)
 }

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -79,6 +80,12 @@ func TestTheNetworkShows(t *testing.T) {
 		"the tunnel is up, and would not come up again": {Network{Configurations: configured, Servers: []networkingv1beta1.GatewayServer{server("milan", told(""))},
 			Connections: []networkingv1beta1.Connection{connection(networkingv1beta1.Connected, told("KeyMissing"))}},
 			map[string]string{ranges: rangesAre, presence: thereIs, servers: "Ready GatewayReady", tunnel: "Error KeyMissing"}, false},
+		"a node does not come into the tunnel": {Network{Configurations: configured, Servers: []networkingv1beta1.GatewayServer{server("milan", told(""))},
+			Connections: []networkingv1beta1.Connection{connection(networkingv1beta1.Connected, told(""))}, Silent: []string{"node-2"}},
+			map[string]string{ranges: rangesAre, presence: thereIs, servers: "Ready GatewayReady", tunnel: "SomeNotReady OverlaySilent"}, false},
+		"nor would it if the tunnel were up": {Network{Configurations: configured, Servers: []networkingv1beta1.GatewayServer{server("milan", told(""))},
+			Connections: []networkingv1beta1.Connection{connection(networkingv1beta1.Connecting, told("NoHandshake"))}, Silent: []string{"node-2"}},
+			map[string]string{ranges: rangesAre, presence: thereIs, servers: "Ready GatewayReady", tunnel: "Pending NoHandshake"}, false},
 		"the tunnel is lost": {Network{Configurations: configured, Clients: []networkingv1beta1.GatewayClient{end},
 			Connections: []networkingv1beta1.Connection{connection(networkingv1beta1.ConnectionError, nil)}},
 			map[string]string{ranges: rangesAre, presence: thereIs, clients: "NotReady GatewayNotReady", tunnel: "Error TunnelNotConnected"}, false},
@@ -125,7 +132,9 @@ func TestALostTunnelIsNews(t *testing.T) {
 	}
 }
 
-func TestAPeerOfTheNetworkAloneIsKnown(t *testing.T) {
+// stored are objects in memory.
+func stored(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
@@ -134,9 +143,48 @@ func TestAPeerOfTheNetworkAloneIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1beta1.ForeignCluster{}).Build()
+}
+
+// A peer is told of each node that its gateway does not answer, and of those alone; it is looked at when a node says otherwise than before.
+func TestNodesThatDoNotComeIntoTheTunnelAreTold(t *testing.T) {
+	node := func(name string, silent ...string) *networkingv1beta1.InternalNode {
+		return &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: networkingv1beta1.InternalNodeStatus{Silent: silent}}
+	}
+	up := connection(networkingv1beta1.Connected, told(""))
+	up.Namespace = "liqo-tenant-milan"
+	gateway := server("milan", told(""))
+	gateway.Namespace = up.Namespace
+	for sentence, test := range map[string]struct {
+		nodes []client.Object
+		want  string
+	}{
+		"all nodes come in":      {[]client.Object{node("a"), node("b")}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one waits for another":  {[]client.Object{node("a"), node("b", "turin")}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one does not":           {[]client.Object{node("a"), node("b", "milan", "turin")}, "SomeNotReady OverlaySilent: InternalNode b says OverlaySilent: the node is not answered through the overlay by the gateway to the peer"},
+		"none of three comes in": {[]client.Object{node("c", "milan"), node("a", "milan"), node("b", "milan")}, "SomeNotReady OverlaySilent: 3 InternalNodes (a and 2 more) say OverlaySilent: their nodes are not answered through the overlay by the gateway to the peer"},
+	} {
+		r := &reconciler{Client: stored(t, append(test.nodes, &up, &gateway)...), Options: Options{ClusterID: "rome", Networking: true, Prober: prober{}}}
+		facts, err := r.gather(t.Context(), "milan")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := facts.Network.connection(); o.status+" "+o.reason+": "+o.message != test.want {
+			t.Errorf("%s: %+v, want %s", sentence, o, test.want)
+		}
+	}
+	if diff := cmp.Diff([]ctrl.Request{{NamespacedName: client.ObjectKey{Name: "milan"}}, {NamespacedName: client.ObjectKey{Name: "turin"}}}, ofNode(t.Context(), node("a", "milan", "turin"))); diff != "" {
+		t.Error(diff)
+	}
+	if !silenceChanged.Update(event.UpdateEvent{ObjectOld: node("a", "milan"), ObjectNew: node("a")}) || silenceChanged.Update(event.UpdateEvent{ObjectOld: node("a", "milan"), ObjectNew: node("a", "milan")}) {
+		t.Error("peers are not looked at when, and only when, a node says otherwise than before")
+	}
+}
+
+func TestAPeerOfTheNetworkAloneIsKnown(t *testing.T) {
 	ranges := configuration(nil)
 	ranges.Namespace = "liqo-tenant-milan"
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&ranges).WithStatusSubresource(&corev1beta1.ForeignCluster{}).Build()
+	c := stored(t, &ranges)
 	for _, networking := range []bool{false, true} {
 		r := &reconciler{Client: c, Options: Options{ClusterID: "rome", Networking: networking, Prober: prober{}, Clock: testclock.NewFakePassiveClock(time.Unix(100, 0))}, marks: map[types.UID]time.Time{}}
 		for range 2 {

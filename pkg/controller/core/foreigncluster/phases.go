@@ -53,7 +53,7 @@ func (r *reconciler) gather(ctx context.Context, id corev1beta1.ClusterID) (*Fac
 	}
 	facts.Slices, facts.Maps = slices.Items, len(maps.Items)
 	var err error
-	if facts.Network, err = r.network(ctx, namespace); err != nil {
+	if facts.Network, err = r.network(ctx, namespace, id); err != nil {
 		return nil, err
 	}
 	p := &facts.Probe

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -32,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants;identities;resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=virtualnodes;namespacemaps,verbs=get;list;watch
-// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;gatewayservers;gatewayclients;connections,verbs=get;list;watch
+// +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations;gatewayservers;gatewayclients;connections;internalnodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;namespaces,verbs=get;list;watch
 
 // Prober knows whether the API servers of providers answer. It is the holder of the one connection to each peer.
@@ -96,6 +97,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		} {
 			b = b.Watches(kind, ofPeer)
 		}
+		b = b.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(silenceChanged))
 	}
 	if o.Changed != nil {
 		b = b.WatchesRawSource(source.Channel(o.Changed, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, e client.Object) []ctrl.Request {
