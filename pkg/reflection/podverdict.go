@@ -142,6 +142,11 @@ type Host struct {
 	Allocatable corev1.ResourceList
 }
 
+// HostOf is that of a virtual node.
+func HostOf(node *corev1.Node) Host {
+	return Host{OS: node.Labels[corev1.LabelOSStable], Allocatable: node.Status.Allocatable}
+}
+
 // WhyRejected tells why a node does not take a pod, as a kubelet's admission does; empty if it does, or if that is not known.
 func WhyRejected(local *corev1.Pod, host Host) (reason, message string) {
 	if wanted := local.Spec.NodeSelector[corev1.LabelOSStable]; host.OS != "" && wanted != "" && wanted != host.OS {

@@ -148,7 +148,7 @@ func (r *Reporter) wake() {
 // Host is what the Node says of itself to those who admit pods to it; nothing while it is not known.
 func (r *Reporter) Host() reflection.Host {
 	if node := r.node(); node != nil {
-		return reflection.Host{OS: node.Labels[corev1.LabelOSStable], Allocatable: node.Status.Allocatable}
+		return reflection.HostOf(node)
 	}
 	return reflection.Host{}
 }

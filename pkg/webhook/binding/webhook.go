@@ -16,6 +16,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -53,15 +54,16 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err != nil {
 		return admission.Allowed("") // The API server will tell of it.
 	}
-	// No scheduler binds what is more than all of the node, unless the node shrank just now: who does so by hand wants to see it refused as by a
-	// kubelet (OutOfcpu).
-	if req.UserInfo.Username != schedulerUser && capacity.WhyLarger(&pod.Spec, refused(node.Status.Allocatable)) != "" {
+	why := capacity.WhyLarger(&pod.Spec, largest)
+	if why == "" {
 		return admission.Allowed("")
 	}
-	if why := capacity.WhyLarger(&pod.Spec, largest); why != "" {
-		return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
+	// No scheduler binds what a virtual kubelet refuses, unless the node changed just now: who does so by hand wants to see it refused as by a
+	// kubelet (OutOfcpu).
+	if rejected, _ := reflection.WhyRejected(pod, reflection.HostOf(&node)); rejected != "" && req.UserInfo.Username != schedulerUser {
+		return admission.Allowed("")
 	}
-	return admission.Allowed("")
+	return admission.Denied(fmt.Sprintf("%s: %s on any one node behind virtual node %s", offloadingv1beta1.ReasonLargerThanAnyNode, why, binding.Target.Name))
 }
 
 // pod is what is to be bound. Who binds it has seen it, most likely in what the API server holds in memory, which spares a read of etcd for each
@@ -73,17 +75,6 @@ func (w *webhook) pod(ctx context.Context, key client.ObjectKey) (*corev1.Pod, e
 		err = w.pods.Get(ctx, key, pod)
 	}
 	return pod, err
-}
-
-// refused is what of a node's resources its virtual kubelet refuses pods by that want more.
-func refused(allocatable corev1.ResourceList) corev1.ResourceList {
-	looked := corev1.ResourceList{}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		if offered := allocatable[name]; offered.Sign() > 0 {
-			looked[name] = offered
-		}
-	}
-	return looked
 }
 
 // largest is a virtual node, and the largest pod that it takes; nothing if that is not known, or it is another node.

@@ -44,7 +44,7 @@ func TestHandle(t *testing.T) {
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
 	}
 	const said = `{"cpu":"3800m","memory":"7Gi","pods":"10"}`
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"), pod("huge", "1T"),
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("small", "1"), pod("large", "8"), pod("huge", "1T"), pod("full", "20100m"),
 		node("milan", corev1beta1.VirtualNodeType, said), node("silent", corev1beta1.VirtualNodeType, ""),
 		node("broken", corev1beta1.VirtualNodeType, `{"cpu":"many"}`), node("own", "", said)).Build()
 	empty := node("empty", corev1beta1.VirtualNodeType, said)
@@ -57,6 +57,7 @@ func TestHandle(t *testing.T) {
 		"a pod that fits":                                          {"small", "milan", ""},
 		"a pod that is larger than any node":                       {"large", "milan", "LargerThanAnyNode: it requests cpu 8, of which no more than 3800m is left on any one node behind virtual node milan"},
 		"more than the virtual node has, which no scheduler binds": {"huge", "milan", ""},
+		"a little more than it has, which is refused as well":      {"full", "milan", ""},
 		"a virtual node that does not say it":                      {"large", "silent", ""},
 		"one whose annotation means nothing":                       {"large", "broken", ""},
 		"a physical node":                                          {"large", "own", ""},
