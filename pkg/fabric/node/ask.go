@@ -40,14 +40,14 @@ func NewSilent() prometheus.Gauge {
 	})
 }
 
-// gatewaysOf are the gateways that a node has a way to.
+// gatewaysOf are the gateways that a node has a way to, and that would answer it.
 func gatewaysOf(fabrics []networkingv1beta1.InternalFabric, usable []dataplane.InternalFabric) (all []gateway) {
 	for i := range fabrics {
 		pod, _ := fabrics[i].Spec.GatewayIP.Addr()
 		used := slices.IndexFunc(usable, func(u dataplane.InternalFabric) bool {
 			return u.Gateway.IsValid() && u.Gateway == pod && u.External.Is4() && u.External.String() == string(fabrics[i].Spec.Interface.Gateway.IP)
 		})
-		if used >= 0 {
+		if used >= 0 && !fabrics[i].Spec.Waiting {
 			all = append(all, gateway{cmp.Or(fabrics[i].Labels[corev1beta1.RemoteClusterIDLabel], fabrics[i].Name), pod, usable[used].External})
 		}
 	}

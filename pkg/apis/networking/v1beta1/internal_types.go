@@ -41,6 +41,10 @@ type InternalFabricSpec struct {
 	RemoteCIDRs []CIDR `json:"remoteCIDRs,omitempty"`
 	// gatewayIP is the address of the pod in which the gateway is active; 0.0.0.0 when it has lost its pod, whose address may be anybody's next.
 	GatewayIP IP `json:"gatewayIP"`
+	// waiting tells that the gateway waits for something, such as the key of its peer, and answers no node until it has that: nodes do not ask it
+	// whether it hears them.
+	// +optional
+	Waiting bool `json:"waiting,omitempty"`
 	// interface are the ends of the way between nodes and the gateway.
 	Interface InternalFabricSpecInterface `json:"interface"`
 }

@@ -165,6 +165,13 @@ func (g gateway) isLost() bool {
 	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == networkingv1beta1.ReasonGatewayPodPending
 }
 
+// isWaiting tells whether the gateway says itself that it waits for what others have to give, above all the key of its peer. One that has just started
+// has nothing in its kernel until then, and answers no node.
+func (g gateway) isWaiting() bool {
+	ready := meta.FindStatusCondition(g.connection.Status.Conditions, corev1beta1.ConditionReady)
+	return ready != nil && slices.Contains([]string{networkingv1beta1.ReasonKeyMissing, networkingv1beta1.ReasonIncomplete}, ready.Reason)
+}
+
 // whyTaken says why the address of the gateway's pod cannot be that pod's; empty if it can. The kubelet of the pod's node could name the gateway to
 // another peer, and take its way from nodes, or a pod of another node, and have that speak for the peer. Whoever has the address keeps it, whatever
 // kubelets say later; of two that have it, the elder.
@@ -231,6 +238,9 @@ func (g gateway) describe(spec *networkingv1beta1.InternalFabricSpec) bool {
 	}
 	if g.connection != nil && g.connection.Status.MTU > 0 {
 		spec.MTU = g.connection.Status.MTU
+	}
+	if g.connection != nil {
+		spec.Waiting = g.isWaiting()
 	}
 	return spec.GatewayIP != "" && len(spec.RemoteCIDRs) > 0
 }

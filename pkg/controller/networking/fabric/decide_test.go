@@ -89,8 +89,12 @@ func TestDescribe(t *testing.T) {
 		Conditions: []metav1.Condition{{Type: corev1beta1.ConditionReady, Status: metav1.ConditionUnknown, Reason: networkingv1beta1.ReasonGatewayPodPending}}}}
 	silent := takenBack.DeepCopy()
 	silent.Status.Conditions[0].Status, silent.Status.Conditions[0].Reason = metav1.ConditionFalse, networkingv1beta1.ReasonNoHandshake
+	keyless, incomplete := silent.DeepCopy(), silent.DeepCopy()
+	keyless.Status.Conditions[0].Reason, incomplete.Status.Conditions[0].Reason = networkingv1beta1.ReasonKeyMissing, networkingv1beta1.ReasonIncomplete
 	lost := networkingv1beta1.InternalFabricSpec{GatewayIP: "0.0.0.0", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
 	whole := networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
+	waits := *whole.DeepCopy()
+	waits.Waiting = true
 	seen := func(address networkingv1beta1.IP, configuration *networkingv1beta1.Configuration, connection *networkingv1beta1.Connection) gateway {
 		return gateway{address: address, configuration: configuration, connection: connection}
 	}
@@ -113,6 +117,11 @@ func TestDescribe(t *testing.T) {
 		"it is lost before nodes knew it":               {found: seen("10.244.1.200", configured, takenBack), want: lost, usable: true},
 		"another pod has spoken":                        {found: seen("10.244.1.200", configured, connected), before: lost, want: whole, usable: true},
 		"another pod has spoken, but has no answer yet": {found: seen("10.244.1.200", configured, silent), before: lost, want: whole, usable: true},
+		// It answers no node, and nothing is wrong with the way to it.
+		"it waits for the key of its peer":          {found: seen("10.244.1.200", configured, keyless), want: waits, usable: true},
+		"it waits for something else":               {found: seen("10.244.1.200", configured, incomplete), before: whole, want: waits, usable: true},
+		"it has the key, and no answer yet":         {found: seen("10.244.1.200", configured, silent), before: waits, want: whole, usable: true},
+		"nobody says whether it has what it needed": {found: seen("10.244.1.200", configured, nil), before: waits, want: waits, usable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.before
