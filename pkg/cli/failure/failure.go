@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -76,6 +77,15 @@ func CodeOf(err error) Code {
 	default:
 		return Failed
 	}
+}
+
+// WayOut is what to do about several problems: what mends each of them, if that is the same and known of all, else where their reasons are explained.
+// Of a problem of which it is not known it is empty.
+func WayOut(ways []string) string {
+	if all := slices.Compact(slices.Sorted(slices.Values(ways))); len(all) == 1 && all[0] != "" {
+		return all[0]
+	}
+	return "look the reason up in docs/troubleshooting.md"
 }
 
 // NextOf returns the way out that an error suggests, and the error's text without it.

@@ -62,3 +62,21 @@ func TestNextOf(t *testing.T) {
 		})
 	}
 }
+
+func TestWaysOutOfSeveralProblems(t *testing.T) {
+	const look = "look the reason up in docs/troubleshooting.md"
+	for sentence, test := range map[string]struct {
+		ways []string
+		want string
+	}{
+		"one that is known":             {[]string{"do this"}, "do this"},
+		"one that is not":               {[]string{""}, look},
+		"the same twice":                {[]string{"do this", "do this"}, "do this"},
+		"two":                           {[]string{"do this", "do that"}, look},
+		"one of which nothing is known": {[]string{"do this", "", "do this"}, look},
+	} {
+		if got := failure.WayOut(test.ways); got != test.want {
+			t.Errorf("%s: %s", sentence, got)
+		}
+	}
+}

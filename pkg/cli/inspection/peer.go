@@ -76,22 +76,21 @@ func (f *infoFlags) onePeer(s *session.Session, reports map[string]*info.PeerRep
 
 // PeersVerdict turns what was seen of peerings into the exit code, and names the first cause of each that does not work.
 func PeersVerdict(reports map[string]*info.PeerReport) error {
-	var broken []string
+	var broken, ways []string
 	for _, id := range slices.Sorted(maps.Keys(reports)) {
 		report := reports[id]
 		statuses := []info.Status{report.Network.Status, report.Authentication.Status, report.Offloading.Status}
 		switch {
 		case len(report.Causes) > 0:
-			broken = append(broken, id+" ("+report.Causes[0].String()+")")
+			broken, ways = append(broken, id+" ("+report.Causes[0].String()+")"), append(ways, report.Cure())
 		case slices.Contains(statuses, info.Unhealthy):
-			broken = append(broken, id)
+			broken, ways = append(broken, id), append(ways, "")
 		}
 	}
 	if len(broken) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md",
-		"there is a problem with the peering with %s", strings.Join(broken, ", "))
+	return failure.New(failure.Problems, failure.WayOut(ways), "there is a problem with the peering with %s", strings.Join(broken, ", "))
 }
 
 // RenderPeer shows one peering to people, on standard output.

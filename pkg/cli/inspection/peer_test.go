@@ -164,11 +164,21 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 		forbidden bool
 		// first cause; empty if all is well.
 		first string
+		// next is what to do about it; empty where docs/troubleshooting.md says more.
+		next string
 	}{
 		"all-is-well":        {change: func(*peering) {}},
 		"networks-connected": {change: func(p *peering) { p.connect("") }},
 		"no-handshake": {change: func(p *peering) { p.connect(networkingv1beta1.ReasonNoHandshake) },
 			first: "ForeignCluster milan: NetworkConnectionStatus is Pending: NoHandshake: Connection milan: the other end does not answer"},
+		"no-key": {change: func(p *peering) { p.connect(networkingv1beta1.ReasonKeyMissing) },
+			first: "ForeignCluster milan: NetworkConnectionStatus is Pending: KeyMissing: Connection milan: the other end does not answer",
+			next:  "run 'liqoctl network connect' again"},
+		"no-gateway": {change: func(p *peering) {
+			p.foreign.Status.Modules.Networking = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{{Type: corev1beta1.NetworkGatewayPresence,
+				Status: corev1beta1.StatusPending, Reason: corev1beta1.ReasonGatewayMissing, Message: "there is no gateway to the peer"}}}
+		}, first: "ForeignCluster milan: NetworkGatewayPresence is Pending: GatewayMissing: there is no gateway to the peer",
+			next: "connect the two networks with 'liqoctl network connect'"},
 		"api-server-dead": {change: func(p *peering) {
 			p.nodeNotReady(corev1.ConditionFalse, "APIServerUnreachable", refused)
 			p.foreign.Status.Conditions[0] = corev1beta1.Condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerUnreachable", Message: refused}
@@ -235,6 +245,13 @@ func TestWhatIsDownIsSaid(t *testing.T) {
 			first := ""
 			if causes := reports["milan"].Causes; len(causes) > 0 {
 				first = causes[0].String()
+			}
+			next := test.next
+			if next == "" && first != "" {
+				next = "look the reason up in docs/troubleshooting.md"
+			}
+			if verdict := inspection.PeersVerdict(reports); verdict != nil && !strings.HasSuffix(verdict.Error(), ": "+next) {
+				t.Errorf("%v does not end with %q", verdict, next)
 			}
 			if diff := cmp.Diff(test.first, first); diff != "" {
 				t.Error(diff)

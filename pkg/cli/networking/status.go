@@ -49,17 +49,17 @@ It exits with code 4 if something is not.`,
 
 // Verdict turns what was seen into the exit code.
 func Verdict(status *network.Status) error {
-	var broken []string
+	var broken, ways []string
 	for i := range status.Peers {
 		peer := &status.Peers[i]
 		if len(peer.Alerts) > 0 || peer.State != string(networkingv1beta1.Connected) && peer.State != network.Disconnected {
-			broken = append(broken, peer.ClusterID)
+			broken, ways = append(broken, peer.ClusterID), append(ways, peer.Cure)
 		}
 	}
 	if len(broken) == 0 {
 		return nil
 	}
-	return failure.New(failure.Problems, "look the reason up in docs/troubleshooting.md", "the network does not work with %s", strings.Join(broken, ", "))
+	return failure.New(failure.Problems, failure.WayOut(ways), "the network does not work with %s", strings.Join(broken, ", "))
 }
 
 // Render shows the networks of a cluster to people, on standard output.

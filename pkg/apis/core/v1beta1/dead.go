@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -28,18 +29,22 @@ func (fc *ForeignCluster) WhyCutOff() string {
 			return c.Message
 		}
 	}
-	return fc.Revoked(false)
+	return fc.Revoked("", false)
 }
 
 // Revoked is what the condition CutOff says: of a peer that is marked so, or of a consumer whose certificates have no rights any more. It is
-// empty if neither is the case.
-func (fc *ForeignCluster) Revoked(consumer bool) string {
+// empty if neither is the case. home is the cluster that revoked it, named because peers and administrators of both read this; empty if not known.
+func (fc *ForeignCluster) Revoked(home ClusterID, consumer bool) string {
+	peer, in := cmp.Or(fc.Spec.ClusterID, ClusterID(fc.Name)), ""
+	if home != "" {
+		in = " in " + string(home)
+	}
 	what := " and is not talked to"
-	back := fmt.Sprintf("'liqoctl peer', or for the network alone with 'kubectl annotate foreigncluster %s %s-'", fc.Name, CutOffAnnotation)
+	back := fmt.Sprintf("'liqoctl peer', or for the network alone with 'kubectl annotate foreigncluster %s %s-'%s", fc.Name, CutOffAnnotation, in)
 	switch {
 	case fc.IsCutOff():
 	case consumer:
-		what, back = ": its certificates have no rights here", "'liqoctl peer' there, which gives it a new key"
+		what, back = ": its certificates have no rights"+in, fmt.Sprintf("'liqoctl peer' in %s, which gives it a new key", peer)
 	default:
 		return ""
 	}
@@ -47,7 +52,7 @@ func (fc *ForeignCluster) Revoked(consumer bool) string {
 	if who := fc.Annotations[CutOffByAnnotation]; who != "" {
 		by = " by " + who
 	}
-	return fmt.Sprintf("it was revoked here%s%s; this is taken back with %s", by, what, back)
+	return fmt.Sprintf("%s was revoked%s%s%s; this is taken back with %s", peer, in, by, what, back)
 }
 
 // IsDead tells whether a peer is given up: an administrator cut it off, or said that it will not come back, and it does not answer, or has

@@ -40,6 +40,9 @@ const (
 // GatewayKeysSecret is the name of the Secret with the keys that are made for a gateway.
 func GatewayKeysSecret(gateway string) string { return gateway + "-gw-keys" }
 
+// NoLoadBalancers is the way out that EndpointPending names while the Service of a gateway waits for a load balancer.
+const NoLoadBalancers = "a cluster without load balancers needs --gw-server-service-type NodePort (liqoctl network connect)"
+
 // Reasons of condition Ready of gateways.
 const (
 	// ReasonProvisioned: the gateway runs, and its peer can reach it.

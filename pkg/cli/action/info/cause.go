@@ -6,7 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/diagnosis"
 )
 
@@ -20,6 +23,24 @@ type Cause struct {
 
 // String is the cause in one line.
 func (c Cause) String() string { return c.Object + ": " + c.Message }
+
+// cures are the commands that mend what a condition of a ForeignCluster says, by its type and reason: those of which it is certain.
+var cures = map[[2]string]string{
+	{corev1beta1.NetworkGatewayPresence, corev1beta1.ReasonGatewayMissing}:     "connect the two networks with 'liqoctl network connect'",
+	{corev1beta1.NetworkConnectionStatus, networkingv1beta1.ReasonKeyMissing}:  network.WayOut(networkingv1beta1.ReasonKeyMissing),
+	{corev1beta1.AuthIdentityControlPlaneStatus, authv1beta1.ReasonKeyMissing}: "run 'liqoctl peer' again",
+	{corev1beta1.CutOffCondition, corev1beta1.ReasonCutOff}:                    "if the peer is to be trusted again, take it back as the message says",
+}
+
+// Cure is the command that mends the first cause of a peering that does not work; empty where that is not certain.
+func (r *PeerReport) Cure() string {
+	for _, c := range r.Conditions {
+		if len(r.Causes) > 0 && r.Causes[0] == (Cause{c.Object, sentence(c)}) {
+			return cures[[2]string{c.Type, c.Reason}]
+		}
+	}
+	return ""
+}
 
 // summaries only repeat what conditions of other objects say.
 var summaries = []string{corev1beta1.ConditionReady, corev1beta1.OffloadingNodeStatus, corev1beta1.OffloadingVirtualNodeStatus}

@@ -232,7 +232,7 @@ func drop(t *testing.T, c *fixture.Cluster, object client.Object, name string) {
 
 // After a revocation info says so, and does not advise to connect with the peer again.
 func TestACutOffPeerIsTheFirstCause(t *testing.T) {
-	const why = "it was revoked here by alice at noon and is not talked to; this is taken back with 'liqoctl peer'"
+	const why = "milan was revoked in rome by alice at noon and is not talked to; this is taken back with 'liqoctl peer'"
 	foreign := &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
 	foreign.Status.Summary = []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Status: "True", Reason: corev1beta1.ReasonCutOff, Message: why}}
 	foreign.Status.Modules.Networking = corev1beta1.Module{Enabled: true, Conditions: []corev1beta1.Condition{

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +96,7 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 					return false, "it is gone", err
 				}
 				missing, err := judge.look(object.Status.Conditions, object.Generation)
+				missing, _, _ = strings.Cut(missing, "; "+networkingv1beta1.NoLoadBalancers) // exposing says it
 				there := reachable(&object.Status, object.Generation)
 				if !there {
 					hint()

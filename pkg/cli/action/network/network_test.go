@@ -367,22 +367,22 @@ func TestWhatConnectingFailsWith(t *testing.T) {
 			code:   failure.Precondition,
 			want:   "the network module is off in cluster milan: turn it on with 'liqoctl install --set networking.enabled=true --context kind-milan'",
 		},
-		"the other one was revoked here": {
+		"this one revoked the other": {
 			change: func(_, _ *fixture.Networks, home, _ *fixture.Options) {
 				home.Objects = append(home.Objects, &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "milan"}, ObjectMeta: metav1.ObjectMeta{Name: "milan",
 					Annotations: map[string]string{corev1beta1.CutOffAnnotation: "true", corev1beta1.CutOffByAnnotation: "alice at noon"}}})
 			},
 			code: failure.Precondition,
-			want: "milan is cut off from cluster rome: it was revoked here by alice at noon and is not talked to: this is taken back with 'liqoctl peer', " +
+			want: "milan is cut off from cluster rome: milan was revoked by alice at noon and is not talked to: this is taken back with 'liqoctl peer', " +
 				"or for the network alone with 'kubectl annotate foreigncluster milan liqo.io/foreign-cluster-cut-off-'",
 		},
-		"this one was revoked there": {
+		"the other one revoked this": {
 			change: func(_, _ *fixture.Networks, _, there *fixture.Options) {
 				there.Objects = append(there.Objects, &corev1beta1.ForeignCluster{Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}, ObjectMeta: metav1.ObjectMeta{Name: "rome"},
-					Status: corev1beta1.ForeignClusterStatus{Summary: []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Message: "it was revoked here; peer again"}}}})
+					Status: corev1beta1.ForeignClusterStatus{Summary: []corev1beta1.Condition{{Type: corev1beta1.CutOffCondition, Message: "rome was revoked in milan; peer again"}}}})
 			},
 			code: failure.Precondition,
-			want: "rome is cut off from cluster milan: it was revoked here: peer again",
+			want: "rome is cut off from cluster milan: rome was revoked in milan: peer again",
 		},
 		"a right is missing": {
 			change: func(_, _ *fixture.Networks, home, _ *fixture.Options) {
@@ -598,7 +598,8 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = network.ReadStatus(t.Context(), w.rome.Cluster)
-	if err != nil || got.Peers[0].State != "Error" || strings.Join(got.Peers[0].Alerts, "") != "Connection milan: Error: KeyMissing: there is no PublicKey" {
+	if err != nil || got.Peers[0].State != "Error" || strings.Join(got.Peers[0].Alerts, "") != "Connection milan: Error: KeyMissing: there is no PublicKey" ||
+		got.Peers[0].Cure != "run 'liqoctl network connect' again" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

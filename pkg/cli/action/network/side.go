@@ -121,13 +121,21 @@ func said(conditions []metav1.Condition, generation int64) string {
 // settled is how often the same refusal must be seen in a row before it is believed: controllers may still be working on it.
 const settled = 10
 
-// hopeless maps the reasons after which waiting is of no use to what the user can do.
+// hopeless maps the reasons after which waiting is of no use to what the user can do, before the same command is run again.
 var hopeless = map[string]string{
-	networkingv1beta1.ReasonRangeRefused:     "give the other cluster ranges that a peer may have, and run the same command again",
-	networkingv1beta1.ReasonPoolExhausted:    "give this cluster more room with 'liqoctl install --set ipam.pools={RANGE,...}', and run the same command again",
-	networkingv1beta1.ReasonTemplateInvalid:  "correct the template, or name another one by the --gw- flags, and run the same command again",
-	networkingv1beta1.ReasonSecretInvalid:    "correct the Secret, or delete it to have another one made, and run the same command again",
-	networkingv1beta1.ReasonGatewayNameTaken: "remove what has the name, and run the same command again",
+	networkingv1beta1.ReasonRangeRefused:     "give the other cluster ranges that a peer may have",
+	networkingv1beta1.ReasonPoolExhausted:    "give this cluster more room with 'liqoctl install --set ipam.pools={RANGE,...}'",
+	networkingv1beta1.ReasonTemplateInvalid:  "correct the template, or name another one by the --gw- flags",
+	networkingv1beta1.ReasonSecretInvalid:    "correct the Secret, or delete it to have another one made",
+	networkingv1beta1.ReasonGatewayNameTaken: "remove what has the name",
+}
+
+// WayOut is what mends an object of the network that is not ready for a reason; empty where that is not certain.
+func WayOut(reason string) string {
+	if reason == networkingv1beta1.ReasonKeyMissing {
+		return "run 'liqoctl network connect' again"
+	}
+	return hopeless[reason]
 }
 
 // judge tells what an object is waited for, and ends the waiting if that is of no use.
@@ -147,7 +155,7 @@ func (j *judge) look(conditions []metav1.Condition, generation int64) (missing s
 	}
 	j.seen++
 	if next, end := hopeless[reason]; end && j.seen >= settled {
-		return "", failure.New(failure.Failed, next, "%s was refused: %s", j.object, missing)
+		return "", failure.New(failure.Failed, next+", and run the same command again", "%s was refused: %s", j.object, missing)
 	}
 	return missing, nil
 }

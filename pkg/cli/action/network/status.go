@@ -53,6 +53,8 @@ type Peer struct {
 	Ranges []Range `json:"ranges,omitempty"`
 	// Alerts are what objects of the network say of what is not as it should be.
 	Alerts []string `json:"alerts,omitempty"`
+	// Cure mends what the first alert tells of; empty where that is not certain.
+	Cure string `json:"cure,omitempty"`
 }
 
 // Endpoint of a gateway server.
@@ -135,7 +137,7 @@ func read(ctx context.Context, cluster *target.Cluster, options ...client.ListOp
 // configuration takes over what a Configuration says; counts is the one that counts.
 func (p *Peer) configuration(c, counts *networkingv1beta1.Configuration) {
 	if counts != nil && c != counts {
-		p.Alerts = append(p.Alerts, "Configuration "+c.Name+": it does not count, because "+counts.Name+" is older")
+		p.tell("Configuration "+c.Name+": it does not count, because "+counts.Name+" is older", nil)
 		return
 	}
 	p.Ranges = RangesOf(c)
@@ -166,7 +168,7 @@ func (p *Peer) connection(c *networkingv1beta1.Connection) {
 	}
 	p.MTU = cmp.Or(int32(c.Status.MTU), p.MTU)
 	if lost := Lost(c); lost != "" {
-		p.Alerts = append(p.Alerts, "Connection "+c.Name+": "+lost)
+		p.tell("Connection "+c.Name+": "+lost, meta.FindStatusCondition(c.Status.Conditions, corev1beta1.ConditionReady))
 	}
 }
 
@@ -176,12 +178,20 @@ func (p *Peer) alert(object client.Object, kind string, conditions []metav1.Cond
 	ready := meta.FindStatusCondition(conditions, corev1beta1.ConditionReady)
 	switch {
 	case !object.GetDeletionTimestamp().IsZero():
-		p.Alerts = append(p.Alerts, name+": it is being deleted")
+		p.tell(name+": it is being deleted", nil)
 	case !looked(conditions, object.GetGeneration()):
-		p.Alerts = append(p.Alerts, name+": "+unobserved)
+		p.tell(name+": "+unobserved, nil)
 	case ready.Status != metav1.ConditionTrue:
-		p.Alerts = append(p.Alerts, name+": "+said(conditions, object.GetGeneration()))
+		p.tell(name+": "+said(conditions, object.GetGeneration()), ready)
 	}
+}
+
+// tell adds an alert; ready is the condition that says it, if one does.
+func (p *Peer) tell(alert string, ready *metav1.Condition) {
+	if len(p.Alerts) == 0 && ready != nil {
+		p.Cure = WayOut(ready.Reason)
+	}
+	p.Alerts = append(p.Alerts, alert)
 }
 
 func endpointOf(addresses []networkingv1beta1.Host, port networkingv1beta1.Port) Endpoint {

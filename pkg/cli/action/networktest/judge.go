@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/cli/action/network"
 )
 
 // Ways out that several findings have in common.
@@ -93,7 +94,7 @@ func (f *facts) notReady(kind string, of *metav1.ObjectMeta, conditions []metav1
 	case ready == nil || ready.ObservedGeneration < of.Generation:
 		return failed(f.manager(), "the controller manager has not looked at %s %s yet", kind, of.Name)
 	case ready.Status != metav1.ConditionTrue:
-		return failed(seeReasons, "%s %s: %s: %s", kind, of.Name, ready.Reason, ready.Message)
+		return failed(cmp.Or(network.WayOut(ready.Reason), seeReasons), "%s %s: %s: %s", kind, of.Name, ready.Reason, ready.Message)
 	}
 	return nil
 }

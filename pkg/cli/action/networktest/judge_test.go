@@ -86,7 +86,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"no Configuration":            {func(r, _ *facts) { r.configuration = nil }, "ranges: cluster rome was not told the ranges of milan: there is no Configuration with label liqo.io/remote-cluster-id=milan", "network connect"},
 		"other ranges of pods":        {func(_, m *facts) { m.own.Pod = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the pods of milan are in [10.244.0.0/16], but they are in [10.1.0.0/16]", "network init"},
 		"another external range":      {func(_, m *facts) { m.own.External = cidrs{"10.1.0.0/16"} }, "ranges: cluster rome was told that the external range of milan", "network init"},
-		"the pools are exhausted":     {func(r, _ *facts) { r.configuration.Status.Conditions = says("Ready", false, "PoolExhausted") }, "ranges: Configuration milan: PoolExhausted: as said", "docs/troubleshooting.md"},
+		"the pools are exhausted":     {func(r, _ *facts) { r.configuration.Status.Conditions = says("Ready", false, "PoolExhausted") }, "ranges: Configuration milan: PoolExhausted: as said", "liqoctl install --set ipam.pools={RANGE,...}"},
 		"nobody looks at objects":     {func(r, _ *facts) { r.configuration.Generation = 2 }, "ranges: the controller manager has not looked at Configuration milan yet", "kubectl get pods -n liqo-here"},
 		"no gateway":                  {func(r, _ *facts) { r.client = nil }, "gateway: cluster rome has no gateway to milan", "network connect"},
 		"a server without an address": {func(_, m *facts) { m.server.Status.Conditions = says("Ready", false, "EndpointPending") }, "gateway: GatewayServer rome: EndpointPending: as said", "docs/troubleshooting.md"},

@@ -149,7 +149,7 @@ func TestAProviderIsCutOff(t *testing.T) {
 		t.Error(diff)
 	}
 	peer := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan"}}
-	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(peer), peer); err != nil || !peer.IsCutOff() || !peer.IsDead() || !strings.HasPrefix(peer.WhyCutOff(), "it was revoked here by alice at ") {
+	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(peer), peer); err != nil || !peer.IsCutOff() || !peer.IsDead() || !strings.HasPrefix(peer.WhyCutOff(), "milan was revoked by alice at ") {
 		t.Errorf("the ForeignCluster has the annotations %v (%v)", peer.Annotations, err)
 	}
 }

@@ -24,17 +24,17 @@ func TestAPeerThatWasRevokedIsShownAsCutOff(t *testing.T) {
 		tenants     []authv1beta1.Tenant
 		want        string
 	}{
-		"a provider": {marked, nil, "it was revoked here by alice at 2026-11-27T03:00:00Z and is not talked to; this is taken back with 'liqoctl peer', " +
-			"or for the network alone with 'kubectl annotate foreigncluster milan liqo.io/foreign-cluster-cut-off-'"},
-		"a consumer": {by, []authv1beta1.Tenant{revoked}, "it was revoked here by alice at 2026-11-27T03:00:00Z: its certificates have no rights here; " +
-			"this is taken back with 'liqoctl peer' there, which gives it a new key"},
+		"a provider": {marked, nil, "milan was revoked in rome by alice at 2026-11-27T03:00:00Z and is not talked to; this is taken back with 'liqoctl peer', " +
+			"or for the network alone with 'kubectl annotate foreigncluster milan liqo.io/foreign-cluster-cut-off-' in rome"},
+		"a consumer": {by, []authv1beta1.Tenant{revoked}, "milan was revoked in rome by alice at 2026-11-27T03:00:00Z: its certificates have no rights in rome; " +
+			"this is taken back with 'liqoctl peer' in milan, which gives it a new key"},
 		"a consumer that was peered again": {by, []authv1beta1.Tenant{anew}, ""},
 		"nobody":                           {nil, nil, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			facts := Facts{Tenants: test.tenants, Network: Network{Configurations: []networkingv1beta1.Configuration{configuration(told(""))}}}
 			peer := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "milan", Annotations: test.annotations}}
-			facts.CutOff = peer.Revoked(facts.revoked())
+			facts.CutOff = peer.Revoked("rome", facts.revoked())
 			peer.Status = Observe(peer.Status, 1, facts, time.Unix(100, 0))
 			said := ""
 			if c := conditions.Find(peer.Status.Summary, corev1beta1.CutOffCondition); c != nil {

@@ -205,7 +205,7 @@ func TestProgramsOfV1FindAPeeringWell(t *testing.T) {
 	earlier := Observe(corev1beta1.ForeignClusterStatus{}, 1, facts, t0)
 	earlier.Conditions, earlier.Summary = earlier.All(), nil
 	revoked := facts
-	revoked.CutOff = "it was revoked here"
+	revoked.CutOff = "it was revoked"
 	for sentence, test := range map[string]struct {
 		before corev1beta1.ForeignClusterStatus
 		facts  Facts

@@ -139,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	facts.CutOff = fc.Revoked(facts.revoked())
+	facts.CutOff = fc.Revoked(corev1beta1.ClusterID(r.ClusterID), facts.revoked())
 	changed := fc.DeepCopy()
 	changed.Status = Observe(fc.Status, fc.Generation, *facts, r.Clock.Now())
 	if equality.Semantic.DeepEqual(fc.Status, changed.Status) {

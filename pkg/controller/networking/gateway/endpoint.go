@@ -23,8 +23,7 @@ const (
 )
 
 // unbalanced is what a Service without a load balancer lacks, and the way out where there is none.
-const unbalanced = "the load balancer of its Service has no address yet; a cluster without load balancers needs --gw-server-service-type NodePort " +
-	"(liqoctl network connect)"
+const unbalanced = "the load balancer of its Service has no address yet; " + networkingv1beta1.NoLoadBalancers
 
 // Endpoint is where the peer reaches a gateway; nil, with what is missing, as long as it is nowhere. host is the node that the gateway's pod
 // runs on.
