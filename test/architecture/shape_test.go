@@ -163,18 +163,29 @@ func isCondition(expression ast.Expr) bool {
 func TestAnErrorIsLoggedOrReturned(t *testing.T) {
 	var offenders []string
 	inProduct(t, func(file source, node ast.Node) {
-		block, isBlock := node.(*ast.BlockStmt)
-		if !isBlock {
-			return
-		}
-		for position := 1; position < len(block.List); position++ {
-			logged, isReturn := loggedError(block.List[position-1]), block.List[position]
+		list := statements(node)
+		for position := 1; position < len(list); position++ {
+			logged, isReturn := loggedError(list[position-1]), list[position]
 			if logged != "" && returns(isReturn, logged) {
 				offenders = append(offenders, at(isReturn, file))
 			}
 		}
 	})
-	report(t, "an error is logged or returned, never both", offenders)
+	report(t, "an error is logged or returned, never both: return it, and let who handles it write the log", offenders)
+}
+
+// statements are those that follow each other in a node: a block has some, and each case of a switch or select, which is no block.
+func statements(node ast.Node) []ast.Stmt {
+	switch of := node.(type) {
+	case *ast.BlockStmt:
+		return of.List
+	case *ast.CaseClause:
+		return of.Body
+	case *ast.CommClause:
+		return of.Body
+	default:
+		return nil
+	}
 }
 
 // loggedError returns the name of the error that a statement such as log.Error(err, "…") writes to a log.
