@@ -99,19 +99,18 @@ func above(counted map[string]int, limit int) map[string]int {
 
 // Markers for generators cannot be broken. Tests have tables whose rows are best read as one line each.
 func TestLinesAreShort(t *testing.T) {
-	long := map[string]int{}
+	long := map[string][]string{}
 	for _, file := range sources(t) {
 		if !file.isHandWritten() || strings.HasPrefix(file.path, "test/") {
 			continue
 		}
-		for line := range strings.Lines(readFile(t, file.path)) {
-			line = strings.TrimSuffix(line, "\n")
+		for i, line := range strings.Split(readFile(t, file.path), "\n") {
 			if utf8.RuneCountInString(line) > maxLineLength && !strings.HasPrefix(strings.TrimSpace(line), "// +kubebuilder:") {
-				long[file.path]++
+				long[file.path] = append(long[file.path], fmt.Sprintf("%s:%d", file.path, i+1))
 			}
 		}
 	}
-	shrinks(t, "lines", fmt.Sprintf("a line has at most %d characters; a file with longer ones is named with their number", maxLineLength), long)
+	shrinksAt(t, "lines", fmt.Sprintf("a line has at most %d characters: break it; a file with longer ones is named with their number", maxLineLength), long)
 }
 
 // A room is a folder of the product with all below it that is no room of its own. It has a budget of lines, tests and generated code aside,

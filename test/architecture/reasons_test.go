@@ -145,7 +145,7 @@ var (
 
 // An error that an object is not ours has one class, in which it is retried, and one text.
 func TestWhatIsNotOursIsSaidInOneWay(t *testing.T) {
-	found := map[string]int{}
+	found := map[string][]string{}
 	inProduct(t, func(file source, node ast.Node) {
 		if file.folder() == "pkg/kube/reconcile" {
 			return
@@ -153,15 +153,15 @@ func TestWhatIsNotOursIsSaidInOneWay(t *testing.T) {
 		switch is := node.(type) {
 		case *ast.CallExpr:
 			if classes := []string{"Refuse", "RefuseAgain", "Terminate", "Wait", "Retry"}; slices.Contains(classes, selected(is.Fun, "reconcile")) && conflicts.MatchString(selected(is.Args[0], "")) {
-				found[file.path]++
+				found[file.path] = append(found[file.path], at(is, file))
 			}
 		case *ast.BasicLit:
 			if is.Kind == token.STRING && notOurs.MatchString(is.Value) {
-				found[file.path]++
+				found[file.path] = append(found[file.path], at(is, file))
 			}
 		}
 	})
-	shrinks(t, "ours", "that an object is not ours is said by reconcile.NotOurs, or NotOursAt, alone", found)
+	shrinksAt(t, "ours", "that an object is not ours is said by reconcile.NotOurs, or NotOursAt, alone", found)
 }
 
 // selected is the name after the dot of an expression such as pkg.Name; empty if it is none, or of another package than the one that is given.

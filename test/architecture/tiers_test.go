@@ -3,6 +3,7 @@ package architecture
 import (
 	"fmt"
 	"go/ast"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,15 +113,17 @@ func testsByFolder(t *testing.T) map[string][]string {
 
 // One expression leaves tests out of all suites, so a name stands for one test.
 func TestNamesOfSystemTestsAreUnique(t *testing.T) {
-	folders := map[string]int{}
-	for folder, names := range testsByFolder(t) {
+	folders := map[string][]string{}
+	tests := testsByFolder(t)
+	for _, folder := range slices.Sorted(maps.Keys(tests)) {
 		if strings.HasPrefix(folder, "test/integration/") || folder == "test/e2e" {
-			for _, name := range names {
-				folders[name]++
+			for _, name := range tests[folder] {
+				folders[name] = append(folders[name], folder)
 			}
 		}
 	}
-	shrinks(t, "names", "a test of test/integration and test/e2e has a name that no other one of them has", above(folders, 1))
+	maps.DeleteFunc(folders, func(_ string, of []string) bool { return len(of) == 1 })
+	shrinksAt(t, "names", "a test of test/integration and test/e2e has a name that no other one of them has: say more in one of the names", folders)
 }
 
 func TestUnsoundTiersAreFound(t *testing.T) {

@@ -145,6 +145,22 @@ const offendersTable = "test/architecture/testdata/offenders.tsv"
 // rule: a number of methods, or how often it does.
 func shrinks(t *testing.T, key, rule string, found map[string]int) {
 	t.Helper()
+	shrink(t, key, rule, found, nil)
+}
+
+// shrinksAt is shrinks for what breaks a rule at places, by the offender: as often as it has some. An offender that is new or worse is
+// told with all of them.
+func shrinksAt(t *testing.T, key, rule string, places map[string][]string) {
+	t.Helper()
+	found := map[string]int{}
+	for offender, where := range places {
+		found[offender] = len(where)
+	}
+	shrink(t, key, rule, found, places)
+}
+
+func shrink(t *testing.T, key, rule string, found map[string]int, places map[string][]string) {
+	t.Helper()
 	table := map[string]int{}
 	for _, row := range tableRows(t, offendersTable, readFile(t, offendersTable), 3) {
 		if row[0] != key {
@@ -156,18 +172,22 @@ func shrinks(t *testing.T, key, rule string, found map[string]int) {
 		}
 		table[row[1]] = allowed
 	}
-	report(t, rule, compareWithTable(key, table, found))
+	report(t, rule, compareWithTable(key, table, found, places))
 }
 
 // compareWithTable tells how what was found differs from the table.
-func compareWithTable(key string, table, found map[string]int) []string {
+func compareWithTable(key string, table, found map[string]int, places map[string][]string) []string {
 	var differences []string
 	for offender, measure := range found {
+		var where string
+		if len(places[offender]) > 0 {
+			where = " (" + strings.Join(places[offender], ", ") + ")"
+		}
 		switch allowed := table[offender]; {
 		case allowed == 0:
-			differences = append(differences, fmt.Sprintf("%s: %d", offender, measure))
+			differences = append(differences, fmt.Sprintf("%s: %d%s", offender, measure, where))
 		case measure > allowed:
-			differences = append(differences, fmt.Sprintf("%s: %d, and it was %d", offender, measure, allowed))
+			differences = append(differences, fmt.Sprintf("%s: %d, and it was %d%s", offender, measure, allowed, where))
 		case measure < allowed:
 			differences = append(differences, fmt.Sprintf("%s is better, thank you: change its line of %s to %q", offender, offendersTable, fmt.Sprintf("%s\t%s\t%d", key, offender, measure)))
 		}
@@ -205,13 +225,13 @@ func TestTablesOfOffendersShrink(t *testing.T) {
 		want         string
 	}{
 		"as listed":        {map[string]int{"a": 30}, map[string]int{"a": 30}, ""},
-		"a new one":        {nil, map[string]int{"a": 26}, "a: 26"},
-		"a worse one":      {map[string]int{"a": 30}, map[string]int{"a": 31}, "a: 31, and it was 30"},
+		"a new one":        {nil, map[string]int{"a": 26}, "a: 26 (here, there)"},
+		"a worse one":      {map[string]int{"a": 30}, map[string]int{"a": 31}, "a: 31, and it was 30 (here, there)"},
 		"a better one":     {map[string]int{"a": 30}, map[string]int{"a": 29}, `change its line of ` + offendersTable + ` to "k\ta\t29"`},
 		"one that is gone": {map[string]int{"a": 30}, nil, `remove its line "k\ta"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := strings.Join(compareWithTable("k", tc.table, tc.found), "\n")
+			got := strings.Join(compareWithTable("k", tc.table, tc.found, map[string][]string{"a": {"here", "there"}}), "\n")
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
