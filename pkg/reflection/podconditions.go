@@ -155,10 +155,8 @@ func (t *translation) judge(c *corev1.PodCondition) {
 	switch {
 	case t.replacing():
 		not(offloadingv1beta1.ReasonRemotePodMissing, remoteReplaced)
-	case t.out.Phase == corev1.PodFailed:
-		not("PodFailed", "")
-	case t.out.Phase == corev1.PodSucceeded:
-		not("PodCompleted", "")
+	case Terminal(t.out.Phase):
+		not(endedReasons[t.out.Phase], "")
 	case c.Type != corev1.PodReady:
 	case t.lie:
 		not(offloadingv1beta1.ReasonInvalidRemoteStatus, "the provider's report about the pod cannot be true")

@@ -98,11 +98,7 @@ func FinishedStatus(local, remote *corev1.Pod, record *offloadingv1beta1.ShadowP
 	if ready != nil && ready.Reason == offloadingv1beta1.ReasonStoppedOnPartition {
 		t.out.Reason, t.out.Message = ready.Reason, "the provider stopped the pod: it heard nothing of this cluster for as long as the pod says"
 	}
-	reason := "PodCompleted"
-	if record.Phase == corev1.PodFailed {
-		reason = "PodFailed"
-	}
-	setAllFalse(&t.out, t.now, reason, "", readiness...)
+	setAllFalse(&t.out, t.now, endedReasons[record.Phase], "", readiness...)
 	return t.out, t.refused
 }
 
@@ -123,7 +119,7 @@ func TerminatedStatus(local *corev1.Pod, known *corev1.PodStatus, now time.Time)
 		endContainers(&status, lostExitCode, lostReason, metav1.Time{})
 	}
 	status.Phase = corev1.PodFailed
-	setAllFalse(&status, seconds(now), "PodFailed", "", append([]corev1.PodConditionType{corev1.PodReadyToStartContainers}, readiness...)...)
+	setAllFalse(&status, seconds(now), endedReasons[corev1.PodFailed], "", append([]corev1.PodConditionType{corev1.PodReadyToStartContainers}, readiness...)...)
 	return status
 }
 
@@ -165,6 +161,9 @@ func WhyRejected(local *corev1.Pod, host Host) (reason, message string) {
 	}
 	return "", ""
 }
+
+// endedReasons are why a kubelet says that a pod that ended is not ready.
+var endedReasons = map[corev1.PodPhase]string{corev1.PodFailed: "PodFailed", corev1.PodSucceeded: "PodCompleted"}
 
 // How a kubelet says that it does not know how a container ended, and that one was never started.
 const (

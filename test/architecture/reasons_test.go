@@ -3,8 +3,8 @@ package architecture
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,7 +16,9 @@ import (
 const troubleshooting = "troubleshooting"
 
 var (
-	quoted = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
+	quoted        = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
+	oneWord       = regexp.MustCompile(`^"[A-Z][A-Za-z0-9]*"$`)
+	conditionName = regexp.MustCompile(`Condition$`)
 	// firstCell is the first column of a table's row.
 	firstCell = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|")
 )
@@ -56,28 +58,19 @@ func TestTroubleshootingExplainsEveryReason(t *testing.T) {
 func exportedReasons(t *testing.T) map[string]string {
 	t.Helper()
 	reasons := map[string]string{}
-	for _, file := range repositoryFiles(t) {
-		if !strings.HasPrefix(file, "pkg/") || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-			continue
+	inProduct(t, func(file source, node ast.Node) {
+		constants, is := node.(*ast.GenDecl)
+		if !is || constants.Tok != token.CONST {
+			return
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range parsed.Decls {
-			constants, ok := declaration.(*ast.GenDecl)
-			if !ok || constants.Tok != token.CONST {
-				continue
-			}
-			for _, spec := range constants.Specs {
-				for name, value := range textConstants(t, spec) {
-					if strings.HasPrefix(name, "Reason") {
-						reasons[value] = file
-					}
+		for _, spec := range constants.Specs {
+			for name, value := range textConstants(t, spec) {
+				if strings.HasPrefix(name, "Reason") {
+					reasons[value] = file.path
 				}
 			}
 		}
-	}
+	})
 	return reasons
 }
 
@@ -174,4 +167,147 @@ func selected(expression ast.Expr, of string) string {
 		return ""
 	}
 	return selector.Sel.Name
+}
+
+// eventReasons is which argument of the functions that write Events is the reason: of both generations of client-go's recorder.
+var eventReasons = map[string][]int{"Event": {2}, "Eventf": {2, 3}}
+
+// A word that is written twice is misspelt once: whoever gives or looks for one of ours names its constant.
+func TestConditionTypesAndReasonsAreConstants(t *testing.T) {
+	ours, takes := exportedReasons(t), reasonArguments(t)
+	found := map[string][]string{}
+	inProduct(t, func(file source, node ast.Node) {
+		given := givenWords(node, takes)
+		for _, word := range given {
+			found[file.path] = append(found[file.path], fmt.Sprintf("%s %s", at(word, file), word.Value))
+		}
+		for _, word := range otherWords(node) {
+			if value, err := strconv.Unquote(word.Value); err == nil && ours[value] != "" && !slices.Contains(given, word) {
+				found[file.path] = append(found[file.path], fmt.Sprintf("%s %s, which is a constant of %s", at(word, file), word.Value, ours[value]))
+			}
+		}
+	})
+	shrinksAt(t, "reasons", "condition types and reasons are exported constants beside their API group, and are named, not written out", found)
+}
+
+// reasonArguments is which arguments of the product's functions, by their names, are reasons.
+func reasonArguments(t *testing.T) map[string][]int {
+	t.Helper()
+	takes := maps.Clone(eventReasons)
+	note := func(name string, of *ast.FuncType) {
+		i := 0
+		for _, field := range of.Params.List {
+			for _, parameter := range field.Names {
+				if isReason(parameter) && !slices.Contains(takes[name], i) {
+					takes[name] = append(takes[name], i)
+				}
+				i++
+			}
+		}
+	}
+	inProduct(t, func(_ source, node ast.Node) {
+		switch of := node.(type) {
+		case *ast.FuncDecl:
+			note(of.Name.Name, of.Type)
+		case *ast.AssignStmt:
+			name, isName := of.Lhs[0].(*ast.Ident)
+			if function, is := of.Rhs[0].(*ast.FuncLit); is && isName {
+				note(name.Name, function.Type)
+			}
+		}
+	})
+	return takes
+}
+
+// givenWords are the literals that a node makes a reason, or the type of a condition.
+func givenWords(node ast.Node, takes map[string][]int) (words []*ast.BasicLit) {
+	add := func(of bool, value ast.Expr) {
+		if literal, is := value.(*ast.BasicLit); of && is && literal.Kind == token.STRING && literal.Value != `""` {
+			words = append(words, literal)
+		}
+	}
+	switch of := node.(type) {
+	case *ast.CompositeLit:
+		for _, element := range of.Elts {
+			if pair, is := element.(*ast.KeyValueExpr); is {
+				key, isName := pair.Key.(*ast.Ident)
+				add(isName && (isReason(key) || key.Name == "Type" && isCondition(of.Type)), pair.Value)
+			}
+		}
+	case *ast.AssignStmt:
+		for i, value := range of.Rhs {
+			add(isReason(of.Lhs[i]), value)
+		}
+	case *ast.ValueSpec:
+		for i, value := range of.Values {
+			add(isReason(of.Names[i]), value)
+		}
+	case *ast.CallExpr:
+		for i, value := range of.Args {
+			add(slices.Contains(takes[called(of)], i) && isWord(value), value)
+		}
+	}
+	return words
+}
+
+// otherWords are the literals that a node compares something with, hands on or hands back: reasons, or any other texts.
+func otherWords(node ast.Node) (words []*ast.BasicLit) {
+	var values []ast.Expr
+	switch of := node.(type) {
+	case *ast.BinaryExpr:
+		values = []ast.Expr{of.X, of.Y}
+	case *ast.CaseClause:
+		values = of.List
+	case *ast.CallExpr:
+		values = of.Args
+	case *ast.ReturnStmt:
+		values = of.Results
+	}
+	for _, value := range values {
+		if literal, is := value.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			words = append(words, literal)
+		}
+	}
+	return words
+}
+
+// isWord tells a reason from the sentences and keys that other functions of the same name take.
+func isWord(expression ast.Expr) bool {
+	literal, is := expression.(*ast.BasicLit)
+	return is && oneWord.MatchString(literal.Value)
+}
+
+// called is the name of the function that is called, without its package or value.
+func called(call *ast.CallExpr) string {
+	switch of := call.Fun.(type) {
+	case *ast.Ident:
+		return of.Name
+	case *ast.SelectorExpr:
+		return of.Sel.Name
+	default:
+		return ""
+	}
+}
+
+// isReason tells whether a variable or field holds a reason.
+func isReason(expression ast.Expr) bool {
+	switch of := expression.(type) {
+	case *ast.Ident:
+		return strings.EqualFold(of.Name, "reason")
+	case *ast.SelectorExpr:
+		return isReason(of.Sel)
+	default:
+		return false
+	}
+}
+
+func isCondition(expression ast.Expr) bool {
+	switch named := expression.(type) {
+	case *ast.Ident:
+		return conditionName.MatchString(named.Name)
+	case *ast.SelectorExpr:
+		return conditionName.MatchString(named.Sel.Name)
+	default:
+		return false
+	}
 }

@@ -3,7 +3,6 @@ package architecture
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"path"
 	"regexp"
 	"slices"
@@ -18,9 +17,8 @@ const (
 )
 
 var (
-	noun          = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
-	meaningless   = []string{"util", "utils", "common", "helper", "helpers", "misc", "consts", "constants", "forge", "shared", "base"}
-	conditionName = regexp.MustCompile(`Condition$`)
+	noun        = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+	meaningless = []string{"util", "utils", "common", "helper", "helpers", "misc", "consts", "constants", "forge", "shared", "base"}
 )
 
 func TestPackagesAreNamedAsTheirFolder(t *testing.T) {
@@ -121,43 +119,6 @@ func inProduct(t *testing.T, visit func(file source, node ast.Node)) {
 
 func at(node ast.Node, file source) string {
 	return fmt.Sprintf("%s:%d", file.path, fileSet.Position(node.Pos()).Line)
-}
-
-func TestConditionTypesAndReasonsAreConstants(t *testing.T) {
-	var offenders []string
-	inProduct(t, func(file source, node ast.Node) {
-		literal, isComposite := node.(*ast.CompositeLit)
-		if !isComposite {
-			return
-		}
-		for _, element := range literal.Elts {
-			pair, isPair := element.(*ast.KeyValueExpr)
-			if !isPair || !isFilledString(pair.Value) {
-				continue
-			}
-			key, isName := pair.Key.(*ast.Ident)
-			if isName && (key.Name == "Reason" || key.Name == "Type" && isCondition(literal.Type)) {
-				offenders = append(offenders, at(pair, file))
-			}
-		}
-	})
-	report(t, "condition types and reasons are exported constants beside their API group", offenders)
-}
-
-func isFilledString(expression ast.Expr) bool {
-	value, isLiteral := expression.(*ast.BasicLit)
-	return isLiteral && value.Kind == token.STRING && value.Value != `""`
-}
-
-func isCondition(expression ast.Expr) bool {
-	switch named := expression.(type) {
-	case *ast.Ident:
-		return conditionName.MatchString(named.Name)
-	case *ast.SelectorExpr:
-		return conditionName.MatchString(named.Sel.Name)
-	default:
-		return false
-	}
 }
 
 func TestAnErrorIsLoggedOrReturned(t *testing.T) {

@@ -41,7 +41,7 @@ func Metrics(config *rest.Config, httpClient *http.Client) (metricsserver.Filter
 				log.V(2).Info("Refused credentials", "path", r.URL.Path, "reason", err.Error())
 			}
 			if err != nil || !ok {
-				http.Error(w, "Unauthorized", http.StatusUnauthorized)
+				http.Error(w, http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized)
 				return
 			}
 			allowed, err := guard.May(r.Context(), who, authorizationv1.SubjectAccessReviewSpec{
@@ -52,7 +52,7 @@ func Metrics(config *rest.Config, httpClient *http.Client) (metricsserver.Filter
 				log.Error(err, "Authorizing a reader of metrics failed")
 				http.Error(w, "Authorization error", http.StatusInternalServerError)
 			case !allowed:
-				http.Error(w, "Forbidden", http.StatusForbidden)
+				http.Error(w, http.StatusText(http.StatusForbidden), http.StatusForbidden)
 			default:
 				next.ServeHTTP(w, r)
 			}

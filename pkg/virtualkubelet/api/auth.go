@@ -42,7 +42,7 @@ func (g *guardian) authenticated(next http.Handler) http.Handler {
 			klog.FromContext(r.Context()).V(2).Info("Refused credentials", "path", r.URL.Path, "reason", err.Error())
 		}
 		if err != nil || !ok {
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			http.Error(w, http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), who)))
@@ -54,7 +54,7 @@ func (g *guardian) authorized(needs access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := request.UserFrom(r.Context())
 		if !ok {
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			http.Error(w, http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized)
 			return
 		}
 		verb := needs.verb

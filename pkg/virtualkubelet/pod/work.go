@@ -307,7 +307,7 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 		if err := r.abandon(ctx, local, keyOf(local), v); err != nil {
 			return err
 		}
-		return reconcile.Wait("EarlierPod", "waiting for the earlier pod of that name to go", time.Second)
+		return reconcile.Wait(offloadingv1beta1.ReasonEarlierPod, "waiting for the earlier pod of that name to go", time.Second)
 	}
 }
 
