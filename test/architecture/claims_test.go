@@ -146,7 +146,9 @@ func TestPagesNameLabelsThatExist(t *testing.T) {
 var (
 	inlineCode = regexp.MustCompile("`[^`\n]+`")
 	invocation = regexp.MustCompile(`\bliqoctl ((?:[a-z]+ )*[a-z]+)([^\n|;` + "`" + `]*)`)
-	option     = regexp.MustCompile(`(?:^|\s)(--[a-z][a-z-]+)`)
+	// continued is the end of a line that goes on in the next one.
+	continued = regexp.MustCompile(`\s*\\\n\s*`)
+	option    = regexp.MustCompile(`(?:^|\s)(--[a-z][a-z-]+)`)
 )
 
 // A command that a page tells to run is there, with the flags that it is given.
@@ -159,7 +161,7 @@ func TestPagesNameCommandsThatExist(t *testing.T) {
 	}
 	var offenders []string
 	for _, page := range pages(t) {
-		text := readFile(t, page)
+		text := continued.ReplaceAllString(readFile(t, page), " ")
 		code := slices.Concat(fence.FindAllString(text, -1), inlineCode.FindAllString(fence.ReplaceAllString(text, ""), -1))
 		for _, run := range invocation.FindAllStringSubmatch(strings.Join(code, "\n"), -1) {
 			words := strings.Fields(run[1])
