@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -29,9 +30,13 @@ func pages(t *testing.T) []string {
 }
 
 var (
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	fence   = regexp.MustCompile("(?s)\n```.*?\n```")
+	// link is a link, with or without a title behind its target.
+	link = regexp.MustCompile(`\]\(([^)\s]+)(?:\s[^)]*)?\)`)
+	// reference says where the links of a name lead, which are written [text][name], or [name][].
+	reference = regexp.MustCompile(`(?m)^ {0,3}\[([^\]^]+)\]:\s*(\S+)`)
+	referring = regexp.MustCompile(`\[([^\[\]]+)\]\[([^\[\]]*)\]`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fence     = regexp.MustCompile("(?s)\n```.*?\n```")
 	// unslugged is what the anchor of a heading leaves out.
 	unslugged = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
@@ -48,8 +53,12 @@ func anchors(page string) map[string]bool {
 func TestLinksLeadSomewhere(t *testing.T) {
 	var offenders []string
 	for _, page := range pages(t) {
-		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(readFile(t, page), ""), -1) {
-			target, anchor, _ := strings.Cut(match[1], "#")
+		targets, unknown := linksOf(readFile(t, page))
+		for _, name := range unknown {
+			offenders = append(offenders, fmt.Sprintf("%s: [%s]: no line says where it leads, as `[%s]: target`", page, name, name))
+		}
+		for _, link := range targets {
+			target, anchor, _ := strings.Cut(link, "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
@@ -58,13 +67,33 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				file = path.Join(path.Dir(page), target)
 			}
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err != nil {
-				offenders = append(offenders, fmt.Sprintf("%s: %s: there is no such file", page, match[1]))
+				offenders = append(offenders, fmt.Sprintf("%s: %s: there is no such file", page, link))
 			} else if anchor != "" && !anchors(readFile(t, file))[anchor] {
-				offenders = append(offenders, fmt.Sprintf("%s: %s: there is no such heading", page, match[1]))
+				offenders = append(offenders, fmt.Sprintf("%s: %s: there is no such heading", page, link))
 			}
 		}
 	}
 	report(t, "a link in a page leads to a file of the repository, and to a heading that is there", offenders)
+}
+
+// linksOf are the targets of the links of a page, and the names of links for which it has no target.
+func linksOf(page string) (targets, unknown []string) {
+	text := inlineCode.ReplaceAllStringFunc(fence.ReplaceAllString(page, ""), func(code string) string {
+		return strings.ReplaceAll(code, "][", "") // an index is no link
+	})
+	for _, match := range link.FindAllStringSubmatch(text, -1) {
+		targets = append(targets, match[1])
+	}
+	known := map[string]bool{}
+	for _, match := range reference.FindAllStringSubmatch(text, -1) {
+		targets, known[strings.ToLower(match[1])] = append(targets, match[2]), true
+	}
+	for _, match := range referring.FindAllStringSubmatch(text, -1) {
+		if name := cmp.Or(match[2], match[1]); !known[strings.ToLower(name)] {
+			unknown = append(unknown, name)
+		}
+	}
+	return targets, unknown
 }
 
 // Every page can be reached from the README.
