@@ -13,9 +13,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	servervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/util/compatibility"
@@ -173,24 +175,31 @@ func TestAddressesOfTheDefinitionsAreAddresses(t *testing.T) {
 // ruleOf tells whether the definition of a kind takes a text for a field of the specification.
 func ruleOf(t *testing.T, kind, name string) func(text string) bool {
 	t.Helper()
-	crd := definitions(t)[kind]
+	spec := definitions(t)[kind].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	judge := judgeOf(t, &spec, false)
+	return func(text string) bool { return len(judge(map[string]any{name: text})) == 0 }
+}
+
+// judgeOf tells what an API server has against a whole object, or a part of one, that has the schema: types, patterns and bounds, and the
+// rules, once defaults are filled in.
+func judgeOf(t *testing.T, external *apiextensionsv1.JSONSchemaProps, whole bool) func(value map[string]any) field.ErrorList {
+	t.Helper()
 	internal := &apiextensions.JSONSchemaProps{}
-	external := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, internal, nil); err != nil {
-		t.Fatalf("reading the schema of %s: %v", kind, err)
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(external, internal, nil); err != nil {
+		t.Fatalf("reading a schema: %v", err)
 	}
 	validator, _, err := servervalidation.NewSchemaValidator(internal)
 	if err != nil {
-		t.Fatalf("preparing the schema of %s: %v", kind, err)
+		t.Fatalf("preparing a schema: %v", err)
 	}
 	structural, err := structuralschema.NewStructural(internal)
 	if err != nil {
-		t.Fatalf("preparing the rules of %s: %v", kind, err)
+		t.Fatalf("preparing the rules of a schema: %v", err)
 	}
-	rules := cel.NewValidator(structural, false, celconfig.PerCallLimit)
-	return func(text string) bool {
-		spec := map[string]any{name: text}
-		broken, _ := rules.Validate(t.Context(), nil, structural, spec, nil, celconfig.RuntimeCELCostBudget)
-		return len(broken) == 0 && len(servervalidation.ValidateCustomResource(nil, spec, validator)) == 0
+	rules := cel.NewValidator(structural, whole, celconfig.PerCallLimit)
+	return func(value map[string]any) field.ErrorList {
+		defaulting.Default(value, structural)
+		broken, _ := rules.Validate(t.Context(), nil, structural, value, nil, celconfig.RuntimeCELCostBudget)
+		return append(broken, servervalidation.ValidateCustomResource(nil, value, validator)...)
 	}
 }

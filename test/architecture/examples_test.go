@@ -14,15 +14,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
@@ -35,6 +31,12 @@ var topics = []string{"reflection", "pods", "storage", "serviceaccounts"}
 
 // shown is a manifest in a page, under the link to its file.
 var shown = regexp.MustCompile("(?s)(?:^|\n)\\[(examples/[a-z/-]+\\.yaml)\\]\\((examples/[a-z/-]+\\.yaml)\\):\n\n```yaml\n(.*?)```\n")
+
+var (
+	// manifest is a block of YAML in a page, and ofOurs a whole object of a kind of ours.
+	manifest = regexp.MustCompile("(?s)\n```yaml\n(.*?)```")
+	ofOurs   = regexp.MustCompile(`(?m)^apiVersion: \w+\.liqo\.io/`)
+)
 
 // A page shows each example of its topic once, as it is in the file, and no manifest besides.
 func TestPagesShowTheExamplesThatAreTested(t *testing.T) {
@@ -172,55 +174,47 @@ func TestExamplesAreApplied(t *testing.T) {
 	report(t, "the end-to-end tests apply every example", offenders)
 }
 
-// Examples of our own kinds are what their definitions take: values of enumerations, lengths, patterns.
+// Examples of our own kinds, in their folder and in pages, are what their definitions take: enumerations, lengths, patterns, and the rules
+// between fields.
 func TestExamplesFitTheirDefinitions(t *testing.T) {
-	checked := 0
+	all, checked := definitions(t), 0
 	var offenders []string
+	check := func(where string, document []byte) {
+		var object map[string]any
+		if err := utilyaml.Unmarshal(document, &object); err != nil {
+			offenders = append(offenders, fmt.Sprintf("%s: %v", where, err))
+			return
+		}
+		kind := fmt.Sprint(object["kind"])
+		if all[kind] == nil {
+			offenders = append(offenders, fmt.Sprintf("%s: there is no kind %s", where, kind))
+			return
+		}
+		checked++
+		for _, problem := range judgeOf(t, all[kind].Spec.Versions[0].Schema.OpenAPIV3Schema, true)(object) {
+			offenders = append(offenders, fmt.Sprintf("%s: %v", where, problem))
+		}
+	}
 	for _, example := range files(t, examplesFolder) {
 		for i, document := range documents(t, example) {
-			if !bytes.Contains(document, []byte(".liqo.io/v1")) {
-				continue
+			if ofOurs.Match(document) {
+				check(fmt.Sprintf("docs/%s, document %d", example, i+1), document)
 			}
-			var object map[string]any
-			if err := yaml.Unmarshal(document, &object); err != nil {
-				t.Fatalf("%s, document %d: %v", example, i+1, err)
-			}
-			checked++
-			for _, problem := range validation.ValidateCustomResource(nil, object, definition(t, fmt.Sprint(object["kind"]))) {
-				offenders = append(offenders, fmt.Sprintf("%s, document %d: %v", example, i+1, problem))
+		}
+	}
+	for _, page := range pages(t) {
+		text := readFile(t, page)
+		for _, block := range manifest.FindAllStringSubmatchIndex(text, -1) {
+			line := strings.Count(text[:block[2]], "\n") + 1
+			for _, document := range strings.Split(text[block[2]:block[3]], "\n---\n") {
+				if ofOurs.MatchString(document) {
+					check(fmt.Sprintf("%s:%d", page, line), []byte(document))
+				}
 			}
 		}
 	}
 	if checked == 0 {
 		t.Fatal("no example is of a kind of ours")
 	}
-	report(t, "an example fits the definition of its kind", offenders)
-}
-
-// definition checks objects of one of our kinds.
-func definition(t *testing.T, kind string) validation.SchemaValidator {
-	t.Helper()
-	for _, file := range repositoryFiles(t) {
-		if !strings.HasPrefix(file, "charts/liqo/charts/liqo-crds/files/") {
-			continue
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal([]byte(readFile(t, file)), crd); err != nil {
-			t.Fatal(err)
-		}
-		if crd.Spec.Names.Kind != kind {
-			continue
-		}
-		schema := &apiextensions.JSONSchemaProps{}
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, schema, nil); err != nil {
-			t.Fatalf("reading the schema of %s: %v", file, err)
-		}
-		validator, _, err := validation.NewSchemaValidator(schema)
-		if err != nil {
-			t.Fatalf("preparing the schema of %s: %v", file, err)
-		}
-		return validator
-	}
-	t.Fatalf("there is no definition of kind %s", kind)
-	return nil
+	report(t, "an example is what the API server takes by the definition of its kind", offenders)
 }
