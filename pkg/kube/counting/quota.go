@@ -6,8 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -15,7 +13,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
-	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/keep"
 )
 
 const (
@@ -47,29 +45,21 @@ const KindsKnown = 35 * time.Second
 // Ensure makes the ResourceQuota of a namespace what is wanted. again is when it has to be looked at again, 0 for not before something
 // changes. One of that name that somebody else made is left alone, and refused: it bounds what its owner wants, not what we want.
 func (q Quotas) Ensure(ctx context.Context, namespace string, hard corev1.ResourceList) (again time.Duration, err error) {
-	var live corev1.ResourceQuota
-	want := corev1.ResourceQuotaSpec{Hard: hard}
-	err = q.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: QuotaName}, &live)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}
+	early := q.NotBefore.Sub(q.Clock.Now())
+	wrote, err := keep.Keeper{Client: q.Client, Reader: q.Live, Reason: authv1beta1.ReasonNotOurs}.Keep(ctx, keep.Wanted{Object: quota, Optional: early > 0})
 	switch {
-	case apierrors.IsNotFound(err) && q.Clock.Now().Before(q.NotBefore):
-		return q.NotBefore.Sub(q.Clock.Now()), nil
-	case apierrors.IsNotFound(err):
-		again, err = patience, q.Client.Create(ctx, &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}, Spec: want,
-		})
-	case err == nil && live.Labels[corev1beta1.ManagedLabel] != "true":
-		return 0, reconcile.NotOurs(authv1beta1.ReasonNotOurs, "ResourceQuota", client.ObjectKeyFromObject(&live))
-	case err == nil && !equality.Semantic.DeepEqual(live.Spec, want):
-		changed := live.DeepCopy()
-		changed.Spec = want
-		again, err = patience, q.Client.Patch(ctx, changed, client.MergeFrom(&live))
-	case err == nil:
-		return q.recount(ctx, &live)
+	case err != nil:
+		return 0, err
+	case quota.ResourceVersion == "":
+		return early, nil
+	case wrote:
+		return patience, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("keeping ResourceQuota %s/%s: %w", namespace, QuotaName, err)
-	}
-	return again, nil
+	return q.recount(ctx, quota)
 }
 
 // recount sees to it that a ResourceQuota is counted in full. Kubernetes' quota controller looks for new resource types every 30 s
@@ -93,7 +83,7 @@ func (q Quotas) recount(ctx context.Context, live *corev1.ResourceQuota) (again 
 	case age < patience:
 		return patience - age, nil
 	}
-	if err := q.Client.Patch(ctx, raised, client.MergeFrom(live)); err != nil {
+	if err := q.Client.Update(ctx, raised); err != nil {
 		return 0, fmt.Errorf("having ResourceQuota %s/%s counted: %w", live.Namespace, live.Name, err)
 	}
 	return time.Second, nil

@@ -41,6 +41,8 @@ type Wanted struct {
 	// Ours tells whether the object that is there is ours. By default it is if it is labelled so, or, having no such label, has the controller
 	// that is wanted.
 	Ours func(live client.Object) bool
+	// Optional says that it is not made where there is none: Object is without a version then.
+	Optional bool
 }
 
 // Managed tells whether an object is labelled as ours.
@@ -60,16 +62,17 @@ func (k Keeper) Keep(ctx context.Context, w Wanted) (wrote bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if live != nil && !w.isOurs(live) {
+	switch {
+	case live == nil && w.Optional:
+		return false, nil
+	case live == nil:
+		return k.create(ctx, kind, w)
+	case !w.isOurs(live):
 		return false, reconcile.NotOurs(k.Reason, kind, client.ObjectKeyFromObject(live))
-	}
-	if live != nil && rebound(live, w.Object) {
+	case rebound(live, w.Object):
 		if err := k.remove(ctx, kind, live); err != nil {
 			return false, err
 		}
-		live = nil
-	}
-	if live == nil {
 		return k.create(ctx, kind, w)
 	}
 	changed := live.DeepCopyObject().(client.Object)
@@ -84,10 +87,10 @@ func (k Keeper) Keep(ctx context.Context, w Wanted) (wrote bool, err error) {
 	return wrote, nil
 }
 
-// All has objects be there as they are, one after the other.
+// All has objects be there as these are, one after the other. The values stay what is wanted.
 func (k Keeper) All(ctx context.Context, objects ...client.Object) error {
 	for _, object := range objects {
-		if _, err := k.Keep(ctx, Wanted{Object: object}); err != nil {
+		if _, err := k.Keep(ctx, Wanted{Object: object.DeepCopyObject().(client.Object)}); err != nil {
 			return err
 		}
 	}
@@ -144,6 +147,7 @@ func (k Keeper) create(ctx context.Context, kind string, w Wanted) (bool, error)
 	if w.Set != nil {
 		w.Set(w.Object)
 	}
+	w.Object.SetResourceVersion("") // of an earlier one
 	err := k.Client.Create(ctx, w.Object)
 	switch {
 	case apierrors.IsAlreadyExists(err) && k.Live != nil:

@@ -160,6 +160,30 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+func TestWhatIsOptionalIsNotMade(t *testing.T) {
+	w := world()
+	object := role(ours, "get")
+	if wrote, err := w.keeper().Keep(t.Context(), Wanted{Object: object, Optional: true}); wrote || err != nil || w.writes != nil || object.ResourceVersion != "" {
+		t.Errorf("wrote %v, error %v", w.writes, err)
+	}
+	w = world(role(ours, "list"))
+	if wrote, err := w.keeper().Keep(t.Context(), Wanted{Object: object, Optional: true}); !wrote || err != nil || object.ResourceVersion == "" {
+		t.Errorf("wrote %v, error %v", w.writes, err)
+	}
+}
+
+func TestAValueIsKeptAgainWhenItsObjectIsGone(t *testing.T) {
+	w, object := world(), role(ours, "get")
+	for range 2 {
+		if wrote, err := w.keeper().Keep(t.Context(), Wanted{Object: object}); !wrote || err != nil {
+			t.Errorf("wrote %v, error %v", w.writes, err)
+		}
+		if err := w.Delete(t.Context(), role(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Kubernetes gives a Service its address and its node ports, and it would refuse to take the address away.
 func TestWhatIsSetIsAllThatChanges(t *testing.T) {
 	wanted := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: ours}}

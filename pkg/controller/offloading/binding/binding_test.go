@@ -55,12 +55,12 @@ func TestEnsureAndRemove(t *testing.T) {
 				return &rb
 			}
 			before := read()
-			err := Ensure(ctx, c, want)
+			err := Keeper(c).All(ctx, want)
 			if tc.conflict {
 				if reconcile.Classify(err) != reconcile.Refused || read().ResourceVersion != before.ResourceVersion {
 					t.Errorf("error %v", err)
 				}
-				if err := Remove(ctx, c, "shop", "rights"); err != nil || read() == nil {
+				if err := Keeper(c).Remove(ctx, want); err != nil || read() == nil {
 					t.Errorf("error %v: somebody else's RoleBinding was removed", err)
 				}
 				return
@@ -72,11 +72,11 @@ func TestEnsureAndRemove(t *testing.T) {
 			if diff := cmp.Diff([]any{want.RoleRef, want.Subjects, tc.labels}, []any{after.RoleRef, after.Subjects, after.Labels}); diff != "" {
 				t.Error(diff)
 			}
-			if err := Ensure(ctx, c, want); err != nil || read().ResourceVersion != after.ResourceVersion {
+			if err := Keeper(c).All(ctx, want); err != nil || read().ResourceVersion != after.ResourceVersion {
 				t.Errorf("error %v: it is written although nothing changed", err)
 			}
 			for range 2 {
-				if err := Remove(ctx, c, "shop", "rights"); err != nil || read() != nil {
+				if err := Keeper(c).Remove(ctx, want); err != nil || read() != nil {
 					t.Errorf("error %v: it is still there", err)
 				}
 			}

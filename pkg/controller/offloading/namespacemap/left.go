@@ -45,7 +45,7 @@ func (s *scope) part(ctx context.Context, c client.Client, live client.Reader) (
 		if err := halt(ctx, c, local, twin); err != nil {
 			return nil, nil, err
 		}
-		if err := binding.Remove(ctx, c, twin.Name, offloadingv1beta1.RemoteClusterRole); err != nil {
+		if err := binding.Keeper(c).Remove(ctx, binding.New(twin.Name, offloadingv1beta1.RemoteClusterRole, "")); err != nil {
 			return nil, nil, err
 		}
 		s.answers[local] = offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: twin.Name, Phase: offloadingv1beta1.MappingCreationLoopBackOff,

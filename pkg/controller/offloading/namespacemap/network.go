@@ -2,22 +2,18 @@ package namespacemap
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/keep"
 )
 
 const (
@@ -92,29 +88,14 @@ func (n Network) guard(peer networkingv1.NetworkPolicyPeer) networkingv1.Network
 
 // isolate keeps the NetworkPolicy of a twin.
 func (r *reconciler) isolate(ctx context.Context, s *scope, ns *corev1.Namespace) error {
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: policyName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}},
+	}
+	keeper := keep.Keeper{Client: r.Client, Reader: r.Live, Reason: offloadingv1beta1.ReasonNamespaceConflict}
 	want := r.Network.policy(s.tenant)
-	var live networkingv1.NetworkPolicy
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: policyName}, &live)
-	ours := live.Labels[corev1beta1.ManagedLabel] == "true"
-	switch {
-	case apierrors.IsNotFound(err) && want == nil:
-		return nil
-	case apierrors.IsNotFound(err):
-		err = r.Create(ctx, &networkingv1.NetworkPolicy{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: policyName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}, Spec: *want,
-		})
-	case err != nil:
-	case want == nil && ours:
-		err = client.IgnoreNotFound(r.Delete(ctx, &live, client.Preconditions{UID: &live.UID}))
-	case want != nil && !ours:
-		return reconcile.NotOurs(offloadingv1beta1.ReasonNamespaceConflict, "NetworkPolicy", client.ObjectKeyFromObject(&live))
-	case want != nil && !equality.Semantic.DeepEqual(live.Spec, *want):
-		changed := live.DeepCopy()
-		changed.Spec = *want
-		err = r.Patch(ctx, changed, client.MergeFrom(&live))
+	if want == nil {
+		return r.young(ns, keeper.Remove(ctx, policy))
 	}
-	if err != nil {
-		return r.young(ns, fmt.Errorf("keeping NetworkPolicy %s/%s: %w", ns.Name, policyName, err))
-	}
-	return nil
+	policy.Spec = *want
+	return r.young(ns, keeper.All(ctx, policy))
 }

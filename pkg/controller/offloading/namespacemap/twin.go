@@ -19,6 +19,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/kube/counting"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -94,7 +95,7 @@ func (r *reconciler) relabel(ctx context.Context, s *scope, ns *corev1.Namespace
 func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace) error {
 	ours := binding.New(ns.Name, managerBinding, offloadingv1beta1.ManagerTwinClusterRole, r.Manager)
 	ours.Annotations = map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm)}
-	if err := binding.Ensure(ctx, r.Client, ours); err != nil {
+	if err := binding.Keeper(r.Client).All(ctx, ours); err != nil {
 		return err
 	}
 	if err := r.limit(ctx, s, ns); err != nil {
@@ -103,33 +104,30 @@ func (r *reconciler) furnish(ctx context.Context, s *scope, ns *corev1.Namespace
 	if err := r.isolate(ctx, s, ns); err != nil {
 		return err
 	}
-	return r.giveRights(ctx, s, ns.Name)
-}
-
-// giveRights gives the consumer's certificates of the present peering their rights in a twin. Without a Tenant nobody knows which they are: the
-// rights stay until the twin goes.
-func (r *reconciler) giveRights(ctx context.Context, s *scope, twin string) error {
+	// Without a Tenant nobody knows which certificates are the consumer's: the rights stay until the twin goes.
 	if s.access == nil {
 		return nil
 	}
+	return binding.Keeper(r.Client).All(ctx, s.rights(ns.Name))
+}
+
+// rights are those of the consumer's certificates of the present peering in a twin.
+func (s *scope) rights(twin string) *rbacv1.RoleBinding {
 	rights := binding.New(twin, offloadingv1beta1.RemoteClusterRole, offloadingv1beta1.RemoteClusterRole, s.access.SliceSubjects()...)
 	rights.Annotations = map[string]string{offloadingv1beta1.ManagedByNamespaceMapAnnotation: keyOf(s.nm)}
-	return binding.Ensure(ctx, r.Client, rights)
+	return rights
 }
 
 // keepRights gives the rights in all twins that there are to the present peering, or to nobody if it was revoked, before anything else: also in
 // those that are to go.
 func (r *reconciler) keepRights(ctx context.Context, s *scope) error {
+	if s.access == nil {
+		return nil
+	}
 	for _, local := range slices.Sorted(maps.Keys(s.twins)) {
-		twin := s.twins[local].Name
-		err := r.Get(ctx, client.ObjectKey{Namespace: twin, Name: offloadingv1beta1.RemoteClusterRole}, &rbacv1.RoleBinding{})
-		switch {
-		case apierrors.IsNotFound(err):
-			continue // there are no rights, and furnish gives them last
-		case err != nil:
-			return fmt.Errorf("reading RoleBinding %s/%s: %w", twin, offloadingv1beta1.RemoteClusterRole, err)
-		}
-		if err := r.giveRights(ctx, s, twin); reconcile.Classify(err) == reconcile.Transient && err != nil {
+		// Where there are no rights, furnish gives them last.
+		_, err := binding.Keeper(r.Client).Keep(ctx, keep.Wanted{Object: s.rights(s.twins[local].Name), Optional: true})
+		if err != nil && reconcile.Classify(err) == reconcile.Transient {
 			return err
 		}
 	}

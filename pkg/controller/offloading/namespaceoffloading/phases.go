@@ -280,15 +280,15 @@ func (r *reconciler) bind(ctx context.Context, s *scope, cluster corev1beta1.Clu
 	want := binding.New(s.nso.Namespace, bindingPrefix+string(cluster), offloadingv1beta1.LocalClusterRole, subjects...)
 	want.Labels[corev1beta1.RemoteClusterIDLabel] = string(cluster)
 	want.Labels[offloadingv1beta1.ComponentLabel] = offloadingv1beta1.ReflectionComponent
-	if err := binding.Ensure(ctx, r.Client, want); err != nil {
-		return err
-	}
-	if r.NodeIdentity != v1alpha1.NodeIdentityServiceAccount {
-		return binding.Remove(ctx, r.Client, s.nso.Namespace, tokensPrefix+string(cluster))
-	}
 	tokens := binding.New(s.nso.Namespace, tokensPrefix+string(cluster), offloadingv1beta1.VirtualKubeletTokensClusterRole, subjects...)
 	tokens.Labels = want.Labels
-	return binding.Ensure(ctx, r.Client, tokens)
+	if r.NodeIdentity == v1alpha1.NodeIdentityServiceAccount {
+		return binding.Keeper(r.Client).All(ctx, want, tokens)
+	}
+	if err := binding.Keeper(r.Client).All(ctx, want); err != nil {
+		return err
+	}
+	return binding.Keeper(r.Client).Remove(ctx, tokens)
 }
 
 // unbind removes the rights of virtual kubelets whose provider is not selected any more.
@@ -307,7 +307,7 @@ func (r *reconciler) unbind(ctx context.Context, s *scope) error {
 		if err := r.confirm(ctx, s, id); err != nil {
 			return err
 		}
-		if err := binding.Remove(ctx, r.Client, rb.Namespace, rb.Name); err != nil {
+		if err := binding.Keeper(r.Client).Remove(ctx, rb); err != nil {
 			return err
 		}
 	}

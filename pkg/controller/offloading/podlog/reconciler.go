@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,13 +19,14 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods,verbs=get;list;watch
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;patch;delete
-// In twin namespaces, bound there: roles get;create;patch, and pods/log get, which is what it gives.
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
+// In twin namespaces, bound there: roles get;create;update, and pods/log get, which is what it gives.
 
 // Options of the controller.
 type Options struct {
@@ -124,37 +124,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Result(r.allow(ctx, namespace.Name, Readable(consumer, shadows.Items, pods.Items)))
 }
 
-// allow makes the Role name exactly these pods, for those who may work in the namespace.
+// allow makes the Role name exactly these pods, for those who may work in the namespace. While nobody asks there is none to be made.
 func (r *reconciler) allow(ctx context.Context, namespace string, names []string) error {
-	want := roleFor(namespace, names)
-	key := client.ObjectKeyFromObject(want)
-	var live rbacv1.Role
-	err := r.Get(ctx, key, &live)
-	switch {
-	case apierrors.IsNotFound(err) && len(names) == 0:
-		return nil
-	case apierrors.IsNotFound(err):
-		if err := r.Create(ctx, want); err != nil {
-			return fmt.Errorf("creating Role %s: %w", key, err)
-		}
-	case err != nil:
-		return fmt.Errorf("reading Role %s: %w", key, err)
-	case live.Labels[corev1beta1.ManagedLabel] != "true":
-		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "Role", key)
-	case !equality.Semantic.DeepEqual(live.Rules, want.Rules):
-		changed := live.DeepCopy()
-		changed.Rules = want.Rules
-		if err := r.Patch(ctx, changed, client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("changing Role %s: %w", key, err)
-		}
+	role := roleFor(namespace, names)
+	keeper := binding.Keeper(r.Client)
+	if _, err := keeper.Keep(ctx, keep.Wanted{Object: role, Optional: len(names) == 0}); err != nil || role.ResourceVersion == "" {
+		return err
 	}
 	var admitted rbacv1.RoleBinding
 	if err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.RemoteClusterRole}, &admitted); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading RoleBinding %s/%s: %w", namespace, offloadingv1beta1.RemoteClusterRole, err)
 	}
-	rights := binding.New(namespace, want.Name, want.Name, admitted.Subjects...)
+	rights := binding.New(namespace, role.Name, role.Name, admitted.Subjects...)
 	rights.RoleRef.Kind = "Role"
-	return binding.Ensure(ctx, r.Client, rights)
+	return keeper.All(ctx, rights)
 }
 
 // roleFor is the Role that lets these pods' logs be read.

@@ -108,9 +108,9 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			b.writes = append(b.writes, fmt.Sprintf("create %T", o))
 			return c.Create(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			b.writes = append(b.writes, fmt.Sprintf("patch %T", o))
-			return c.Patch(ctx, o, p, opts...)
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			b.writes = append(b.writes, fmt.Sprintf("update %T", o))
+			return c.Update(ctx, o, opts...)
 		},
 	}).Build()}
 	return b
@@ -168,7 +168,7 @@ func TestRoleFollowsWhatIsAskedFor(t *testing.T) {
 	if err := b.Update(t.Context(), admitted); err != nil {
 		t.Fatal(err)
 	}
-	b.equal([]string{"patch *v1.RoleBinding"}, b.pass())
+	b.equal([]string{"update *v1.RoleBinding"}, b.pass())
 	live = rbacv1.RoleBinding{}
 	if err := b.Get(t.Context(), client.ObjectKey{Namespace: twin, Name: "liqo-pod-logs"}, &live); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestRoleFollowsWhatIsAskedFor(t *testing.T) {
 	if err := b.Delete(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
-	b.equal([]string{"patch *v1.Role"}, b.pass())
+	b.equal([]string{"update *v1.Role"}, b.pass())
 	b.equal([]rbacv1.PolicyRule(nil), b.rules()) // no rule, because one without names would mean all pods
 	b.equal([]string(nil), b.pass())
 }

@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -74,12 +75,7 @@ func (s *Signs) create(ctx context.Context, key client.ObjectKey) error {
 	rules := []rbacv1.PolicyRule{{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{key.Name}, Verbs: []string{"patch"},
 	}}
-	for _, object := range []client.Object{&rbacv1.Role{ObjectMeta: ours, Rules: rules}, &coordinationv1.Lease{ObjectMeta: ours}} {
-		if err := s.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating %T %s: %w", object, key, err)
-		}
-	}
-	return nil
+	return keep.Make(ctx, s.client, &rbacv1.Role{ObjectMeta: ours, Rules: rules}, &coordinationv1.Lease{ObjectMeta: ours})
 }
 
 // allow gives those who may work in the twin the right to renew their consumer's Lease. They may be others since it was made: another
@@ -91,7 +87,7 @@ func (s *Signs) allow(ctx context.Context, key client.ObjectKey, twin string) er
 	}
 	rights := binding.New(key.Namespace, key.Name, key.Name, admitted.Subjects...)
 	rights.RoleRef.Kind = "Role"
-	return binding.Ensure(ctx, s.client, rights)
+	return binding.Keeper(s.client).All(ctx, rights)
 }
 
 // heard is when a consumer renewed its Lease last.

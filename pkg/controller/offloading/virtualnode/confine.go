@@ -34,7 +34,7 @@ func (r *reconciler) list(ctx context.Context, s *scope) error {
 	}
 	changed := live.DeepCopy()
 	changed.Subjects = append(changed.Subjects, user)
-	if err := r.Patch(ctx, changed, client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Update(ctx, changed); err != nil {
 		return fmt.Errorf("adding Node %s to RoleBinding %s: %w", s.vn.Name, key, err)
 	}
 	return nil
