@@ -8,8 +8,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +18,7 @@ import (
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/keep"
 )
 
 // Options is what the default templates are made from.
@@ -84,29 +83,12 @@ func ensure(ctx context.Context, reader client.Reader, writer client.Client, o O
 	owner := metav1.NewControllerRef(&deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	// Only the controller blocks its deletion: setting finalizers on the Deployment is not ours to do.
 	owner.BlockOwnerDeletion = nil
+	keeper := keep.Keeper{Client: writer, Reader: reader}
 	for _, want := range objects {
 		want.SetOwnerReferences([]metav1.OwnerReference{*owner})
-		if err := keep(ctx, reader, writer, want); err != nil {
-			return fmt.Errorf("keeping %s %s/%s: %w", want.GetKind(), want.GetNamespace(), want.GetName(), err)
+		if _, err := keeper.Keep(ctx, keep.Wanted{Object: want, Ours: keep.Whoever}); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func keep(ctx context.Context, reader client.Reader, writer client.Client, want *unstructured.Unstructured) error {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(want.GroupVersionKind())
-	err := reader.Get(ctx, client.ObjectKeyFromObject(want), live)
-	switch {
-	case apierrors.IsNotFound(err):
-		return writer.Create(ctx, want)
-	case err != nil:
-		return err
-	case equality.Semantic.DeepEqual(live.Object["spec"], want.Object["spec"]) &&
-		equality.Semantic.DeepEqual(live.GetOwnerReferences(), want.GetOwnerReferences()):
-		return nil
-	}
-	live.Object["spec"] = want.Object["spec"]
-	live.SetOwnerReferences(want.GetOwnerReferences())
-	return writer.Update(ctx, live)
 }

@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/keep"
 )
 
 // Options is what the default template is made from.
@@ -124,23 +123,6 @@ func ensure(ctx context.Context, reader client.Reader, writer client.Client, o O
 	want.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
 	// Only the controller blocks its deletion: setting finalizers on the Deployment is not ours to do.
 	want.OwnerReferences[0].BlockOwnerDeletion = nil
-	live := &offloadingv1beta1.VkOptionsTemplate{}
-	err := reader.Get(ctx, client.ObjectKeyFromObject(want), live)
-	if apierrors.IsNotFound(err) {
-		if err := writer.Create(ctx, want); err != nil {
-			return fmt.Errorf("creating VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("getting VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	if equality.Semantic.DeepEqual(live.Spec, want.Spec) && equality.Semantic.DeepEqual(live.OwnerReferences, want.OwnerReferences) {
-		return nil
-	}
-	live.Spec, live.OwnerReferences = want.Spec, want.OwnerReferences
-	if err := writer.Update(ctx, live); err != nil {
-		return fmt.Errorf("updating VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	return nil
+	_, err := keep.Keeper{Client: writer, Reader: reader}.Keep(ctx, keep.Wanted{Object: want, Ours: keep.Whoever})
+	return err
 }
