@@ -23,6 +23,7 @@ import (
 	"liqo.io/liqo/pkg/controller/networking/external"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -200,10 +201,7 @@ func (r *Reconciler) make(ctx context.Context, configuration *networkingv1beta1.
 		return fmt.Errorf("making Network %s/%s: %w", network.Namespace, network.Name, err)
 	}
 	// One that is there already is one that the cache does not show yet.
-	if err := r.client.Create(ctx, network); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making Network %s/%s: %w", network.Namespace, network.Name, err)
-	}
-	return nil
+	return keep.Make(ctx, r.client, network)
 }
 
 func summarize(configuration *networkingv1beta1.Configuration, err error, notes []string) {

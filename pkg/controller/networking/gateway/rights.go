@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +17,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -73,25 +73,11 @@ func (r *rights) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	live := &rbacv1.ClusterRoleBinding{}
-	err = r.live.Get(ctx, req.NamespacedName, live)
-	ours := live.Labels[networkingv1beta1.GatewayComponentLabel] == networkingv1beta1.GatewayComponent
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return reconcile.Result(fmt.Errorf("reading ClusterRoleBinding %s: %w", req.Name, err))
-	case err != nil && runs:
-		return reconcile.Result(client.IgnoreAlreadyExists(r.Create(ctx, newBinding(key))))
-	case err != nil || !ours:
-		return ctrl.Result{}, nil
-	case !runs:
-		return reconcile.Result(client.IgnoreNotFound(r.Delete(ctx, live, client.Preconditions{UID: &live.UID})))
+	keeper := keep.Keeper{Client: r.Client, Reader: r.live, Reason: networkingv1beta1.ReasonGatewayNameTaken}
+	if runs {
+		return reconcile.Result(keeper.All(ctx, newBinding(key)))
 	}
-	changed := live.DeepCopy()
-	changed.Subjects = newBinding(key).Subjects
-	if equality.Semantic.DeepEqual(live, changed) {
-		return ctrl.Result{}, nil
-	}
-	return reconcile.Result(r.Update(ctx, changed))
+	return reconcile.Result(keeper.Remove(ctx, newBinding(key)))
 }
 
 // runs tells whether there is such a gateway. It asks the API server: rights are not taken away because a cache does not know yet.

@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -20,6 +19,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/external"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -118,43 +118,16 @@ func (r *Reconciler) serve(ctx context.Context, ip *ipamv1alpha1.IP) error {
 	if ip.Spec.ServiceTemplate == nil {
 		return nil
 	}
-	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
-	if err := r.ensure(ctx, ip, service, "Service", func() { fillService(service, ip) }); err != nil {
+	controller := metav1.NewControllerRef(ip, ipamv1alpha1.GroupVersion.WithKind("IP"))
+	meta := metav1.ObjectMeta{Namespace: ip.Namespace, Name: ip.Name, OwnerReferences: []metav1.OwnerReference{*controller}}
+	keeper := keep.Keeper{Client: r.client, Reader: r.live, Reason: offloadingv1beta1.ReasonNameConflict}
+	service := func(live client.Object) { fillService(live.(*corev1.Service), ip) }
+	if _, err := keeper.Keep(ctx, keep.Wanted{Object: &corev1.Service{ObjectMeta: meta}, Set: service, Ours: keep.ControlledBy(ip)}); err != nil {
 		return err
 	}
-	return r.ensure(ctx, ip, slice, "EndpointSlice", func() { fillSlice(slice, ip) })
-}
-
-// ensure makes or updates an object of an IP's name, unless it is somebody else's.
-func (r *Reconciler) ensure(ctx context.Context, ip *ipamv1alpha1.IP, object client.Object, kind string, fill func()) error {
-	key := client.ObjectKeyFromObject(ip)
-	err := r.live.Get(ctx, key, object)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %s %s: %w", kind, key, err)
-	}
-	missing := apierrors.IsNotFound(err)
-	if !missing && !metav1.IsControlledBy(object, ip) {
-		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, kind, key)
-	}
-	before := object.DeepCopyObject()
-	object.SetNamespace(key.Namespace)
-	object.SetName(key.Name)
-	fill()
-	if err := controllerutil.SetControllerReference(ip, object, r.client.Scheme()); err != nil {
-		return fmt.Errorf("making %s %s: %w", kind, key, err)
-	}
-	switch {
-	case missing:
-		err = r.client.Create(ctx, object)
-	case !equality.Semantic.DeepEqual(before, object):
-		err = r.client.Update(ctx, object)
-	default:
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s %s: %w", kind, key, err)
-	}
-	return nil
+	slice := func(live client.Object) { fillSlice(live.(*discoveryv1.EndpointSlice), ip) }
+	_, err := keeper.Keep(ctx, keep.Wanted{Object: &discoveryv1.EndpointSlice{ObjectMeta: meta}, Set: slice, Ours: keep.ControlledBy(ip)})
+	return err
 }
 
 func summarize(ip *ipamv1alpha1.IP, err error) {

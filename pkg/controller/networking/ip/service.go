@@ -26,11 +26,11 @@ func fillService(service *corev1.Service, ip *ipamv1alpha1.IP) {
 	if had.ClusterIP == "" {
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = template.Spec.ClusterIP, template.Spec.ClusterIPs
 	}
-	keep(&service.Spec, &had)
+	leave(&service.Spec, &had)
 }
 
-// keep puts back what the template leaves open and the API server chose.
-func keep(wanted, had *corev1.ServiceSpec) {
+// leave puts back what the template leaves open and the API server chose.
+func leave(wanted, had *corev1.ServiceSpec) {
 	orHad(&wanted.Type, had.Type)
 	orHad(&wanted.SessionAffinity, had.SessionAffinity)
 	orHad(&wanted.ExternalTrafficPolicy, had.ExternalTrafficPolicy)

@@ -30,6 +30,7 @@ import (
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -149,10 +150,7 @@ func (r *Reconciler) create(ctx context.Context, own ownNetwork) error {
 			return reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, err)
 		}
 	}
-	if err := r.client.Create(ctx, network); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making Network %s: %w", client.ObjectKeyFromObject(network), err)
-	}
-	return nil
+	return keep.Make(ctx, r.client, network)
 }
 
 // keepOwn gives an own Network the range that it is.
