@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -100,7 +100,11 @@ func (r *Reconciler) render(ctx context.Context, object *authv1beta1.Identity) e
 	if err != nil {
 		return err
 	}
-	if err := r.write(ctx, object, want); err != nil {
+	ours := func(live client.Object) bool {
+		return metav1.IsControlledBy(live, object) || metav1.GetControllerOf(live) == nil && keep.Managed(live)
+	}
+	set := func(live client.Object) { live.(*corev1.Secret).Data = want.Data }
+	if err := r.options.Secrets.Keep(ctx, keep.Wanted{Object: want, Set: set, Ours: ours}); err != nil {
 		return err
 	}
 	object.Status.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: want.Name}
@@ -138,31 +142,4 @@ func (r *Reconciler) secret(object *authv1beta1.Identity, key identity.KeyPair) 
 		return nil, fmt.Errorf("setting the owner of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return secret, nil
-}
-
-func (r *Reconciler) write(ctx context.Context, object *authv1beta1.Identity, want *corev1.Secret) error {
-	live, err := r.options.Secrets.Get(ctx, want.Namespace, want.Name)
-	if err != nil {
-		return err
-	}
-	if live == nil {
-		return r.options.Secrets.Create(ctx, want)
-	}
-	if !metav1.IsControlledBy(live, object) {
-		if controller := metav1.GetControllerOf(live); controller != nil || live.Labels[corev1beta1.ManagedLabel] != "true" {
-			return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Secret", client.ObjectKeyFromObject(want))
-		}
-	}
-	updated := live.DeepCopy()
-	for key, value := range want.Labels {
-		metav1.SetMetaDataLabel(&updated.ObjectMeta, key, value)
-	}
-	for key, value := range want.Annotations {
-		metav1.SetMetaDataAnnotation(&updated.ObjectMeta, key, value)
-	}
-	updated.Data, updated.OwnerReferences = want.Data, want.OwnerReferences
-	if equality.Semantic.DeepEqual(live, updated) {
-		return nil
-	}
-	return r.options.Secrets.Update(ctx, updated)
 }

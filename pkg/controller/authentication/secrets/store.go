@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -52,6 +53,12 @@ func (s Store) Update(ctx context.Context, secret *corev1.Secret) error {
 		return pending(fmt.Errorf("updating Secret %s/%s: %w", secret.Namespace, secret.Name, err))
 	}
 	return nil
+}
+
+// Keep has a Secret be there as it is wanted.
+func (s Store) Keep(ctx context.Context, w keep.Wanted) error {
+	_, err := keep.Keeper{Client: s.Client, Reader: s.Reader, Reason: authv1beta1.ReasonNotOurs}.Keep(ctx, w)
+	return pending(err)
 }
 
 // pending makes a wait of a missing permission: the binding in a new tenant namespace takes a moment to be effective.

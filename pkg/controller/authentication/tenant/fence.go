@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -60,11 +60,7 @@ func (r *Reconciler) unfence(ctx context.Context, tenant *authv1beta1.Tenant) er
 		&flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: priority(tenant)}},
 	}
 	for _, object := range ours {
-		err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if err == nil && object.GetLabels()[corev1beta1.ManagedLabel] == "true" {
-			err = r.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
-		}
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+		if err := r.alive().Remove(ctx, object); err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("removing what bounds Tenant %s/%s: %w", tenant.Namespace, tenant.Name, err)
 		}
 	}
@@ -79,41 +75,12 @@ func priority(tenant *authv1beta1.Tenant) string {
 // slow has the requests of a tenant be served at a priority level of their own. The level comes first: Kubernetes ignores FlowSchemas
 // whose level there is not.
 func (r *Reconciler) slow(ctx context.Context, s *scope) error {
-	level := renderPriorityLevel(s.tenant, s.namespace, r.options.RequestShares)
-	liveLevel := &flowcontrolv1.PriorityLevelConfiguration{}
-	if err := r.keep(ctx, "PriorityLevelConfiguration", level, liveLevel, func() bool {
-		same := equality.Semantic.DeepEqual(liveLevel.Spec, level.Spec)
-		liveLevel.Spec = level.Spec
-		return same
-	}); err != nil {
-		return err
-	}
-	flow := renderFlowSchema(s.tenant, s.namespace)
-	liveFlow := &flowcontrolv1.FlowSchema{}
-	return r.keep(ctx, "FlowSchema", flow, liveFlow, func() bool {
-		same := equality.Semantic.DeepEqual(liveFlow.Spec, flow.Spec)
-		liveFlow.Spec = flow.Spec
-		return same
-	})
+	return r.alive().All(ctx, renderPriorityLevel(s.tenant, s.namespace, r.options.RequestShares), renderFlowSchema(s.tenant, s.namespace))
 }
 
-// keep has an object be there as it is wanted, with its owner; take gives live the wanted spec, and says whether it had it.
-func (r *Reconciler) keep(ctx context.Context, kind string, want, live client.Object, take func() bool) error {
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(want), live)
-	switch {
-	case apierrors.IsNotFound(err):
-		err = r.client.Create(ctx, want)
-	case err != nil:
-	case live.GetLabels()[corev1beta1.ManagedLabel] != "true":
-		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, kind, client.ObjectKeyFromObject(want))
-	case !take() || !equality.Semantic.DeepEqual(live.GetOwnerReferences(), want.GetOwnerReferences()):
-		live.SetOwnerReferences(want.GetOwnerReferences())
-		err = r.client.Update(ctx, live)
-	}
-	if err != nil {
-		return fmt.Errorf("keeping %s %s: %w", kind, want.GetName(), err)
-	}
-	return nil
+// alive keeps objects that are in no cache.
+func (r *Reconciler) alive() keep.Keeper {
+	return keep.Keeper{Client: r.client, Reader: r.live, Reason: authv1beta1.ReasonNotOurs}
 }
 
 // priorityMeta names what says how a tenant's requests are served. It goes with the tenant namespace.

@@ -20,10 +20,10 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/controller/authentication/binding"
 	"liqo.io/liqo/pkg/controller/authentication/certificate"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -154,21 +154,25 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 		"the certificates of the consumer have no rights here any more: peer again, which makes it a new key"))
 }
 
+// keeper keeps objects that are in a cache.
+func (r *Reconciler) keeper() keep.Keeper {
+	return keep.Keeper{Client: r.client, Live: r.live, Reason: authv1beta1.ReasonNotOurs}
+}
+
 // bind gives the tenant's certificates their rights in the tenant namespace.
 func (r *Reconciler) bind(ctx context.Context, s *scope) error {
 	want := renderBinding(s.tenant)
 	if err := controllerutil.SetControllerReference(s.tenant, want, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of RoleBinding %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	_, err := binding.Ensure(ctx, r.client, want)
-	return err
+	return r.keeper().All(ctx, want)
 }
 
 func renderBinding(tenant *authv1beta1.Tenant) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: tenant.Namespace, Name: offloadingv1beta1.TenantClusterRole,
-			Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: string(tenant.Spec.ClusterID)},
+			Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: string(tenant.Spec.ClusterID)},
 		},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: offloadingv1beta1.TenantClusterRole},
 		Subjects: identity.AccessOf(&tenant.Spec).TenantSubjects(),
@@ -235,13 +239,7 @@ func (r *Reconciler) confirm(ctx context.Context, tenant *authv1beta1.Tenant) er
 // drain takes the tenant's rights, then what it was granted. The twins of its namespaces stay, with its data and without its pods: its
 // NamespaceMaps are what they hang on.
 func (r *Reconciler) drain(ctx context.Context, tenant *authv1beta1.Tenant) error {
-	rights := renderBinding(tenant)
-	live := &rbacv1.RoleBinding{}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(rights), live)
-	if err == nil && live.Labels[corev1beta1.ManagedLabel] == "true" {
-		err = binding.Remove(ctx, r.client, live)
-	}
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.keeper().Remove(ctx, renderBinding(tenant)); err != nil {
 		return fmt.Errorf("draining Tenant %s/%s: %w", tenant.Namespace, tenant.Name, err)
 	}
 	tenant.Status.AuthParams = nil

@@ -21,9 +21,9 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/controller/authentication/binding"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.events.Eventf(namespace, nil, corev1.EventTypeWarning, authv1beta1.ReasonInvalidNamespace, "Bind", "%s", why)
 		return ctrl.Result{}, nil
 	}
-	wrote, err := binding.Ensure(ctx, r.client, r.render(namespace))
+	wrote, err := keep.Keeper{Client: r.client, Reason: authv1beta1.ReasonNotOurs}.Keep(ctx, keep.Wanted{Object: r.render(namespace)})
 	if err != nil {
 		return reconcile.Result(err)
 	}
@@ -116,7 +116,7 @@ func WhyNotTenantNamespace(namespace *corev1.Namespace) string {
 func (r *Reconciler) render(namespace *corev1.Namespace) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace.Name, Name: BindingName,
+			Namespace: namespace.Name, Name: BindingName, Labels: map[string]string{corev1beta1.ManagedLabel: "true"},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID, Controller: ptr.To(true),
 			}},
