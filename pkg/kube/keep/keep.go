@@ -62,6 +62,23 @@ func (k Keeper) Keep(ctx context.Context, w Wanted) (wrote bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return k.bring(ctx, kind, live, w)
+}
+
+// Known is Keep for an object that was read already, or of which is known that there is none.
+func Known[T interface {
+	comparable
+	client.Object
+}](ctx context.Context, k Keeper, read T, w Wanted) (wrote bool, err error) {
+	var live client.Object
+	if none := *new(T); read != none {
+		live = read
+	}
+	return k.bring(ctx, kindOf(k.Client, w.Object), live, w)
+}
+
+// bring makes what is there, nil if there is none, what is wanted.
+func (k Keeper) bring(ctx context.Context, kind string, live client.Object, w Wanted) (wrote bool, err error) {
 	switch {
 	case live == nil && w.Optional:
 		return false, nil
@@ -70,7 +87,7 @@ func (k Keeper) Keep(ctx context.Context, w Wanted) (wrote bool, err error) {
 	case !w.isOurs(live):
 		return false, reconcile.NotOurs(k.Reason, kind, client.ObjectKeyFromObject(live))
 	case rebound(live, w.Object):
-		if err := k.remove(ctx, kind, live); err != nil {
+		if err := k.remove(ctx, live); err != nil {
 			return false, err
 		}
 		return k.create(ctx, kind, w)
@@ -115,13 +132,22 @@ func (k Keeper) Remove(ctx context.Context, objects ...client.Object) error {
 // RemoveIf deletes the objects of these names that are there and ours.
 func (k Keeper) RemoveIf(ctx context.Context, ours func(live client.Object) bool, objects ...client.Object) error {
 	for _, object := range objects {
-		kind, live, err := k.read(ctx, object)
+		_, live, err := k.read(ctx, object)
 		if err == nil && live != nil && ours(live) {
-			err = k.remove(ctx, kind, live)
+			err = k.remove(ctx, live)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Delete deletes an object that was read and is ours, unless another one has its name by now. One that is gone already is fine.
+func Delete(ctx context.Context, c client.Client, live client.Object, options ...client.DeleteOption) error {
+	options = append([]client.DeleteOption{client.Preconditions{UID: ptr.To(live.GetUID())}}, options...)
+	if err := c.Delete(ctx, live, options...); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", name(kindOf(c, live), live), err)
 	}
 	return nil
 }
@@ -161,15 +187,11 @@ func (k Keeper) create(ctx context.Context, kind string, w Wanted) (bool, error)
 	return true, nil
 }
 
-func (k Keeper) remove(ctx context.Context, kind string, live client.Object) error {
+func (k Keeper) remove(ctx context.Context, live client.Object) error {
 	if !live.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	as := client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())}
-	if err := k.Client.Delete(ctx, live, as); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", name(kind, live), err)
-	}
-	return nil
+	return Delete(ctx, k.Client, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
 }
 
 func (w Wanted) isOurs(live client.Object) bool {

@@ -3,6 +3,7 @@ package keep
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -181,6 +182,32 @@ func TestAValueIsKeptAgainWhenItsObjectIsGone(t *testing.T) {
 		if err := w.Delete(t.Context(), role(nil)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What was read already is not read again.
+func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known *rbacv1.Role
+		wrote bool
+		class reconcile.Class
+	}{
+		"absent":          {nil, true, reconcile.Transient},
+		"as wanted":       {role(ours, "get"), false, reconcile.Transient},
+		"different":       {role(ours, "list"), true, reconcile.Transient},
+		"somebody else's": {role(nil, "get"), false, reconcile.Refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world()
+			if tc.known != nil {
+				w = world(tc.known)
+				tc.known = there(t, w, &rbacv1.Role{})
+			}
+			wrote, err := Known(t.Context(), Keeper{Client: w, Reader: past{}, Reason: reason}, tc.known, Wanted{Object: role(ours, "get")})
+			if wrote != tc.wrote || (err != nil) != (tc.class == reconcile.Refused) || err != nil && reconcile.Classify(err) != tc.class {
+				t.Errorf("wrote %v, error %v", wrote, err)
+			}
+		})
 	}
 }
 
@@ -379,6 +406,31 @@ func TestRemove(t *testing.T) {
 			}
 			if there(t, w, &rbacv1.Role{}) != nil != tc.stays {
 				t.Errorf("it stays: %v, want %v", !tc.stays, tc.stays)
+			}
+		})
+	}
+}
+
+func TestDeleteTakesWhatWasRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live   []client.Object
+		as     []client.DeleteOption
+		err    string
+		reason func(error) bool
+	}{
+		"it is there": {[]client.Object{role(ours)}, nil, "", nil},
+		"it is gone":  {nil, nil, "", nil},
+		"it was changed, and its version counts": {[]client.Object{role(ours)}, []client.DeleteOption{client.Preconditions{ResourceVersion: ptr.To("1")}},
+			"deleting Role shop/logs: ", apierrors.IsConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world(tc.live...)
+			err := Delete(t.Context(), w, role(ours), tc.as...)
+			if (err != nil) != (tc.err != "") || err != nil && (!strings.HasPrefix(err.Error(), tc.err) || !tc.reason(err)) {
+				t.Errorf("error %v", err)
+			}
+			if there(t, w, &rbacv1.Role{}) != nil != (tc.err != "") {
+				t.Errorf("error %v, and it is there: %v", err, tc.err == "")
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +22,7 @@ import (
 	identitycontroller "liqo.io/liqo/pkg/controller/authentication/identity"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -173,10 +173,7 @@ func (r *Reconciler) remove(ctx context.Context, renew *authv1beta1.Renew) error
 	if renew == nil || !renew.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := r.client.Delete(ctx, renew, client.Preconditions{UID: &renew.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Renew %s/%s: %w", renew.Namespace, renew.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.client, renew)
 }
 
 // ask stores a new key, if one is due, and sends the request for it.
@@ -194,26 +191,12 @@ func (r *Reconciler) ask(ctx context.Context, object *authv1beta1.Identity, keys
 	if err != nil {
 		return err
 	}
-	if renew == nil {
-		if err := r.client.Create(ctx, want); err != nil {
-			return fmt.Errorf("creating Renew %s/%s: %w", want.Namespace, want.Name, err)
-		}
+	keeper := keep.Keeper{Client: r.client, Reason: authv1beta1.ReasonNotOurs}
+	wrote, err := keep.Known(ctx, keeper, renew, keep.Wanted{Object: want, Ours: keep.ControlledBy(object)})
+	if wrote {
 		r.events.Eventf(object, want, corev1.EventTypeNormal, authv1beta1.ReasonRenewing, "Renew", "Asked the provider for a fresh certificate")
-		return nil
 	}
-	updated := renew.DeepCopy()
-	updated.Spec = want.Spec
-	for key, value := range want.Labels {
-		metav1.SetMetaDataLabel(&updated.ObjectMeta, key, value)
-	}
-	if equality.Semantic.DeepEqual(renew, updated) {
-		return nil
-	}
-	if err := r.client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("updating Renew %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	r.events.Eventf(object, updated, corev1.EventTypeNormal, authv1beta1.ReasonRenewing, "Renew", "Asked the provider for a fresh certificate")
-	return nil
+	return err
 }
 
 func (r *Reconciler) render(object *authv1beta1.Identity, keys *secrets.Keys) (*authv1beta1.Renew, error) {

@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -54,8 +55,8 @@ func (r *Reconciler) forget(ctx context.Context, slice types.NamespacedName) err
 		if err := r.settle(ctx, quota); err != nil {
 			return err
 		}
-		if err := r.client.Delete(ctx, quota, client.Preconditions{UID: &quota.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Quota %s/%s: %w", quota.Namespace, quota.Name, err)
+		if err := keep.Delete(ctx, r.client, quota); err != nil {
+			return err
 		}
 	}
 	return nil

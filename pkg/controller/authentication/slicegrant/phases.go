@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/tenantnamespace"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -232,28 +232,18 @@ func (r *Reconciler) writeQuota(ctx context.Context, s *scope, want *offloadingv
 	if err := controllerutil.SetControllerReference(s.tenant, want, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of Quota %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	if s.quota == nil {
-		if err := r.client.Create(ctx, want); err != nil {
-			return fmt.Errorf("creating Quota %s/%s: %w", want.Namespace, want.Name, err)
+	if s.quota != nil {
+		want.Spec.LimitsEnforcement = s.quota.Spec.LimitsEnforcement // the administrator may have changed it
+	}
+	set := func(live client.Object) {
+		live.(*offloadingv1beta1.Quota).Spec = want.Spec
+		for _, key := range []string{authv1beta1.CordonAnnotation, authv1beta1.NodeSelectorAnnotation} {
+			if _, wanted := want.Annotations[key]; !wanted {
+				delete(live.GetAnnotations(), key)
+			}
 		}
-		return nil
 	}
-	if s.quota.Labels[corev1beta1.ManagedLabel] != "true" {
-		return reconcile.NotOurs(authv1beta1.ReasonNotOurs, "Quota", client.ObjectKeyFromObject(want))
-	}
-	updated := s.quota.DeepCopy()
-	updated.Spec, updated.OwnerReferences = want.Spec, want.OwnerReferences
-	updated.Spec.LimitsEnforcement = s.quota.Spec.LimitsEnforcement // the administrator may have changed it
-	delete(updated.Annotations, authv1beta1.CordonAnnotation)
-	delete(updated.Annotations, authv1beta1.NodeSelectorAnnotation)
-	for key, value := range want.Annotations {
-		metav1.SetMetaDataAnnotation(&updated.ObjectMeta, key, value)
-	}
-	if equality.Semantic.DeepEqual(s.quota, updated) {
-		return nil
-	}
-	if err := r.client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("updating Quota %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	return nil
+	keeper := keep.Keeper{Client: r.client, Reason: authv1beta1.ReasonNotOurs}
+	_, err := keep.Known(ctx, keeper, s.quota, keep.Wanted{Object: want, Set: set})
+	return err
 }
