@@ -30,6 +30,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -341,11 +342,7 @@ func (r *reconciler) follow(ctx context.Context, s *scope, live *discoveryv1.End
 		if err := r.mayWrite(s, "its address family is changed"); err != nil {
 			return err
 		}
-		uid, version := live.UID, live.ResourceVersion
-		if err := r.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting EndpointSlice %s/%s: %w", live.Namespace, live.Name, err)
-		}
-		return nil
+		return keep.Delete(ctx, r.Client, live, client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
 	}
 	now := changed(live, s.wanted, equality.Semantic.DeepEqual)
 	if now == nil {

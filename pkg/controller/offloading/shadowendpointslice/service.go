@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -75,19 +76,8 @@ func sameOrigin(service client.Object, shadow *offloadingv1beta1.ShadowEndpointS
 
 // detach removes the EndpointSlice of a ShadowEndpointSlice, if there is one.
 func (r *reconciler) detach(ctx context.Context, shadow *offloadingv1beta1.ShadowEndpointSlice) error {
-	live := &discoveryv1.EndpointSlice{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(shadow), live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading EndpointSlice %s/%s: %w", shadow.Namespace, shadow.Name, err)
-	}
-	if err != nil || !metav1.IsControlledBy(live, shadow) || !live.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	uid := live.UID
-	if err := r.Delete(ctx, live, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting EndpointSlice %s/%s: %w", live.Namespace, live.Name, err)
-	}
-	return nil
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: shadow.Namespace, Name: shadow.Name}}
+	return keep.Keeper{Client: r.Client, Reader: r.Live}.RemoveIf(ctx, keep.ControlledBy(shadow), slice)
 }
 
 // ofService finds the ShadowEndpointSlices of a Service, whosever it is.

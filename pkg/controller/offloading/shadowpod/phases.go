@@ -20,6 +20,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/marks"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
@@ -358,10 +359,7 @@ func (r *reconciler) release(ctx context.Context, pod *corev1.Pod) error {
 
 // remove deletes the Pod.
 func (r *reconciler) remove(ctx context.Context, s *scope, options ...client.DeleteOption) error {
-	if err := r.Delete(ctx, s.pod, append(options, client.Preconditions{UID: &s.pod.UID})...); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.Client, s.pod, options...)
 }
 
 // orphaned lets the Pod of a ShadowPod go that does not exist any more.

@@ -10,10 +10,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/placement"
 )
@@ -139,9 +139,8 @@ func (r *reconciler) undeploy(ctx context.Context, s *scope) error {
 	if s.deployment != nil {
 		s.kubelet = offloadingv1beta1.StatusDeleting
 		if s.deployment.DeletionTimestamp.IsZero() {
-			err := r.Delete(ctx, s.deployment, client.Preconditions{UID: ptr.To(s.deployment.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting Deployment %s/%s: %w", s.deployment.Namespace, s.deployment.Name, err)
+			if err := keep.Delete(ctx, r.Client, s.deployment, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				return err
 			}
 		}
 	}
@@ -178,8 +177,8 @@ func (r *reconciler) unregister(ctx context.Context, s *scope) error {
 		s.nodeState = offloadingv1beta1.StatusNone
 		return nil
 	}
-	if err := r.Delete(ctx, s.node, client.Preconditions{UID: ptr.To(s.node.UID)}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Node %s: %w", s.node.Name, err)
+	if err := keep.Delete(ctx, r.Client, s.node); err != nil {
+		return err
 	}
 	s.node, s.nodeState = nil, offloadingv1beta1.StatusNone
 	return nil
@@ -199,10 +198,7 @@ func (r *reconciler) unmap(ctx context.Context, s *scope) error {
 	if err != nil || !found || !nm.DeletionTimestamp.IsZero() || placement.IsPeersMap(&nm) {
 		return err
 	}
-	if err := r.Delete(ctx, &nm, client.Preconditions{UID: ptr.To(nm.UID)}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting NamespaceMap %s/%s: %w", nm.Namespace, nm.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.Client, &nm)
 }
 
 // some names the first few of a list.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=list;delete
@@ -30,8 +29,8 @@ func (r *reconciler) forgetRequests(ctx context.Context, s *scope) error {
 		if !users[csr.Spec.Username] || signer != certificatesv1.KubeAPIServerClientKubeletSignerName && signer != certificatesv1.KubeletServingSignerName {
 			continue
 		}
-		if err := r.Delete(ctx, csr, client.Preconditions{UID: ptr.To(csr.UID)}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting CertificateSigningRequest %s: %w", csr.Name, err)
+		if err := keep.Delete(ctx, r.Client, csr); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -90,8 +91,8 @@ func (r *volumes) release(ctx context.Context, volume *corev1.PersistentVolume) 
 	}
 	if there {
 		if behind.DeletionTimestamp.IsZero() {
-			if err := r.Delete(ctx, &behind, client.Preconditions{UID: &behind.UID}); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting PersistentVolumeClaim %s: %w", key, err)
+			if err := keep.Delete(ctx, r.Client, &behind); err != nil {
+				return err
 			}
 		}
 		return reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf("waiting for PersistentVolumeClaim %s to go", key), poll)
@@ -123,10 +124,7 @@ func (r *volumes) let(ctx context.Context, volume *corev1.PersistentVolume) erro
 		}
 		return fmt.Errorf("releasing PersistentVolume %s: %w", volume.Name, err)
 	}
-	if err := r.Delete(ctx, changed, client.Preconditions{UID: &volume.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting PersistentVolume %s: %w", volume.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.Client, changed)
 }
 
 // releaseRemote lets a volume at a provider go that no virtual kubelet looks after any more: its namespace is not offloaded
@@ -218,8 +216,5 @@ func (r *claims) abandon(ctx context.Context, key client.ObjectKey, behind *core
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading PersistentVolume %s: %w", name, err)
 	}
-	if err := r.Delete(ctx, behind, client.Preconditions{UID: &behind.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s: %w", behind.Namespace, behind.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.Client, behind)
 }
