@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -191,17 +190,13 @@ func keptWords(configuration *networkingv1beta1.Configuration) string {
 
 // make makes the Network of one range.
 func (r *Reconciler) make(ctx context.Context, configuration *networkingv1beta1.Configuration, peer string, one wish) error {
-	network := &ipamv1alpha1.Network{
-		ObjectMeta: metav1.ObjectMeta{Namespace: configuration.Namespace, Name: one.name, Labels: map[string]string{
-			corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: peer,
-		}},
-		Spec: ipamv1alpha1.NetworkSpec{CIDR: one.cidr},
-	}
-	if err := controllerutil.SetControllerReference(configuration, network, r.client.Scheme()); err != nil {
-		return fmt.Errorf("making Network %s/%s: %w", network.Namespace, network.Name, err)
-	}
+	controller := metav1.NewControllerRef(configuration, networkingv1beta1.GroupVersion.WithKind("Configuration"))
 	// One that is there already is one that the cache does not show yet.
-	return keep.Make(ctx, r.client, network)
+	return keep.Make(ctx, r.client, &ipamv1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: configuration.Namespace, Name: one.name, OwnerReferences: []metav1.OwnerReference{*controller},
+			Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: peer}},
+		Spec: ipamv1alpha1.NetworkSpec{CIDR: one.cidr},
+	})
 }
 
 func summarize(configuration *networkingv1beta1.Configuration, err error, notes []string) {

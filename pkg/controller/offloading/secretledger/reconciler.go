@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -219,24 +220,17 @@ func (r *Reconciler) note(namespace string, state *published) {
 
 // publish writes a ledger.
 func (r *Reconciler) publish(ctx context.Context, live, wanted *corev1.ConfigMap) error {
-	var err error
-	if live == nil {
-		err = r.live.Create(ctx, wanted)
-	} else {
-		omitted := wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]
-		data := wanted.Data
-		wanted = live.DeepCopy()
-		wanted.Data = data
-		delete(wanted.Annotations, offloadingv1beta1.SecretLedgerOmittedAnnotation)
-		if omitted != "" {
-			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, offloadingv1beta1.SecretLedgerOmittedAnnotation, omitted)
+	set := func(o client.Object) {
+		o.(*corev1.ConfigMap).Data = wanted.Data
+		if _, omitted := wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]; !omitted {
+			delete(o.GetAnnotations(), offloadingv1beta1.SecretLedgerOmittedAnnotation)
 		}
-		err = r.live.Update(ctx, wanted)
 	}
-	if err != nil {
+	keeper := keep.Keeper{Client: r.live, Reason: offloadingv1beta1.ReasonNameConflict}
+	if _, err := keep.Known(ctx, keeper, live, keep.Wanted{Object: wanted, Set: set, Ours: keep.Whoever}); err != nil {
 		// Somebody else wrote or removed it: read it again.
 		r.note(wanted.Namespace, nil)
-		return fmt.Errorf("publishing ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
+		return err
 	}
 	r.note(wanted.Namespace, &published{ledger: wanted, at: r.clock.Now()})
 	if omitted := wanted.Annotations[offloadingv1beta1.SecretLedgerOmittedAnnotation]; omitted != "" {
