@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,16 +16,13 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
-// retry is how long to wait for the cache to show an object that the API server says exists.
-const retry = time.Second
-
 // Keeper keeps objects of one cluster.
 type Keeper struct {
 	// Client writes objects.
 	Client client.Client
 	// Reader reads what is there; the Client does it by default, from its cache if it has one of the kind.
 	Reader client.Reader
-	// Live reads, if it is set, what the Reader does not show although it exists. Without it such an object is waited for.
+	// Live reads, if it is set, what the Reader does not show although it exists. Without it the next look has to tell.
 	Live client.Reader
 	// Reason of the refusal of what is somebody else's: one of the exported condition reasons.
 	Reason string
@@ -85,6 +81,8 @@ func (k Keeper) bring(ctx context.Context, kind string, live client.Object, w Wa
 	case live == nil:
 		return k.create(ctx, kind, w)
 	case !w.isOurs(live):
+		return false, reconcile.NotOurs(k.Reason, kind, client.ObjectKeyFromObject(live))
+	case rebound(live, w.Object) && !Managed(live): // which policy liqo-controller-manager-objects keeps
 		return false, reconcile.NotOurs(k.Reason, kind, client.ObjectKeyFromObject(live))
 	case rebound(live, w.Object):
 		if err := k.remove(ctx, live); err != nil {
@@ -178,9 +176,6 @@ func (k Keeper) create(ctx context.Context, kind string, w Wanted) (bool, error)
 	switch {
 	case apierrors.IsAlreadyExists(err) && k.Live != nil:
 		return Keeper{Client: k.Client, Reader: k.Live, Reason: k.Reason}.Keep(ctx, w)
-	case apierrors.IsAlreadyExists(err):
-		// The cache has not seen it yet, it is just going, or it is not ours: the next look tells.
-		return false, reconcile.Wait(k.Reason, fmt.Sprintf("waiting for %s, which exists already", name(kind, w.Object)), retry)
 	case err != nil:
 		return false, fmt.Errorf("creating %s: %w", name(kind, w.Object), err)
 	}

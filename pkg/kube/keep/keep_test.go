@@ -300,7 +300,7 @@ func TestOthersWriteMeanwhile(t *testing.T) {
 	}{
 		"it is changed": {role(ours, "list"), func(c client.Client) error { return c.Update(context.Background(), role(ours, "watch")) }, nil, apierrors.IsConflict, reconcile.Transient},
 		"it is removed": {role(ours, "list"), func(c client.Client) error { return c.Delete(context.Background(), role(ours)) }, nil, apierrors.IsNotFound, reconcile.Transient},
-		"it is made":    {nil, func(c client.Client) error { return c.Create(context.Background(), role(ours, "list")) }, nil, func(error) bool { return true }, reconcile.Waiting},
+		"it is made":    {nil, func(c client.Client) error { return c.Create(context.Background(), role(ours, "list")) }, nil, apierrors.IsAlreadyExists, reconcile.Transient},
 		"no right to create": {nil, nil, map[string]error{"create": apierrors.NewForbidden(schema.GroupResource{}, "logs", never)},
 			apierrors.IsForbidden, reconcile.Refused},
 		"no right to update": {role(ours, "list"), nil, map[string]error{"update": apierrors.NewForbidden(schema.GroupResource{}, "logs", never)},
