@@ -56,7 +56,11 @@ func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 	policy := policyNamed(t, valueSets["default"], "managerpolicies.yaml", "liqo-controller-manager")
 	tenant, twin, system, shop := tenantNamed("liqo-tenant-milan"), twinNamed("shop-rome"), namespaced("kube-system"), namespaced("shop")
 	posing, unnamed := tenantNamed("payroll"), twinNamed("shop-rome")
-	delete(unnamed.Labels, "liqo.io/remote-cluster-id")
+	former, unnamedFormer, unnamedTenant := twinNamed("shop-rome"), twinNamed("shop-rome"), tenantNamed("liqo-tenant-milan")
+	for _, namespace := range []*corev1.Namespace{unnamed, unnamedFormer, unnamedTenant} {
+		delete(namespace.Labels, "liqo.io/remote-cluster-id")
+	}
+	former.Annotations, unnamedFormer.Annotations = nil, nil
 	const bindingRefused, namespaceRefused, nodeRefused = "BindingNotAllowed", "NamespaceNotAllowed", "NodeNotAllowed"
 	for what, tc := range map[string]struct {
 		attempt attempt
@@ -67,6 +71,7 @@ func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 		"its role for twins in kube-system":              {binds(system, "ClusterRole liqo-controller-manager-twin", managerAccount), bindingRefused},
 		"its role for tenants in a namespace":            {binds(shop, "ClusterRole liqo-controller-manager-tenant", managerAccount), bindingRefused},
 		"the same where a label says tenant":             {binds(posing, "ClusterRole liqo-controller-manager-tenant", managerAccount), bindingRefused},
+		"a consumer's role where no pods are looked at":  {binds(unnamed, "ClusterRole liqo-virtual-kubelet-remote", groupNamed("liqo.io:consumer:rome")), ""},
 		"its role for twins where no pods are looked at": {binds(unnamed, "ClusterRole liqo-controller-manager-twin", managerAccount), bindingRefused},
 		"its role for twins in a tenant's":               {binds(tenant, "ClusterRole liqo-controller-manager-twin", managerAccount), bindingRefused},
 		"its role for twins for another account":         {binds(twin, "ClusterRole liqo-controller-manager-twin", strayAccount), bindingRefused},
@@ -123,6 +128,8 @@ func TestTheControllerManagerIsHeldToWhatItNeeds(t *testing.T) {
 		"a tenant's by its name":                          {changes(namespaced("liqo-tenant-milan"), tenant), ""},
 		"the labels of a twin":                            {changes(twin, relabelled(twin, "team", "a")), ""},
 		"the label of a twin by which pods are looked at": {changes(twin, unnamed), namespaceRefused},
+		"that label of what was a twin":                   {changes(former, unnamedFormer), namespaceRefused},
+		"that label of a tenant namespace":                {changes(tenant, unnamedTenant), namespaceRefused},
 		"that label where it is not":                      {changes(unnamed, twin), ""},
 		"another label of a twin without it":              {changes(unnamed, relabelled(unnamed, "team", "a")), ""},
 		"Liqo's label of a namespace":                     {changes(shop, relabelled(shop, "liqo.io/scheduling-enabled", "true")), ""},
