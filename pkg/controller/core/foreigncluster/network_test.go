@@ -127,6 +127,11 @@ func TestALostTunnelIsNews(t *testing.T) {
 	if all := news(&lost, &back); len(all) != 1 || all[0].reason != corev1beta1.ReasonTunnelConnected {
 		t.Errorf("the return tells %v", all)
 	}
+	partly := lost.DeepCopy()
+	conditions.Find(partly.Modules.Networking.Conditions, corev1beta1.NetworkConnectionStatus).Status = corev1beta1.StatusSomeNotReady
+	if all := news(&lost, partly); len(all) != 1 || all[0].status != corev1beta1.StatusSomeNotReady {
+		t.Errorf("the return to all nodes but some tells %v", all)
+	}
 	if all := news(&up, &up); len(all) != 0 {
 		t.Errorf("nothing changed, and this is told: %v", all)
 	}

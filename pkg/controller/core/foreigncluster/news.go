@@ -42,7 +42,9 @@ func news(before, after *corev1beta1.ForeignClusterStatus) []observation {
 		if was == nil || is == nil || was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
-		if is.Status == corev1beta1.StatusError || was.Status == corev1beta1.StatusError && is.Status == corev1beta1.StatusEstablished {
+		// The tunnel is back, too, where some nodes do not come into it.
+		back := is.Status == corev1beta1.StatusEstablished || is.Status == corev1beta1.StatusSomeNotReady && is.Type == corev1beta1.NetworkConnectionStatus
+		if is.Status == corev1beta1.StatusError || was.Status == corev1beta1.StatusError && back {
 			all = append(all, observation{is.Type, is.Status, is.Reason, is.Message})
 		}
 	}
