@@ -166,8 +166,11 @@ func (g gateway) isLost() bool {
 }
 
 // isWaiting tells whether the gateway says itself that it waits for what others have to give, above all the key of its peer. One that has just started
-// has nothing in its kernel until then, and answers no node.
+// has nothing in its kernel until then, and answers no node; one with a tunnel that is up answers.
 func (g gateway) isWaiting() bool {
+	if g.connection.Status.Value == networkingv1beta1.Connected {
+		return false
+	}
 	ready := meta.FindStatusCondition(g.connection.Status.Conditions, corev1beta1.ConditionReady)
 	return ready != nil && slices.Contains([]string{networkingv1beta1.ReasonKeyMissing, networkingv1beta1.ReasonIncomplete}, ready.Reason)
 }

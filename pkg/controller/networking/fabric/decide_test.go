@@ -91,6 +91,8 @@ func TestDescribe(t *testing.T) {
 	silent.Status.Conditions[0].Status, silent.Status.Conditions[0].Reason = metav1.ConditionFalse, networkingv1beta1.ReasonNoHandshake
 	keyless, incomplete := silent.DeepCopy(), silent.DeepCopy()
 	keyless.Status.Conditions[0].Reason, incomplete.Status.Conditions[0].Reason = networkingv1beta1.ReasonKeyMissing, networkingv1beta1.ReasonIncomplete
+	robbed := keyless.DeepCopy()
+	robbed.Status.Value = networkingv1beta1.Connected
 	lost := networkingv1beta1.InternalFabricSpec{GatewayIP: "0.0.0.0", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
 	whole := networkingv1beta1.InternalFabricSpec{GatewayIP: "10.244.1.200", RemoteCIDRs: cidrs{"10.61.0.0/16", "10.71.0.0/16"}, MTU: 1390}
 	waits := *whole.DeepCopy()
@@ -119,6 +121,7 @@ func TestDescribe(t *testing.T) {
 		"another pod has spoken, but has no answer yet": {found: seen("10.244.1.200", configured, silent), before: lost, want: whole, usable: true},
 		// It answers no node, and nothing is wrong with the way to it.
 		"it waits for the key of its peer":          {found: seen("10.244.1.200", configured, keyless), want: waits, usable: true},
+		"its peer's key went, its tunnel is up":     {found: seen("10.244.1.200", configured, robbed), want: whole, usable: true},
 		"it waits for something else":               {found: seen("10.244.1.200", configured, incomplete), before: whole, want: waits, usable: true},
 		"it has the key, and no answer yet":         {found: seen("10.244.1.200", configured, silent), before: waits, want: whole, usable: true},
 		"nobody says whether it has what it needed": {found: seen("10.244.1.200", configured, nil), before: waits, want: waits, usable: true},
