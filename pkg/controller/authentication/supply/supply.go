@@ -43,9 +43,9 @@ type Supply struct {
 	pool    *capacity.Pool
 	dirty   chan struct{}
 	changed chan event.GenericEvent
-	// asked is closed by the first that needs to know, counted once all is known.
-	asked, counted     chan struct{}
-	askOnce, countOnce sync.Once
+	// asked is closed by the first that needs to know, counted once all is known, late once nobody waits for that any more.
+	asked, counted, late chan struct{}
+	askOnce, countOnce   sync.Once
 
 	mu     sync.Mutex
 	asking map[types.NamespacedName]*asking
@@ -63,7 +63,7 @@ type asking struct {
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
 	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
-		asked: make(chan struct{}), counted: make(chan struct{}), asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
+		asked: make(chan struct{}), counted: make(chan struct{}), late: make(chan struct{}), asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
 
 // Known tells whether all nodes and pods were told of.
@@ -77,13 +77,16 @@ func (s *Supply) Known() bool {
 }
 
 // Count tells whether all nodes and pods were told of. It has them be, from its first call on: a cluster that offers nothing to anybody spends
-// nothing on it. The count is awaited for a moment.
+// nothing on it. The count is awaited, for patience after the first call.
 func (s *Supply) Count(ctx context.Context) bool {
-	s.askOnce.Do(func() { close(s.asked) })
+	s.askOnce.Do(func() {
+		close(s.asked)
+		time.AfterFunc(patience, func() { close(s.late) })
+	})
 	select {
 	case <-s.counted:
 	case <-ctx.Done():
-	case <-time.After(patience):
+	case <-s.late:
 	}
 	return s.Known()
 }
