@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -50,7 +51,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if len(largest) == 0 {
 		return admission.Allowed("")
 	}
-	pod, err := w.pod(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name})
+	pod, err := w.pod(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, binding.UID)
 	if err != nil {
 		return admission.Allowed("") // The API server will tell of it.
 	}
@@ -67,11 +68,11 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 }
 
 // pod is what is to be bound. Who binds it has seen it, most likely in what the API server holds in memory, which spares a read of etcd for each
-// pod; what is not there yet is read from etcd.
-func (w *webhook) pod(ctx context.Context, key client.ObjectKey) (*corev1.Pod, error) {
+// pod; what is not there yet, or an earlier one of the name, is read from etcd. The scheduler gives the UID.
+func (w *webhook) pod(ctx context.Context, key client.ObjectKey, uid types.UID) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := w.pods.Get(ctx, key, pod, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && uid != "" && uid != pod.UID {
 		err = w.pods.Get(ctx, key, pod)
 	}
 	return pod, err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -98,6 +99,7 @@ func TestAPodIsReadFromMemoryFirst(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "known"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", UID: "2"}},
 	).WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 		var all client.GetOptions
 		all.ApplyOptions(options)
@@ -109,17 +111,24 @@ func TestAPodIsReadFromMemoryFirst(t *testing.T) {
 		if key.Name == "new" && version == "0" {
 			return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
 		}
-		return c.Get(ctx, key, o)
+		err := c.Get(ctx, key, o)
+		if key.Name == "again" && version == "0" {
+			o.SetUID("1")
+		}
+		return err
 	}}).Build()
 	w := &webhook{pods: reader}
-	for name, there := range map[string]bool{"known": true, "new": true, "gone": false} {
-		pod, err := w.pod(t.Context(), client.ObjectKey{Namespace: "shop", Name: name})
-		if (err == nil) != there || there && pod.Name != name {
+	for name, tc := range map[string]struct {
+		there bool
+		uid   types.UID
+	}{"known": {true, ""}, "new": {true, ""}, "again": {true, "2"}, "gone": {false, ""}} {
+		pod, err := w.pod(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, tc.uid)
+		if (err == nil) != tc.there || tc.there && (pod.Name != name || pod.UID != tc.uid) {
 			t.Errorf("pod %s: %v, error %v", name, pod.Name, err)
 		}
 	}
 	slices.Sort(asked)
-	if diff := cmp.Diff([]string{"gone@", "gone@0", "known@0", "new@", "new@0"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"again@", "again@0", "gone@", "gone@0", "known@0", "new@", "new@0"}, asked); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
 }
