@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // shift is one replica of a node, with its own connection to the shared API server.
@@ -31,9 +33,10 @@ type shift struct {
 // begin runs a replica whose work takes a while to end.
 func (s *stage) begin(ctx context.Context, tracker clienttesting.ObjectTracker, name string, winds time.Duration) *shift {
 	c := &fake.Clientset{}
+	fakeapi.React(&c.Fake, "*", "*", clienttesting.ObjectReaction(tracker))
 	var mu sync.Mutex
 	dead, writes := false, 0
-	c.AddReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if dead {
@@ -44,7 +47,6 @@ func (s *stage) begin(ctx context.Context, tracker clienttesting.ObjectTracker, 
 		}
 		return false, nil, nil
 	})
-	c.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
 	ctx, cancel := context.WithCancel(ctx)
 	sh := &shift{stop: cancel, done: make(chan struct{}),
 		cut:    func() { mu.Lock(); defer mu.Unlock(); dead = true },

@@ -21,6 +21,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/test/fakeapi"
 )
 
 // stage is where engines run: it knows which do.
@@ -96,9 +97,10 @@ type counterpart struct {
 
 func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *counterpart {
 	c := &fake.Clientset{}
+	fakeapi.React(&c.Fake, "*", "*", clienttesting.ObjectReaction(tracker))
 	var mu sync.Mutex
 	dead := false
-	c.AddReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+	fakeapi.React(&c.Fake, "*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if dead {
@@ -106,7 +108,6 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		}
 		return false, nil, nil
 	})
-	c.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
 	r := &counterpart{networked: make(chan struct{}), cut: func() {
 		mu.Lock()
 		defer mu.Unlock()

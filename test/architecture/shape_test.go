@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -181,6 +182,9 @@ func returns(statement ast.Stmt, name string) bool {
 	return found
 }
 
+// newReaction are the ways of client-go's fakes to take a reaction without their lock; those for watches take it.
+var newReaction = regexp.MustCompile(`^(Add|Prepend)(Proxy)?Reactor$`)
+
 // A race that shows only now and then: the test is refused on somebody else's machine.
 func TestFakesTakeReactionsUnderTheirLock(t *testing.T) {
 	var offenders []string
@@ -189,8 +193,15 @@ func TestFakesTakeReactionsUnderTheirLock(t *testing.T) {
 			continue
 		}
 		ast.Inspect(file.ast, func(node ast.Node) bool {
-			if selector, is := node.(*ast.SelectorExpr); is && selector.Sel.Name == "PrependReactor" {
-				offenders = append(offenders, file.path)
+			switch of := node.(type) {
+			case *ast.SelectorExpr:
+				if newReaction.MatchString(of.Sel.Name) {
+					offenders = append(offenders, at(of, file)+": "+of.Sel.Name)
+				}
+			case *ast.AssignStmt:
+				if selector, is := of.Lhs[0].(*ast.SelectorExpr); is && strings.HasSuffix(selector.Sel.Name, "ReactionChain") {
+					offenders = append(offenders, at(of, file)+": "+selector.Sel.Name)
+				}
 			}
 			return true
 		})
