@@ -1,11 +1,13 @@
 package chart
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chartutil"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
@@ -14,6 +16,86 @@ import (
 
 // boundByUs are the ClusterRoles that our controllers bind cluster-wide themselves.
 var boundByUs = []string{"liqo-virtual-kubelet", "liqo-virtual-kubelet-bootstrap", "liqo-virtual-kubelet-account"}
+
+// allTurnedOn is an installation with all that brings rights along.
+const allTurnedOn = `discovery: {config: {clusterID: rome}}
+networking: {enabled: true}
+metrics: {enabled: true, prometheusOperator: {enabled: true}}
+storage: {enabled: true}
+virtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}
+offloading: {reflection: {ingress: {statusBack: true}}}`
+
+// The golden file has all rights that somebody wrote by hand, and who gets them: first those of the default installation, then what is
+// otherwise with everything that can be turned on, and at an older API server.
+func TestRightsThatAreWrittenByHand(t *testing.T) {
+	var text strings.Builder
+	shown := map[string]string{}
+	for _, installation := range []struct{ name, minor, values string }{
+		{"by default", "36", valueSets["default"]}, {"with everything", "36", allTurnedOn}, {"with everything, at an older API server", "35", allTurnedOn},
+	} {
+		text.WriteString("# Rights " + installation.name + ".\n")
+		rights := rightsByHand(t, installation.minor, installation.values)
+		for _, name := range slices.Sorted(maps.Keys(rights)) {
+			if shown[name] != rights[name] {
+				text.WriteString(name + ":\n" + rights[name])
+			}
+			shown[name] = rights[name]
+		}
+	}
+	compare(t, "rights", text.String())
+}
+
+// rightsByHand are the rules of roles and the subjects of bindings, one a line, without the roles that are generated.
+func rightsByHand(t *testing.T, minor, values string) map[string]string {
+	t.Helper()
+	rendered, err := renderFor(t, chartutil.KubeVersion{Version: "v1." + minor + ".0", Major: "1", Minor: minor}, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var generated strings.Builder
+	for _, file := range load(t).Files {
+		generated.Write(file.Data)
+	}
+	all := map[string]string{}
+	for _, file := range rendered {
+		for _, document := range strings.Split("\n"+file, "\n---") {
+			var object struct {
+				rbacv1.ClusterRole `json:",inline"`
+				RoleRef            rbacv1.RoleRef   `json:"roleRef"`
+				Subjects           []rbacv1.Subject `json:"subjects"`
+			}
+			if !strings.Contains(document, "\napiVersion: rbac.authorization.k8s.io/") || strings.Contains(generated.String(), strings.TrimSpace(document)) {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimSpace(object.Kind + " " + object.Name + " " + object.Namespace)
+			// By such a label Kubernetes adds the rules to a role of its own.
+			for _, key := range slices.Sorted(maps.Keys(object.Labels)) {
+				if strings.HasPrefix(key, "rbac.authorization.k8s.io/") {
+					all[name] += oneLine("- label", key+":", object.Labels[key])
+				}
+			}
+			for _, rule := range object.Rules {
+				what := strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ", ")
+				if len(rule.ResourceNames) > 0 {
+					what += " named " + strings.Join(rule.ResourceNames, ", ")
+				}
+				all[name] += oneLine("-", strings.Join(rule.APIGroups, ", "), what+":", strings.Join(rule.Verbs, ", "))
+			}
+			for _, subject := range object.Subjects {
+				all[name] += oneLine("-", object.RoleRef.Kind, object.RoleRef.Name+":", subject.Kind, subject.Name, subject.Namespace)
+			}
+		}
+	}
+	return all
+}
+
+// oneLine has words with one space between them, also where one is empty.
+func oneLine(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ") + "\n"
+}
 
 // Whoever holds a ClusterRole of ours cluster-wide gets neither Secrets nor tokens by it, nor the right to take them.
 func TestNothingGrantsSecretsOrTokensClusterWide(t *testing.T) {
