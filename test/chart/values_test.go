@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"reflect"
@@ -64,6 +65,21 @@ var another = []struct{ pattern, value string }{
 	{"*axTerminationGracePeriod", "45m"},
 	{"*axStoredBytes", "64Mi"},
 	{"*ilentAfter", "45h"},
+}
+
+// everywhere are the values that all pods have, or all containers of them, and those pods whose own values stand for it.
+var everywhere = map[string]struct {
+	containers bool
+	except     []string
+}{
+	"tag":                 {containers: true},
+	"pullPolicy":          {containers: true},
+	"imagePullSecrets":    {},
+	"priorityClass.name":  {},
+	"common.extraArgs":    {true, []string{"virtual kubelets", "gateways (server)", "gateways (client)"}},
+	"common.nodeSelector": {false, []string{"virtual kubelets", "gateways (server)", "gateways (client)", "DaemonSet liqo-fabric"}},
+	"common.tolerations":  {false, []string{"virtual kubelets", "gateways (server)", "gateways (client)", "DaemonSet liqo-fabric"}},
+	"common.affinity":     {false, []string{"virtual kubelets", "gateways (server)", "gateways (client)", "DaemonSet liqo-fabric"}},
 }
 
 // leaf is a value of the chart that is no map of others.
@@ -193,6 +209,70 @@ func (r *rendering) read(t *testing.T, c *chart.Chart, values, where string, val
 	}
 }
 
+// pods are those that the chart makes or has made, by whose they are: of each its containers, by their names, and, nameless, the rest.
+func (r *rendering) pods(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	add := func(whose string, pod any) {
+		rest, _ := pod.(map[string]any)
+		if rest == nil {
+			return
+		}
+		all[whose] = map[string]any{}
+		for _, key := range []string{"initContainers", "containers"} {
+			containers, _ := rest[key].([]any)
+			for _, container := range containers {
+				all[whose][at(container, "name").(string)] = container
+			}
+			delete(rest, key)
+		}
+		all[whose][""] = rest
+	}
+	for file, text := range r.files {
+		if strings.HasSuffix(file, "NOTES.txt") {
+			continue
+		}
+		for _, document := range strings.Split("\n"+text, "\n---") {
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			add(fmt.Sprint(object["kind"], " ", at(object, "metadata", "name")), at(object, "spec", "template", "spec"))
+		}
+	}
+	for _, mode := range []string{"server", "client"} {
+		// A copy, because add takes it apart.
+		add("gateways ("+mode+")", plain(t, at(r.config, "networking", "gatewayTemplates", mode, "spec", "deployment", "spec", "template", "spec")))
+	}
+	// Of virtual kubelets the configuration has what differs, in a shape of its own.
+	kubelet := at(r.config, "virtualKubelet")
+	all["virtual kubelets"] = map[string]any{"": kubelet, "virtual-kubelet": kubelet}
+	return all
+}
+
+// reachesAll checks that a value of all pods, or all containers, changes each of them.
+func (l leaf) reachesAll(t *testing.T, before, now *rendering) {
+	t.Helper()
+	of, is := everywhere[l.path]
+	if !is {
+		return
+	}
+	changed := now.pods(t)
+	for whose, parts := range before.pods(t) {
+		for name, part := range parts {
+			if (name != "") != of.containers {
+				continue
+			}
+			switch reached, spared := !cmp.Equal(part, changed[whose][name]), slices.Contains(of.except, whose); {
+			case !reached && !spared:
+				t.Errorf("value %s does not reach the pod of %s, container %q: use it in the template, or list those pods in everywhere", l.path, whose, name)
+			case reached && spared:
+				t.Errorf("value %s reaches the pod of %s, which everywhere lists as one that it is not for", l.path, whose)
+			}
+		}
+	}
+}
+
 // plain is a value of the types that JSON knows.
 func plain(t *testing.T, value any) any {
 	t.Helper()
@@ -292,6 +372,11 @@ func TestEveryValueArrives(t *testing.T) {
 			t.Errorf("there is no value %s: remove it from the list of those that change nothing", path)
 		}
 	}
+	for path := range everywhere {
+		if !known[path] {
+			t.Errorf("there is no value %s: remove it from the list of those that all pods have", path)
+		}
+	}
 	for path, field := range fields {
 		_, made := composed[field]
 		if !known[path] && !made && !fits(unset, field) {
@@ -318,6 +403,7 @@ func (l leaf) arrives(t *testing.T, c *chart.Chart, defaults []rendering, field 
 		if maps.Equal(now.files, defaults[i].files) {
 			continue
 		}
+		l.reachesAll(t, &defaults[i], &now)
 		if field != "" {
 			want, got := at(now.values, strings.Split(l.path, ".")...), at(now.config, strings.Split(field, ".")...)
 			if diff := cmp.Diff(want, got); diff != "" {
