@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"liqo.io/liqo/charts"
@@ -221,16 +222,29 @@ func TestPodsAreHardened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const template = "liqo/templates/deployment.yaml"
 	var deployment appsv1.Deployment
-	if err := yaml.Unmarshal([]byte(strings.Split(rendered["liqo/templates/deployment.yaml"], "\n---")[0]), &deployment); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.Split(rendered[template], "\n---")[0]), &deployment); err != nil {
 		t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
-	c := pod.Containers[0]
-	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
-		!*c.SecurityContext.ReadOnlyRootFilesystem || *c.SecurityContext.AllowPrivilegeEscalation ||
-		c.SecurityContext.Capabilities.Drop[0] != "ALL" || c.Resources.Requests.Cpu().IsZero() || c.ReadinessProbe == nil || c.LivenessProbe == nil {
-		t.Error("the controller manager's pod is not hardened")
+	of := ptr.Deref(pod.SecurityContext, corev1.PodSecurityContext{})
+	for _, c := range pod.Containers {
+		own := ptr.Deref(c.SecurityContext, corev1.SecurityContext{})
+		for what, is := range map[string]bool{
+			"securityContext.runAsNonRoot: true (of the pod)":     ptr.Deref(of.RunAsNonRoot, false),
+			"securityContext.seccompProfile.type: RuntimeDefault": ptr.Deref(of.SeccompProfile, corev1.SeccompProfile{}).Type == corev1.SeccompProfileTypeRuntimeDefault,
+			"securityContext.readOnlyRootFilesystem: true":        ptr.Deref(own.ReadOnlyRootFilesystem, false),
+			"securityContext.allowPrivilegeEscalation: false":     !ptr.Deref(own.AllowPrivilegeEscalation, true),
+			"securityContext.capabilities.drop: [ALL]":            slices.Contains(ptr.Deref(own.Capabilities, corev1.Capabilities{}).Drop, "ALL"),
+			"resources.requests.cpu":                              !c.Resources.Requests.Cpu().IsZero(),
+			"readinessProbe":                                      c.ReadinessProbe != nil,
+			"livenessProbe":                                       c.LivenessProbe != nil,
+		} {
+			if !is {
+				t.Errorf("%s: container %s of Deployment %s is not hardened: give it %s", template, c.Name, deployment.Name, what)
+			}
+		}
 	}
 }
 
