@@ -222,7 +222,7 @@ func reasonArguments(t *testing.T) map[string][]int {
 // givenWords are the literals that a node makes a reason, or the type of a condition.
 func givenWords(node ast.Node, takes map[string][]int) (words []*ast.BasicLit) {
 	add := func(of bool, value ast.Expr) {
-		if literal, is := value.(*ast.BasicLit); of && is && literal.Kind == token.STRING && literal.Value != `""` {
+		if literal := filledText(value); of && literal != nil {
 			words = append(words, literal)
 		}
 	}
@@ -230,8 +230,7 @@ func givenWords(node ast.Node, takes map[string][]int) (words []*ast.BasicLit) {
 	case *ast.CompositeLit:
 		for _, element := range of.Elts {
 			if pair, is := element.(*ast.KeyValueExpr); is {
-				key, isName := pair.Key.(*ast.Ident)
-				add(isName && (isReason(key) || key.Name == "Type" && isCondition(of.Type)), pair.Value)
+				add(isReason(pair.Key) || isCondition(of.Type) && isNamed(pair.Key, "type"), pair.Value)
 			}
 		}
 	case *ast.AssignStmt:
@@ -264,11 +263,19 @@ func otherWords(node ast.Node) (words []*ast.BasicLit) {
 		values = of.Results
 	}
 	for _, value := range values {
-		if literal, is := value.(*ast.BasicLit); is && literal.Kind == token.STRING {
+		if literal := filledText(value); literal != nil {
 			words = append(words, literal)
 		}
 	}
 	return words
+}
+
+// filledText is the literal that an expression is; nil if it is no text, or the empty one.
+func filledText(expression ast.Expr) *ast.BasicLit {
+	if literal, is := expression.(*ast.BasicLit); is && literal.Kind == token.STRING && literal.Value != `""` {
+		return literal
+	}
+	return nil
 }
 
 // isWord tells a reason from the sentences and keys that other functions of the same name take.
@@ -290,12 +297,15 @@ func called(call *ast.CallExpr) string {
 }
 
 // isReason tells whether a variable or field holds a reason.
-func isReason(expression ast.Expr) bool {
+func isReason(expression ast.Expr) bool { return isNamed(expression, "reason") }
+
+// isNamed tells whether a variable or field has a name, in capitals or not.
+func isNamed(expression ast.Expr, name string) bool {
 	switch of := expression.(type) {
 	case *ast.Ident:
-		return strings.EqualFold(of.Name, "reason")
+		return strings.EqualFold(of.Name, name)
 	case *ast.SelectorExpr:
-		return isReason(of.Sel)
+		return isNamed(of.Sel, name)
 	default:
 		return false
 	}

@@ -45,30 +45,7 @@ func TestRowsNameTheirTests(t *testing.T) {
 	}
 	var offenders []string
 	for page, rows := range catalogues {
-		text := readFile(t, page)
-		seen := map[string]int{}
-		for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
-			seen[row[1]]++
-			if !named.MatchString(row[0]) && !strings.Contains(row[0], "`make ") {
-				offenders = append(offenders, page+": row "+row[1]+" names no test")
-			}
-		}
-		counted := slices.Clone(scattered[page])
-		for letter, count := range rows {
-			for i := 1; i <= count; i++ {
-				counted = append(counted, fmt.Sprintf("%s%d", letter, i))
-			}
-		}
-		for _, row := range counted {
-			if seen[row] != 1 && !inWords.MatchString(row) {
-				offenders = append(offenders, fmt.Sprintf("%s: row %s is there %d times", page, row, seen[row]))
-			}
-		}
-		for row := range seen {
-			if !slices.Contains(counted, row) {
-				offenders = append(offenders, fmt.Sprintf("%s: row %s is in no catalogue: give it the next number of its letter, and count it in rows_test.go", page, row))
-			}
-		}
+		offenders = append(offenders, wrongRows(page, readFile(t, page), rows)...)
 	}
 	slices.Sort(offenders)
 	for _, page := range pages(t) {
@@ -79,6 +56,34 @@ func TestRowsNameTheirTests(t *testing.T) {
 		}
 	}
 	report(t, "pages name tests that are there, and each row has one", offenders)
+}
+
+// wrongRows tells what is wrong with the rows of a page: those without a test, those that are missing, and those that nobody counted.
+func wrongRows(page, text string, rows map[string]int) (offenders []string) {
+	seen := map[string]int{}
+	for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
+		seen[row[1]]++
+		if !named.MatchString(row[0]) && !strings.Contains(row[0], "`make ") {
+			offenders = append(offenders, page+": row "+row[1]+" names no test")
+		}
+	}
+	counted := slices.Clone(scattered[page])
+	for letter, count := range rows {
+		for i := 1; i <= count; i++ {
+			counted = append(counted, fmt.Sprintf("%s%d", letter, i))
+		}
+	}
+	for _, row := range counted {
+		if seen[row] != 1 && !inWords.MatchString(row) {
+			offenders = append(offenders, fmt.Sprintf("%s: row %s is there %d times", page, row, seen[row]))
+		}
+	}
+	for row := range seen {
+		if !slices.Contains(counted, row) {
+			offenders = append(offenders, fmt.Sprintf("%s: row %s is in no catalogue: give it the next number of its letter, and count it in rows_test.go", page, row))
+		}
+	}
+	return offenders
 }
 
 // A row's letter has one meaning: a test that has a row in its name is named where its page speaks of that row, and a comment speaks of rows
