@@ -133,11 +133,8 @@ func (r *run) amiss(ctx context.Context) (string, error) {
 			continue
 		}
 		for _, c := range peer.Status.Modules.Networking.Conditions {
-			// Whether nodes come into the tunnel is asked afterwards, by a packet of each, and one that does not is told of.
-			if c.Reason == networkingv1beta1.ReasonOverlaySilent {
-				continue
-			}
-			if c.Status != corev1beta1.StatusEstablished && c.Status != corev1beta1.StatusReady {
+			// Nodes that do not come into the tunnel are asked afterwards, by a packet of each, and told of.
+			if c.Status != corev1beta1.StatusEstablished && c.Status != corev1beta1.StatusReady && c.Reason != networkingv1beta1.ReasonOverlaySilent {
 				waiting = append(waiting, fmt.Sprintf("%s: %s: %s", s.id, c.Reason, c.Message))
 			}
 		}
