@@ -109,7 +109,7 @@ clean: ## Remove what was built in the checkout; the cache outside stays.
 check: check-fmt vet lint check-generated unit ## What one runs all the time: format, vet, lint, generated files, unit tests (4 minutes with caches, 25 without).
 
 .PHONY: test
-test: need-root begin check fuzz ## What must hold: check, fuzz, integration and the core of e2e (needs root; 35 minutes with caches, about an hour where unit tests have to be compiled).
+test: need-root begin check fuzz ## What must hold: check, fuzz, integration and the core of e2e (needs root; 32 minutes with caches, three quarters of an hour where unit tests have to be compiled).
 	@status=0; $(MAKE) clusters || status=$$?; go run ./hack/suite report $(RECEIPT) || status=$$?; exit $$status
 
 # There is a receipt for the whole alone.
@@ -138,7 +138,7 @@ E2E := $(if $(filter off,$(LIQO_E2E)),,./test/e2e/...)
 SUITE = go run ./hack/suite run
 
 .PHONY: clusters
-clusters: need-root need-programs ## Run integration and the core of e2e side by side (30 minutes; one test: make integration or e2e).
+clusters: need-root need-programs ## Run integration and the core of e2e side by side (23 minutes; one test: make integration or e2e).
 	@$(SUITE) --name clusters --tier test -- -p $(SIDE_BY_SIDE) -timeout 60m $(TEST_FLAGS) $(IN_ORDER)
 
 .PHONY: clusters-all
