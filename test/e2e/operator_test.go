@@ -74,6 +74,10 @@ func TestOperator(t *testing.T) {
 		eventually(t, around, c.name+" to lead to the other pod alone", c.serves(where, "orders", 1, 2))
 	}
 	calls(t, &pods[0], corev1.ConditionTrue)
+	// Kubernetes looks again at a namespace that goes once half of the longest grace period of its pods is over, however soon they end.
+	the.rome.deletes(t, set)
+	the.rome.deletes(t, podOf(namespace, "client", script(forever)))
+	the.rome.empties(t, namespace)
 }
 
 // operated is the spec of a database's pod: it says its name.
