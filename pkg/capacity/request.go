@@ -17,6 +17,24 @@ func PodRequests(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum(defaulted(spec))
 }
 
+// Small is the most that a small pod requests, of which the webhook for bindings is not asked unless a virtual node is Crowded: a call for each pod
+// of a burst costs more than all policies. Most stateless services request less. Policy liqo-placement says to API servers what may be larger.
+func Small() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("1"),
+	}
+}
+
+// Crowded tells whether some small pod may be larger than the largest that there is room for.
+func Crowded(largest corev1.ResourceList) bool {
+	for name, small := range Small() {
+		if most, known := largest[name]; known && most.Cmp(small) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // WhyLarger says what a pod requests more of than one pod can have, empty if nothing. What is not known to be limited passes, and so does what
 // is larger by no more than a hundredth, because so much changes without being told.
 func WhyLarger(spec *corev1.PodSpec, largest corev1.ResourceList) string {

@@ -41,6 +41,29 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
+// What is small fits every virtual node that is not crowded.
+func TestCrowded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		largest corev1.ResourceList
+		want    bool
+	}{
+		"nothing is known":        {nil, false},
+		"others are known":        {resources("nvidia.com/gpu", "0"), false},
+		"room for a small pod":    {resources("cpu", "500m", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "0"), false},
+		"no room for its cpu":     {resources("cpu", "499m", "memory", "1Gi", "pods", "1"), true},
+		"no room for its memory":  {resources("cpu", "4", "memory", "1023Mi", "pods", "1"), true},
+		"no room for another pod": {resources("cpu", "4", "memory", "8Gi", "pods", "0"), true},
+	} {
+		if got := Crowded(tc.largest); got != tc.want {
+			t.Errorf("%s: crowded %v, want %v", name, got, tc.want)
+		}
+		why := WhyLarger(&corev1.PodSpec{Containers: []corev1.Container{container("a", resources("cpu", "500m", "memory", "1Gi"), nil)}}, tc.largest)
+		if !tc.want && why != "" {
+			t.Errorf("%s: a small pod is refused: %s", name, why)
+		}
+	}
+}
+
 func TestWhyLarger(t *testing.T) {
 	largest := resources("cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "1", "pods", "5")
 	for name, tc := range map[string]struct {

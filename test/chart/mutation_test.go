@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,8 @@ type mutation struct {
 	compiler *plugincel.CompositedCompiler
 	matcher  matchconditions.Matcher
 	patchers []patch.Patcher
+	// namespace is the one of the objects.
+	namespace *corev1.Namespace
 }
 
 // failer is what a test and a property share.
@@ -60,7 +63,7 @@ func compiledAt(t testing.TB, values, template string, document int) *mutation {
 		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
 	}
 	compiler.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
-	m := &mutation{compiler: compiler}
+	m := &mutation{compiler: compiler, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}
 	if len(policy.Spec.MatchConditions) > 0 {
 		var conditions []plugincel.ExpressionAccessor
 		for _, c := range policy.Spec.MatchConditions {
@@ -107,7 +110,7 @@ func (m *mutation) mutate(t failer, attributes admission.Attributes, params runt
 	for _, patcher := range m.patchers {
 		patched, err := patcher.Patch(ctx, patch.Request{
 			MatchedResource: resource, ObjectInterfaces: admission.NewObjectInterfacesFromScheme(clientgoscheme.Scheme), VersionedAttributes: versioned,
-			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params},
+			Namespace: m.namespace, OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params},
 		}, celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			t.Fatal(err)

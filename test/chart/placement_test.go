@@ -267,8 +267,8 @@ func TestSomeoneDecidesAboutEveryPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		pods := configuration.Webhooks[0]
-		if pods.Name != "pod.mutate.liqo.io" || *pods.FailurePolicy != tc.failurePolicy || (len(pods.MatchConditions) > 0) != tc.byItself {
-			t.Errorf("%s: the first webhook is %s, fails with %s and has conditions %v", tc.version.Version, pods.Name, *pods.FailurePolicy, pods.MatchConditions)
+		if pods.Name != "pod.mutate.liqo.io" || *pods.FailurePolicy != tc.failurePolicy || (pods.ObjectSelector != nil) != tc.byItself {
+			t.Errorf("%s: the first webhook is %s, fails with %s and selects %v", tc.version.Version, pods.Name, *pods.FailurePolicy, pods.ObjectSelector)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -21,6 +22,7 @@ import (
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=namespaceoffloadings,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=patch
 
 // Path that the webhook is served at.
 const Path = "/mutate/pod"
@@ -32,14 +34,14 @@ type Options struct {
 }
 
 type webhook struct {
-	client.Reader
+	client.Client
 	admission.Decoder
 	Options
 }
 
 // Register serves the webhook on a manager's webhook server.
 func Register(mgr ctrl.Manager, o Options) error {
-	w := &webhook{Reader: mgr.GetClient(), Decoder: admission.NewDecoder(mgr.GetScheme()), Options: o}
+	w := &webhook{Client: mgr.GetClient(), Decoder: admission.NewDecoder(mgr.GetScheme()), Options: o}
 	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: w})
 	return nil
 }
@@ -51,6 +53,7 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
 	}
 	before := changeable(&pod).DeepCopy()
+	marked := w.unmark(ctx, &pod, req)
 	var nso offloadingv1beta1.NamespaceOffloading
 	err := w.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, &nso)
 	if apierrors.IsNotFound(err) {
@@ -62,10 +65,11 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	rules := placement.PodRules{Strategy: nso.Spec.PodOffloadingStrategy, Selector: nso.Spec.ClusterSelector, RuntimeClass: w.RuntimeClass,
 		Never: reflection.NeverOffloaded(&pod)}
-	changed, err := w.label(ctx, &pod)
+	labelled, err := w.label(ctx, &pod)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
+	changed := marked || labelled
 	if nso.DeletionTimestamp.IsZero() && placement.MutatePod(&pod, rules) {
 		changed = true
 	}
@@ -81,6 +85,25 @@ func changeable(pod *corev1.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations},
 		Spec:       corev1.PodSpec{Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations},
 	}
+}
+
+// unmark takes the mark away by which policy liqo-placement has this webhook asked, and tells whether it was there. A pod that has it and names no
+// node may be large: its namespace is labelled before the pod is there, so that the size of it and of those after it is checked as they are bound. No pod
+// waits for that to succeed.
+func (w *webhook) unmark(ctx context.Context, pod *corev1.Pod, req admission.Request) bool {
+	if pod.Labels[offloadingv1beta1.MarkedLabel] != "true" {
+		return false
+	}
+	delete(pod.Labels, offloadingv1beta1.MarkedLabel)
+	if pod.Spec.NodeName != "" || req.DryRun != nil && *req.DryRun {
+		return true
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: req.Namespace}}
+	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, offloadingv1beta1.LargePodsLabel)
+	if err := w.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, label)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Labelling the namespace of a large pod failed", "namespace", req.Namespace)
+	}
+	return true
 }
 
 // label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -32,7 +33,7 @@ func TestHandle(t *testing.T) {
 	node := func(name string, labels map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
-	w := &webhook{Decoder: admission.NewDecoder(scheme), Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote"), node("virtual", map[string]string{"liqo.io/type": "virtual-node"}), node("plain", nil)).Build()}
+	w := &webhook{Decoder: admission.NewDecoder(scheme), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso("local", "Local"), nso("both", "LocalAndRemote"), nso("remote", "Remote"), node("virtual", map[string]string{"liqo.io/type": "virtual-node"}), node("plain", nil)).Build()}
 	toleration := `{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoExecute","key":"virtual-node.liqo.io/not-allowed","operator":"Exists"}]}`
 	for name, tc := range map[string]struct {
 		namespace, pod, patch string
@@ -85,6 +86,48 @@ func TestOnlyTheChangeablePartChanges(t *testing.T) {
 		before.Labels, before.Spec.Affinity, before.Spec.Tolerations = pod.Labels, pod.Spec.Affinity, pod.Spec.Tolerations
 		if diff := cmp.Diff(before, pod); diff != "" {
 			t.Errorf("strategy %s changes more:\n%s", strategy, diff)
+		}
+	}
+}
+
+// A pod that is marked and names no node may be large: its namespace is labelled before it is there. Who only tries is not noted, and no pod waits for
+// what fails.
+func TestTheNamespaceOfALargePod(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, offloadingv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nso := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "offloading"}, Spec: offloadingv1beta1.NamespaceOffloadingSpec{PodOffloadingStrategy: "Local"}}
+	elsewhere := nso.DeepCopy()
+	elsewhere.Namespace = "gone"
+	before := map[string]string{"a": "b"}
+	for name, tc := range map[string]struct {
+		namespace, pod string
+		dry            bool
+		patch          string
+		labels         map[string]string
+	}{
+		"not marked":           {"shop", `{"metadata":{"labels":{"app":"web"}}}`, false, "null", before},
+		"dry":                  {"shop", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}}}`, true, `[{"op":"remove","path":"/metadata/labels"}]`, before},
+		"names a node":         {"shop", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}},"spec":{"nodeName":"n"}}`, false, `[{"op":"remove","path":"/metadata/labels"}]`, before},
+		"of another namespace": {"gone", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}}}`, false, `[{"op":"remove","path":"/metadata/labels"}]`, before},
+		"large": {"shop", `{"metadata":{"labels":{"app":"db","offloading.liqo.io/marked":"true"}}}`, false, `[{"op":"remove","path":"/metadata/labels/offloading.liqo.io~1marked"}]`,
+			map[string]string{"a": "b", offloadingv1beta1.LargePodsLabel: "true"}},
+	} {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nso, elsewhere, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: before}}).Build()
+		w := &webhook{Decoder: admission.NewDecoder(scheme), Client: c}
+		got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: tc.namespace, DryRun: &tc.dry, Object: runtime.RawExtension{Raw: []byte(tc.pod)}}})
+		if patch, err := json.Marshal(got.Patches); err != nil || !got.Allowed || string(patch) != tc.patch {
+			t.Errorf("%s: allowed %v with %s, want %s; error %v", name, got.Allowed, patch, tc.patch, err)
+		}
+		var namespace corev1.Namespace
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "shop"}, &namespace); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.labels, namespace.Labels); diff != "" {
+			t.Errorf("%s: labels of the namespace (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -197,4 +197,14 @@ func TestAPodLargerThanAnyNodeStaysAtHome(t *testing.T) {
 		return false
 	})
 	fixture.Must(t, "deleting the pod", env.Rome.Client.Delete(t.Context(), large))
+	// From then on it is asked about every pod there, and of no other.
+	for namespace, want := range map[string]string{large.Namespace: "true", env.Offloaded(t): ""} {
+		small := world.Pod(namespace, "small")
+		fixture.Must(t, "creating a pod", env.Rome.Client.Create(t.Context(), small))
+		env.AwaitPod(t, small, "to be bound", func(p *corev1.Pod) bool { return p.Spec.NodeName == virtual })
+		fixture.Must(t, "reading the pod", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(small), small))
+		if got := small.Labels[offloadingv1beta1.SizeCheckedLabel]; got != want {
+			t.Errorf("%s: the controller manager was asked about a small pod: %q, want %q", namespace, got, want)
+		}
+	}
 }

@@ -22,6 +22,13 @@ const (
 	LocalPodLabel = "liqo.io/shadowPod"
 	// SchedulingLabel ("true") on a namespace selects it for the webhook and the policies of pods.
 	SchedulingLabel = "liqo.io/scheduling-enabled"
+	// MarkedLabel ("true") is on a pod while it is admitted, if the controller manager has to look at it: it names its node, or may be large.
+	MarkedLabel = "offloading.liqo.io/marked"
+	// LargePodsLabel ("true") is on an offloaded namespace since it had a pod that may be large (capacity.Small).
+	LargePodsLabel = "offloading.liqo.io/large-pods"
+	// SizeCheckedLabel ("true") is on bindings that the controller manager is asked about, and so on their pods: those of namespaces with
+	// LargePodsLabel, and those to nodes with CrowdedAnnotation.
+	SizeCheckedLabel = "offloading.liqo.io/size-checked"
 	// TooManyBytesLabel ("true") is on the twins of a consumer for whom more is stored than the provider lets it: it makes and changes nothing there.
 	TooManyBytesLabel = "offloading.liqo.io/too-many-bytes"
 	// OffloadedLabel ("true") is on a namespace from when it is offloaded, in whatever strategy, until nothing of it is at any provider: as long as
@@ -70,6 +77,8 @@ const (
 	// LargestPodAnnotation on a virtual Node is, in JSON, the most of each resource that one more pod can request: what is left on one node of
 	// the provider.
 	LargestPodAnnotation = "liqo.io/largest-pod"
+	// CrowdedAnnotation ("true") is on a virtual Node of whose provider no node may have room for a pod that is small (capacity.Small).
+	CrowdedAnnotation = "offloading.liqo.io/crowded"
 	// AntiAffinityPresetAnnotation on a pod is soft, hard or propagate.
 	AntiAffinityPresetAnnotation = "liqo.io/anti-affinity-preset"
 	// AntiAffinityLabelsAnnotation on a pod lists the label keys that the preset uses, separated by commas.

@@ -352,7 +352,7 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	if err := r.confirmGone(ctx, s); err != nil {
 		return err
 	}
-	if err := r.label(ctx, s.nso.Namespace, map[string]bool{offloadingv1beta1.OffloadedLabel: false}); err != nil {
+	if err := r.label(ctx, s.nso.Namespace, map[string]bool{offloadingv1beta1.OffloadedLabel: false, offloadingv1beta1.LargePodsLabel: false}); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(s.nso, offloadingv1beta1.NamespaceOffloadingFinalizer)

@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/placement"
 )
 
@@ -58,6 +59,9 @@ func want(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTempl
 		// Quantities can always be encoded.
 		text, _ := json.Marshal(nodes.LargestPod)
 		w.annotations[offloadingv1beta1.LargestPodAnnotation] = string(text)
+		if capacity.Crowded(nodes.LargestPod) {
+			w.annotations[offloadingv1beta1.CrowdedAnnotation] = "true"
+		}
 	}
 	if nodes != nil {
 		inform(w.labels, corev1.LabelArchStable, nodes.Architecture)

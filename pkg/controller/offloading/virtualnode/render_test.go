@@ -212,8 +212,15 @@ func TestTheNodeSaysTheLargestPod(t *testing.T) {
 	if got, text := node.Annotations[offloadingv1beta1.LargestPodAnnotation], `{"cpu":"3800m","memory":"7Gi","nvidia.com/gpu":"2"}`; got != text {
 		t.Errorf("the Node says %s, want %s", got, text)
 	}
+	if has(node.Annotations, offloadingv1beta1.CrowdedAnnotation) {
+		t.Error("there is room for 3.8 CPUs, and the Node says that it is crowded")
+	}
+	vn.Spec.ProviderNodes.LargestPod["cpu"] = resource.MustParse("300m")
+	if node, err = reconciled(node, want(vn, template(), node)); err != nil || node.Annotations[offloadingv1beta1.CrowdedAnnotation] != "true" {
+		t.Errorf("error %v: no node has room for half a CPU, and the Node does not say that it is crowded: %v", err, node.Annotations)
+	}
 	vn.Spec.Annotations, vn.Spec.ProviderNodes = nil, nil
-	if node, err = reconciled(node, want(vn, template(), node)); err != nil || has(node.Annotations, offloadingv1beta1.LargestPodAnnotation) {
+	if node, err = reconciled(node, want(vn, template(), node)); err != nil || has(node.Annotations, offloadingv1beta1.LargestPodAnnotation) || has(node.Annotations, offloadingv1beta1.CrowdedAnnotation) {
 		t.Errorf("error %v: what the provider does not say any more is left: %v", err, node.Annotations)
 	}
 }
