@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/placement"
@@ -177,32 +177,16 @@ func (r *reconciler) configure(ctx context.Context, s *scope) error {
 func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 	id := string(s.vn.Spec.ClusterID)
 	labels := map[string]string{corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: id, corev1beta1.RemoteClusterIDLabel: id}
-	var live offloadingv1beta1.NamespaceMap
-	found, err := r.find(ctx, client.ObjectKey{Namespace: s.vn.Namespace, Name: id}, &live)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: id, Labels: labels}}
-		// One that is there already, which the cache did not show yet, is looked at before anything builds on it.
-		if err := r.Create(ctx, nm); err != nil {
-			return fmt.Errorf("creating NamespaceMap %s/%s: %w", s.vn.Namespace, id, err)
-		}
-		return nil
-	case placement.IsPeersMap(&live):
-		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "NamespaceMap", client.ObjectKeyFromObject(&live))
-	case !live.DeletionTimestamp.IsZero():
+	nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: id, Labels: labels}}
+	_, err := r.keeper().Keep(ctx, keep.Wanted{
+		Object: nm,
+		Set:    func(client.Object) {}, // what it asks for is decided elsewhere
+		Ours:   func(live client.Object) bool { return !placement.IsPeersMap(live.(*offloadingv1beta1.NamespaceMap)) },
+	})
+	if err == nil && !nm.DeletionTimestamp.IsZero() {
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for the earlier NamespaceMap %s/%s to go", s.vn.Namespace, id), poll)
 	}
-	changed := live.DeepCopy()
-	changed.Labels = over(live.Labels, labels)
-	if equality.Semantic.DeepEqual(live.Labels, changed.Labels) {
-		return nil
-	}
-	if err := r.Patch(ctx, changed, client.MergeFrom(&live)); err != nil {
-		return fmt.Errorf("labelling NamespaceMap %s/%s: %w", s.vn.Namespace, id, err)
-	}
-	return nil
+	return err
 }
 
 // deploy ensures the Deployment of the virtual kubelet.
