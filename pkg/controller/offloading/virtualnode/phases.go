@@ -197,31 +197,19 @@ func (r *reconciler) deploy(ctx context.Context, s *scope) error {
 		return err
 	}
 	deployment.OwnerReferences = []metav1.OwnerReference{ownerOf(s.vn)}
-	if s.deployment == nil {
-		err := error(nil)
-		if !s.taken {
-			err = r.Create(ctx, deployment)
-		}
-		if s.taken || apierrors.IsAlreadyExists(err) {
-			return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Deployment", client.ObjectKeyFromObject(deployment))
-		}
-		if err != nil {
-			return fmt.Errorf("creating Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-		}
-		s.deployment, s.kubelet = deployment, offloadingv1beta1.StatusCreating
-		return nil
+	if s.taken {
+		return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Deployment", client.ObjectKeyFromObject(deployment))
 	}
+	// Kubernetes fills in what is left out: the digest alone says what was asked for.
 	hash := offloadingv1beta1.RenderedHashAnnotation
-	if s.deployment.Annotations[hash] == deployment.Annotations[hash] {
+	if s.deployment != nil && s.deployment.Annotations[hash] == deployment.Annotations[hash] {
 		return nil
 	}
-	changed := s.deployment.DeepCopy()
-	changed.Labels, changed.Annotations = over(changed.Labels, deployment.Labels), over(changed.Annotations, deployment.Annotations)
-	changed.Spec = deployment.Spec
-	if err := r.Update(ctx, changed); err != nil {
-		return fmt.Errorf("changing Deployment %s/%s: %w", changed.Namespace, changed.Name, err)
+	keeper := keep.Keeper{Client: r.Client, Live: r.Live, Reason: offloadingv1beta1.ReasonInvalidVirtualNode}
+	if _, err := keep.Known(ctx, keeper, s.deployment, keep.Wanted{Object: deployment, Ours: keep.ControlledBy(s.vn)}); err != nil {
+		return err
 	}
-	s.deployment = changed
+	s.deployment, s.kubelet = deployment, offloadingv1beta1.StatusCreating
 	return nil
 }
 
