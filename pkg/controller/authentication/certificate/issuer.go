@@ -15,17 +15,18 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -116,12 +117,8 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, reconcile.Terminate(authv1beta1.ReasonInvalidCSR, err)
 	}
-	owners, err := i.owners(r)
-	if err != nil {
-		return Certificate{}, err
-	}
 	if certificate, ok := i.recorded(record, r, public); ok {
-		return certificate, i.inherit(ctx, record, owners)
+		return certificate, i.keep(ctx, record, r, record.Data)
 	}
 	issued, name, err := i.sign(ctx, r, public)
 	if err != nil {
@@ -131,7 +128,9 @@ func (i *Issuer) Issue(ctx context.Context, r Request) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, err
 	}
-	if err := i.store(ctx, record, r, owners, issued, demand); err != nil {
+	data := map[string][]byte{authv1beta1.CSRKey: r.CSR, authv1beta1.CertificateKey: issued}
+	demand.put(data)
+	if err := i.keep(ctx, record, r, data); err != nil {
 		return Certificate{}, err
 	}
 	if err := i.remove(ctx, name); err != nil {
@@ -176,42 +175,20 @@ func (i *Issuer) recorded(record *corev1.Secret, r Request, public crypto.Public
 	return Certificate{PEM: stored, RenewAt: at, Demand: demandOf(record)}, err == nil && !due
 }
 
-// owners are the owner references of a record.
-func (i *Issuer) owners(r Request) ([]metav1.OwnerReference, error) {
-	gvk, err := i.Client.GroupVersionKindFor(r.Owner)
-	if err != nil {
-		return nil, fmt.Errorf("recording a certificate: %w", err)
-	}
-	return []metav1.OwnerReference{{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: r.Owner.GetName(), UID: r.Owner.GetUID()}}, nil
-}
-
-// inherit gives the record of an earlier owner of the name to the present one, so that it does not go with the earlier one.
-func (i *Issuer) inherit(ctx context.Context, record *corev1.Secret, owners []metav1.OwnerReference) error {
-	if apiequality.Semantic.DeepEqual(record.OwnerReferences, owners) {
-		return nil
-	}
-	record = record.DeepCopy()
-	record.OwnerReferences = owners
-	return i.Secrets.Update(ctx, record)
-}
-
-func (i *Issuer) store(ctx context.Context, record *corev1.Secret, r Request, owners []metav1.OwnerReference, issued []byte, demand Demand) error {
-	data := map[string][]byte{authv1beta1.CSRKey: r.CSR, authv1beta1.CertificateKey: issued}
-	demand.put(data)
-	if record != nil {
-		record = record.DeepCopy()
-		record.Data, record.OwnerReferences = data, owners
-		return i.Secrets.Update(ctx, record)
-	}
-	record = &corev1.Secret{
+// keep has the record hold this, and the present owner: it does not go with an earlier one of the name.
+func (i *Issuer) keep(ctx context.Context, record *corev1.Secret, r Request, data map[string][]byte) error {
+	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Namespace, Name: r.Record, OwnerReferences: owners,
+			Namespace: r.Namespace, Name: r.Record,
 			Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: r.RemoteID},
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
-	return i.Secrets.Create(ctx, record)
+	if err := controllerutil.SetOwnerReference(r.Owner, want, i.Client.Scheme()); err != nil {
+		return fmt.Errorf("recording a certificate: %w", err)
+	}
+	return i.Secrets.Known(ctx, record, keep.Wanted{Object: want})
 }
 
 // sign takes a request one step further through the CSR API, and returns the certificate once it is there.

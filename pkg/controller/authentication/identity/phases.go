@@ -93,7 +93,7 @@ func (r *Reconciler) render(ctx context.Context, object *authv1beta1.Identity) e
 	if err := Check(object, keys.Current, r.options.ClusterID, r.options.Endpoints, r.options.Clock.Now()); err != nil {
 		return err
 	}
-	if err := r.options.Secrets.Own(ctx, keys.Secret, object); err != nil {
+	if err := r.options.Secrets.Own(ctx, keys, object); err != nil {
 		return err
 	}
 	want, err := r.secret(object, keys.Current)

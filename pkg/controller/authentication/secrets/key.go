@@ -12,6 +12,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -60,7 +61,7 @@ func (s Store) EnsureKeys(ctx context.Context, namespace, identityName, remoteID
 		return nil, err
 	}
 	if keys != nil {
-		return keys, s.Own(ctx, keys.Secret, owners...)
+		return keys, s.Own(ctx, keys, owners...)
 	}
 	pair, err := identity.NewKeyPair(algorithm)
 	if err != nil {
@@ -78,45 +79,24 @@ func (s Store) EnsureKeys(ctx context.Context, namespace, identityName, remoteID
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
-	if _, err := addOwners(secret, s.Client, owners...); err != nil {
-		return nil, err
-	}
-	if err := s.Create(ctx, secret); err != nil {
-		return nil, err
-	}
-	return &Keys{Current: pair, Secret: secret}, nil
+	return &Keys{Current: pair, Secret: secret}, s.owned(ctx, nil, secret, owners...)
 }
 
 // Own adds owners to a Secret of ours, if they are missing.
-func (s Store) Own(ctx context.Context, secret *corev1.Secret, owners ...client.Object) error {
-	changed, err := addOwners(secret, s.Client, owners...)
-	if err != nil || !changed {
-		return err
-	}
-	return s.Update(ctx, secret)
+func (s Store) Own(ctx context.Context, keys *Keys, owners ...client.Object) error {
+	read := keys.Secret
+	keys.Secret = read.DeepCopy()
+	return s.owned(ctx, read, keys.Secret, owners...)
 }
 
-func addOwners(secret *corev1.Secret, c client.Client, owners ...client.Object) (bool, error) {
-	before := len(secret.OwnerReferences)
+// owned has a Secret with keys be there, with these owners too. It is ours whatever its labels say: it was read as keys.
+func (s Store) owned(ctx context.Context, read, secret *corev1.Secret, owners ...client.Object) error {
 	for _, owner := range owners {
-		if owner.GetUID() != "" && owns(owner, secret) {
-			continue
-		}
-		if err := controllerutil.SetOwnerReference(owner, secret, c.Scheme()); err != nil {
-			return false, fmt.Errorf("setting the owner of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-		}
-		before = -1
-	}
-	return before == -1, nil
-}
-
-func owns(owner client.Object, secret *corev1.Secret) bool {
-	for _, reference := range secret.OwnerReferences {
-		if reference.UID == owner.GetUID() {
-			return true
+		if err := controllerutil.SetOwnerReference(owner, secret, s.Client.Scheme()); err != nil {
+			return fmt.Errorf("setting the owner of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 	}
-	return false
+	return s.Known(ctx, read, keep.Wanted{Object: secret, Ours: keep.Whoever})
 }
 
 // SetNext stores the key that a renewal introduces.

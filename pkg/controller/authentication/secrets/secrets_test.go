@@ -3,6 +3,7 @@ package secrets
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +58,40 @@ func TestKeysRotate(t *testing.T) {
 	read, err = store.Keys(ctx, "ns", "id")
 	if err != nil || read.HasNext() || !identity.SamePublicKey(read.Current.Public(), next.Public()) {
 		t.Fatalf("after the swap: %v", err)
+	}
+}
+
+// A Secret with keys is owned whatever its labels say, and an owner that is there already is not written again.
+func TestKeysGoWithTheLastOfTheirOwners(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	store, ctx := Store{Client: c, Reader: c}, t.Context()
+	owner := func(name, uid string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}}
+	}
+	keys, err := store.EnsureKeys(ctx, "ns", "id", "milan", identity.AlgorithmEd25519, owner("a", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Secret.Labels = nil
+	if err := store.Update(ctx, keys.Secret); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		owner  client.Object
+		owners string
+		wrote  bool
+	}{{owner("b", "2"), "1 2", true}, {owner("b", "2"), "1 2", false}, {owner("a", "3"), "3 2", true}} {
+		version := keys.Secret.ResourceVersion
+		if err := store.Own(ctx, keys, step.owner); err != nil {
+			t.Fatal(err)
+		}
+		var owners []string
+		for _, reference := range keys.Secret.OwnerReferences {
+			owners = append(owners, string(reference.UID))
+		}
+		if got := strings.Join(owners, " "); got != step.owners || (keys.Secret.ResourceVersion != version) != step.wrote {
+			t.Errorf("owners %s, want %s; version %s after %s", got, step.owners, keys.Secret.ResourceVersion, version)
+		}
 	}
 }
 

@@ -39,14 +39,6 @@ func (s Store) Get(ctx context.Context, namespace, name string) (*corev1.Secret,
 	return secret, nil
 }
 
-// Create creates a Secret.
-func (s Store) Create(ctx context.Context, secret *corev1.Secret) error {
-	if err := s.Client.Create(ctx, secret); err != nil {
-		return pending(fmt.Errorf("creating Secret %s/%s: %w", secret.Namespace, secret.Name, err))
-	}
-	return nil
-}
-
 // Update writes a Secret that was read before; a change made meanwhile by somebody else makes it fail.
 func (s Store) Update(ctx context.Context, secret *corev1.Secret) error {
 	if err := s.Client.Update(ctx, secret); err != nil {
@@ -57,8 +49,18 @@ func (s Store) Update(ctx context.Context, secret *corev1.Secret) error {
 
 // Keep has a Secret be there as it is wanted.
 func (s Store) Keep(ctx context.Context, w keep.Wanted) error {
-	_, err := keep.Keeper{Client: s.Client, Reader: s.Reader, Reason: authv1beta1.ReasonNotOurs}.Keep(ctx, w)
+	_, err := s.keeper().Keep(ctx, w)
 	return pending(err)
+}
+
+// Known is Keep for a Secret that was read already; nil if there is none.
+func (s Store) Known(ctx context.Context, read *corev1.Secret, w keep.Wanted) error {
+	_, err := keep.Known(ctx, s.keeper(), read, w)
+	return pending(err)
+}
+
+func (s Store) keeper() keep.Keeper {
+	return keep.Keeper{Client: s.Client, Reader: s.Reader, Reason: authv1beta1.ReasonNotOurs}
 }
 
 // pending makes a wait of a missing permission: the binding in a new tenant namespace takes a moment to be effective.

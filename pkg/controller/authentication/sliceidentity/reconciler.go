@@ -28,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/slicerequest"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -198,14 +199,6 @@ func later(a, b []byte, now time.Time) bool {
 }
 
 func (r *Reconciler) write(ctx context.Context, slice *authv1beta1.ResourceSlice, live *authv1beta1.Identity, params *authv1beta1.AuthParams) error {
-	if live != nil {
-		updated := live.DeepCopy()
-		updated.Spec.AuthParams = *params
-		if err := r.client.Update(ctx, updated); err != nil {
-			return fmt.Errorf("updating Identity %s/%s: %w", live.Namespace, live.Name, err)
-		}
-		return nil
-	}
 	remote := slice.Labels[corev1beta1.RemoteIDLabel]
 	object := &authv1beta1.Identity{
 		ObjectMeta: metav1.ObjectMeta{
@@ -214,17 +207,15 @@ func (r *Reconciler) write(ctx context.Context, slice *authv1beta1.ResourceSlice
 				corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: remote, authv1beta1.ResourceSliceNameLabel: slice.Name,
 			},
 		},
-		Spec: authv1beta1.IdentitySpec{
-			ClusterID: corev1beta1.ClusterID(remote), Type: authv1beta1.ResourceSliceIdentityType, AuthParams: *params,
-		},
+		Spec: authv1beta1.IdentitySpec{ClusterID: corev1beta1.ClusterID(remote), Type: authv1beta1.ResourceSliceIdentityType},
 	}
 	if err := controllerutil.SetControllerReference(slice, object, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of Identity %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	if err := r.client.Create(ctx, object); err != nil {
-		return fmt.Errorf("creating Identity %s/%s: %w", object.Namespace, object.Name, err)
-	}
-	return nil
+	set := func(live client.Object) { live.(*authv1beta1.Identity).Spec.AuthParams = *params }
+	keeper := keep.Keeper{Client: r.client, Reason: authv1beta1.ReasonNotOurs}
+	_, err := keep.Known(ctx, keeper, live, keep.Wanted{Object: object, Set: set, Ours: keep.ControlledBy(slice)})
+	return err
 }
 
 // report keeps the slice's Identity condition, with optimistic locking: the replication writes others of the list.

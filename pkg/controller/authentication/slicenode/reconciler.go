@@ -31,6 +31,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/sliceidentity"
 	"liqo.io/liqo/pkg/controller/authentication/slicerequest"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -115,9 +116,8 @@ func (r *Reconciler) owned(ctx context.Context, slice *authv1beta1.ResourceSlice
 // remove has the slice's VirtualNodes drained and removed before the slice itself goes.
 func (r *Reconciler) remove(ctx context.Context, owned []offloadingv1beta1.VirtualNode) error {
 	for i := range owned {
-		live := &owned[i]
-		if err := r.client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+		if err := keep.Delete(ctx, r.client, &owned[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -136,15 +136,12 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 	if err != nil {
 		return err
 	}
+	keeper := keep.Keeper{Client: r.client, Reason: authv1beta1.ReasonVirtualNodeConflict}
+	fill := func(live client.Object) { Fill(live.(*offloadingv1beta1.VirtualNode), slice, kubeconfig, trust) }
 	for i := range owned {
-		live := &owned[i]
-		updated := live.DeepCopy()
-		Fill(updated, slice, kubeconfig, trust)
-		if equality.Semantic.DeepEqual(live, updated) {
-			continue
-		}
-		if err := r.client.Update(ctx, updated); err != nil {
-			return fmt.Errorf("updating VirtualNode %s/%s: %w", live.Namespace, live.Name, err)
+		wanted := keep.Wanted{Object: &offloadingv1beta1.VirtualNode{}, Set: fill, Ours: keep.ControlledBy(slice)}
+		if _, err := keep.Known(ctx, keeper, &owned[i], wanted); err != nil {
+			return err
 		}
 	}
 	if !Wanted(slice) || slices.ContainsFunc(owned, func(node offloadingv1beta1.VirtualNode) bool { return node.Name == slice.Name }) {
@@ -275,8 +272,8 @@ func (r *Reconciler) create(ctx context.Context, slice *authv1beta1.ResourceSlic
 	if err := controllerutil.SetControllerReference(slice, object, r.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("setting the owner of VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	if err := r.client.Create(ctx, object); err != nil {
-		return fmt.Errorf("creating VirtualNode %s/%s: %w", object.Namespace, object.Name, err)
+	if _, err := keep.Known[*offloadingv1beta1.VirtualNode](ctx, keep.Keeper{Client: r.client}, nil, keep.Wanted{Object: object}); err != nil {
+		return err
 	}
 	r.events.Eventf(slice, object, corev1.EventTypeNormal, authv1beta1.ReasonVirtualNodeCreated, "VirtualNode", "Created VirtualNode %s", object.Name)
 	if trust.OwnUnknown {

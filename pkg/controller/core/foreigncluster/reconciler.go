@@ -26,6 +26,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -128,11 +129,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(client.IgnoreNotFound(err))
 	case !fc.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
-	case !facts.Any() && fc.Labels[corev1beta1.ManagedLabel] == "true":
-		if err := r.Delete(ctx, &fc, client.Preconditions{UID: ptr.To(fc.UID), ResourceVersion: ptr.To(fc.ResourceVersion)}); client.IgnoreNotFound(err) != nil {
-			return reconcile.Result(fmt.Errorf("deleting ForeignCluster %s: %w", fc.Name, err))
-		}
-		return ctrl.Result{}, nil
+	case !facts.Any() && keep.Managed(&fc):
+		return reconcile.Result(keep.Delete(ctx, r.Client, &fc, client.Preconditions{UID: ptr.To(fc.UID), ResourceVersion: ptr.To(fc.ResourceVersion)}))
 	}
 	// The mark goes before the status says that the peer answers: nobody ever sees it marked, and then silent once more.
 	again, err := r.unmark(ctx, &fc, facts)
@@ -163,12 +161,8 @@ func (r *reconciler) create(ctx context.Context, id string) error {
 	if err := identity.ValidateClusterID(id); err != nil {
 		return reconcile.Terminate(string(identity.ReasonClusterID), err)
 	}
-	fc := &corev1beta1.ForeignCluster{
+	return keep.Make(ctx, r.Client, &corev1beta1.ForeignCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: id, corev1beta1.ManagedLabel: "true"}},
 		Spec:       corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(id)},
-	}
-	if err := r.Create(ctx, fc); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating ForeignCluster %s: %w", id, err)
-	}
-	return nil
+	})
 }

@@ -23,6 +23,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -112,7 +113,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	for i := range list.Items {
 		if !names[list.Items[i].Name] {
-			if err := r.remove(ctx, &list.Items[i]); err != nil {
+			if err := keep.Delete(ctx, r.Client, &list.Items[i]); err != nil {
 				return reconcile.Result(err)
 			}
 		}
@@ -145,21 +146,18 @@ func (r *reconciler) ensure(ctx context.Context, want *ipamv1alpha1.IP) error {
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &live)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = r.Create(ctx, want)
+		_, err = keep.Known[*ipamv1alpha1.IP](ctx, keep.Keeper{Client: r.Client}, nil, keep.Wanted{Object: want})
+		return err
 	case err != nil:
-	case live.Labels[corev1beta1.ManagedLabel] != "true":
+		return fmt.Errorf("reading IP %s/%s: %w", want.Namespace, want.Name, err)
+	case !keep.Managed(&live):
 		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "IP", client.ObjectKeyFromObject(want))
 	case !live.DeletionTimestamp.IsZero():
 		return nil // its end is an event
 	case live.Spec.IP != want.Spec.IP:
-		return r.remove(ctx, &live)
-	default:
-		return r.follow(ctx, &live, want)
+		return keep.Delete(ctx, r.Client, &live)
 	}
-	if err != nil {
-		return fmt.Errorf("making IP %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	return nil
+	return r.follow(ctx, &live, want)
 }
 
 // follow puts back what somebody changed.
@@ -174,13 +172,6 @@ func (r *reconciler) follow(ctx context.Context, live, want *ipamv1alpha1.IP) er
 	}
 	if err := r.Patch(ctx, changed, client.MergeFrom(live)); err != nil {
 		return fmt.Errorf("changing IP %s/%s: %w", live.Namespace, live.Name, err)
-	}
-	return nil
-}
-
-func (r *reconciler) remove(ctx context.Context, ip *ipamv1alpha1.IP) error {
-	if err := r.Delete(ctx, ip, client.Preconditions{UID: &ip.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting IP %s/%s: %w", ip.Namespace, ip.Name, err)
 	}
 	return nil
 }

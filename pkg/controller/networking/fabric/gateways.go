@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -16,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -127,24 +127,15 @@ func (r *gateways) ensure(ctx context.Context, owner client.Object, found *gatew
 	}
 	updated.Spec.Interface.Gateway.IP = networkingv1beta1.IP(address.String())
 	if missing {
-		updated.ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{
+		fabric, updated.Labels = nil, map[string]string{
 			corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: owner.GetLabels()[corev1beta1.RemoteClusterIDLabel],
-		}}
+		}
 		if err := controllerutil.SetControllerReference(owner, updated, r.client.Scheme()); err != nil {
 			return fmt.Errorf("making InternalFabric %s: %w", key, err)
 		}
-		if err := r.client.Create(ctx, updated); err != nil {
-			return fmt.Errorf("making InternalFabric %s: %w", key, err)
-		}
-		return nil
 	}
-	if equality.Semantic.DeepEqual(fabric.Spec, updated.Spec) {
-		return nil
-	}
-	if err := r.client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("updating InternalFabric %s: %w", key, err)
-	}
-	return nil
+	_, err = keep.Known(ctx, keep.Keeper{Client: r.client}, fabric, keep.Wanted{Object: updated, Ours: keep.ControlledBy(owner)})
+	return err
 }
 
 // judge says why the address that a gateway's pod is said to have cannot be its own, if that is so.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +16,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/external"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -90,22 +90,13 @@ func (r *nodes) ensure(ctx context.Context, request ctrl.Request) (*networkingv1
 	if err != nil {
 		return nil, err
 	}
-	given := networkingv1beta1.IP(address.String())
-	switch {
-	case missing:
-		internal = &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: request.Name, Labels: map[string]string{corev1beta1.ManagedLabel: "true"}}}
-		internal.Spec.Interface.Node.IP = given
-		if err := r.client.Create(ctx, internal); err != nil {
-			return nil, fmt.Errorf("making InternalNode %s: %w", request.Name, err)
-		}
-	case internal.Spec.Interface.Node.IP != given:
-		internal = internal.DeepCopy()
-		internal.Spec.Interface.Node.IP = given
-		if err := r.client.Update(ctx, internal); err != nil {
-			return nil, fmt.Errorf("writing the address of InternalNode %s: %w", request.Name, err)
-		}
+	want := internal.DeepCopy()
+	want.Name, want.Spec.Interface.Node.IP = request.Name, networkingv1beta1.IP(address.String())
+	if missing {
+		internal, want.Labels = nil, map[string]string{corev1beta1.ManagedLabel: "true"}
 	}
-	return internal, nil
+	_, err = keep.Known(ctx, keep.Keeper{Client: r.client}, internal, keep.Wanted{Object: want, Ours: keep.Whoever})
+	return want, err
 }
 
 // remove deletes the InternalNode of a Node that really is gone, or is none of this cluster's machines.
@@ -120,13 +111,10 @@ func (r *nodes) remove(ctx context.Context, request ctrl.Request) error {
 		r.ledger.Release(nodeHolder(request))
 		return nil
 	}
-	if err != nil || internal.Labels[corev1beta1.ManagedLabel] != "true" || !internal.DeletionTimestamp.IsZero() {
+	if err != nil || !keep.Managed(internal) || !internal.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if err := r.client.Delete(ctx, internal, client.Preconditions{UID: &internal.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting InternalNode %s, whose Node is gone: %w", request.Name, err)
-	}
-	return nil
+	return keep.Delete(ctx, r.client, internal)
 }
 
 func nodeHolder(request ctrl.Request) external.Holder {

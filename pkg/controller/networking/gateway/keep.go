@@ -13,56 +13,48 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/marks"
+	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
 // keep makes an object what is wanted, and returns it as it is then. Nothing is written if it is that already.
 func (r *reconciler) keep(ctx context.Context, want client.Object, owner metav1.OwnerReference) (client.Object, error) {
 	want.SetOwnerReferences([]metav1.OwnerReference{owner})
-	key := client.ObjectKeyFromObject(want)
-	live := reflect.New(reflect.TypeOf(want).Elem()).Interface().(client.Object)
-	err := r.Live.Get(ctx, key, live)
-	switch {
-	case apierrors.IsNotFound(err):
-		created, err := become(want.DeepCopyObject().(client.Object), want)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.Create(ctx, created); err != nil {
-			return nil, fmt.Errorf("creating %T %s: %w", want, key, err)
-		}
-		return created, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading %T %s: %w", want, key, err)
+	digest, err := digestOf(want)
+	if err != nil {
+		return nil, err
 	}
-	if controller := metav1.GetControllerOf(live); controller == nil || controller.UID != owner.UID {
-		return nil, taken(fmt.Sprintf("%T", want), live)
+	kept := want.DeepCopyObject().(client.Object)
+	kept.SetAnnotations(nil) // a template may have ours, copied from another gateway
+	_, err = keep.Keeper{Client: r.Client, Reader: r.Live, Reason: networkingv1beta1.ReasonGatewayNameTaken}.Keep(ctx, keep.Wanted{
+		Object: kept, Set: func(live client.Object) { become(live, want, digest) }, Ours: keep.ControlledBy(&metav1.ObjectMeta{UID: owner.UID}),
+	})
+	if reconcile.ReasonOf(err) == networkingv1beta1.ReasonGatewayNameTaken {
+		gvk, _ := r.GroupVersionKindFor(want)
+		return nil, taken(gvk.Kind, want)
 	}
-	changed, err := become(live.DeepCopyObject().(client.Object), want)
-	if err != nil || equality.Semantic.DeepEqual(live, changed) {
-		return live, err
+	return kept, err
+}
+
+// digestOf identifies what is wanted of an object.
+func digestOf(want client.Object) (string, error) {
+	text, err := json.Marshal(specOf(want))
+	if err != nil {
+		return "", fmt.Errorf("writing %T %s as JSON: %w", want, want.GetName(), err)
 	}
-	if err := r.Update(ctx, changed); err != nil {
-		return nil, fmt.Errorf("changing %T %s: %w", want, key, err)
-	}
-	return changed, nil
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
 }
 
 // become gives an object the labels, annotations and what else is wanted. What Kubernetes fills in by itself stays as long as what is
 // wanted stays the same.
-func become(object, want client.Object) (client.Object, error) {
-	text, err := json.Marshal(specOf(want))
-	if err != nil {
-		return nil, fmt.Errorf("writing %T %s as JSON: %w", want, want.GetName(), err)
-	}
-	sum := sha256.Sum256(text)
-	digest := hex.EncodeToString(sum[:16])
+func become(object, want client.Object, digest string) {
 	annotations := object.GetAnnotations()
 	before, _ := marks.Read(annotations)
 	same := annotations[offloadingv1beta1.RenderedHashAnnotation] == digest
@@ -74,47 +66,28 @@ func become(object, want client.Object) (client.Object, error) {
 	marks.Write(annotations, asked)
 	object.SetAnnotations(annotations)
 	object.SetOwnerReferences(want.GetOwnerReferences())
-	if !same || !holds(object, want) {
-		adopt(object, want)
+	if spec := specOf(object); spec != nil && (!same || !holds(object, want)) {
+		reflect.ValueOf(spec).Elem().Set(reflect.ValueOf(specOf(want)).Elem())
 	}
-	return object, nil
 }
 
-// specOf is what of an object we decide.
+// specOf is what of an object we decide; nil of one of which we decide nothing.
 func specOf(object client.Object) any {
 	switch o := object.(type) {
 	case *networkingv1beta1.WgGatewayServer:
-		return o.Spec
+		return &o.Spec
 	case *networkingv1beta1.WgGatewayClient:
-		return o.Spec
+		return &o.Spec
 	case *appsv1.Deployment:
-		return o.Spec
+		return &o.Spec
 	case *corev1.Service:
-		return o.Spec
+		return &o.Spec
 	case *rbacv1.Role:
-		return o.Rules
+		return &o.Rules
 	case *rbacv1.RoleBinding:
-		return o.Subjects
+		return &o.Subjects
 	default:
 		return nil
-	}
-}
-
-// adopt puts what is wanted into an object.
-func adopt(object, want client.Object) {
-	switch o := object.(type) {
-	case *networkingv1beta1.WgGatewayServer:
-		o.Spec = want.(*networkingv1beta1.WgGatewayServer).Spec
-	case *networkingv1beta1.WgGatewayClient:
-		o.Spec = want.(*networkingv1beta1.WgGatewayClient).Spec
-	case *appsv1.Deployment:
-		o.Spec = want.(*appsv1.Deployment).Spec
-	case *corev1.Service:
-		o.Spec = want.(*corev1.Service).Spec
-	case *rbacv1.Role:
-		o.Rules = want.(*rbacv1.Role).Rules
-	case *rbacv1.RoleBinding:
-		o.Subjects = want.(*rbacv1.RoleBinding).Subjects
 	}
 }
 

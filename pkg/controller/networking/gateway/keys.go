@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -94,7 +95,7 @@ func (r *reconciler) makeKeys(ctx context.Context, s *scope, name string) (*core
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
-	return secret, r.Secrets.Create(ctx, secret)
+	return secret, r.Secrets.Known(ctx, nil, keep.Wanted{Object: secret})
 }
 
 // taken says that an object which the gateway needs is another gateway's, or nobody's. That of a gateway that was deleted goes soon.

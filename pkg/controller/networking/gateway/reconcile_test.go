@@ -23,6 +23,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 )
 
@@ -281,6 +282,36 @@ func TestEditsArePutBack(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// No role of a binding can be changed.
+func TestABindingToAnotherRoleIsMadeAnew(t *testing.T) {
+	l, b := newLab(t, gatewayServer(nil)), &rbacv1.RoleBinding{}
+	l.pass()
+	l.get(parts, b)
+	before := b.RoleRef
+	b.RoleRef.Name = "another"
+	l.must(l.Update(t.Context(), b))
+	l.pass()
+	l.get(parts, b)
+	if diff := cmp.Diff(before, b.RoleRef); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Of a ServiceAccount nothing is decided: it pulls images as a user has it pull them.
+func TestWhatOthersAddToTheAccountStays(t *testing.T) {
+	l, a := newLab(t, gatewayServer(nil)), &corev1.ServiceAccount{}
+	l.pass()
+	l.get(parts, a)
+	a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	delete(a.Annotations, offloadingv1beta1.RenderedHashAnnotation)
+	l.must(l.Update(t.Context(), a))
+	l.pass()
+	l.get(parts, a)
+	if len(a.ImagePullSecrets) != 1 || a.Annotations[offloadingv1beta1.RenderedHashAnnotation] == "" {
+		t.Errorf("got %v, annotations %v", a.ImagePullSecrets, a.Annotations)
 	}
 }
 

@@ -3,6 +3,7 @@ package virtualnode
 import (
 	"context"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,22 @@ func TestANodeThatIsNotSeenIsDrained(t *testing.T) {
 	}
 	if w.is(&corev1.Node{}, "") || len(w.evicted) != 1 {
 		t.Errorf("evicted %v, the Node is there: %v, error %v", w.evicted, w.is(&corev1.Node{}, ""), w.last)
+	}
+}
+
+// A Deployment of ours that the cache does not show yet is not taken for somebody else's.
+func TestADeploymentThatIsNotSeenIsOurs(t *testing.T) {
+	w := ready(t)
+	before, node, bound := w.all(), &corev1.Node{}, virtualNodes()
+	w.is(node, "")
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(bound), bound); err != nil {
+		t.Fatal(err)
+	}
+	seen := &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "virtual-kubelet-default"}, Spec: *template()}
+	w.r.Client = w.Lagging(t, w.now(), node, seen, tenantNamespace(), bound)
+	w.result, w.last = w.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+	if diff := cmp.Diff(before, w.all()); diff != "" || w.last != nil || !strings.HasPrefix(w.condition("Ready"), "True") {
+		t.Errorf("%s, error %v: %s", w.condition("Ready"), w.last, diff)
 	}
 }
 

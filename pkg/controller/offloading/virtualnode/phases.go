@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/placement"
@@ -177,32 +177,16 @@ func (r *reconciler) configure(ctx context.Context, s *scope) error {
 func (r *reconciler) mapping(ctx context.Context, s *scope) error {
 	id := string(s.vn.Spec.ClusterID)
 	labels := map[string]string{corev1beta1.ReplicationLabel: "true", corev1beta1.RemoteIDLabel: id, corev1beta1.RemoteClusterIDLabel: id}
-	var live offloadingv1beta1.NamespaceMap
-	found, err := r.find(ctx, client.ObjectKey{Namespace: s.vn.Namespace, Name: id}, &live)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: id, Labels: labels}}
-		// One that is there already, which the cache did not show yet, is looked at before anything builds on it.
-		if err := r.Create(ctx, nm); err != nil {
-			return fmt.Errorf("creating NamespaceMap %s/%s: %w", s.vn.Namespace, id, err)
-		}
-		return nil
-	case placement.IsPeersMap(&live):
-		return reconcile.NotOurs(offloadingv1beta1.ReasonNameConflict, "NamespaceMap", client.ObjectKeyFromObject(&live))
-	case !live.DeletionTimestamp.IsZero():
+	nm := &offloadingv1beta1.NamespaceMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.vn.Namespace, Name: id, Labels: labels}}
+	_, err := r.keeper().Keep(ctx, keep.Wanted{
+		Object: nm,
+		Set:    func(client.Object) {}, // what it asks for is decided elsewhere
+		Ours:   func(live client.Object) bool { return !placement.IsPeersMap(live.(*offloadingv1beta1.NamespaceMap)) },
+	})
+	if err == nil && !nm.DeletionTimestamp.IsZero() {
 		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for the earlier NamespaceMap %s/%s to go", s.vn.Namespace, id), poll)
 	}
-	changed := live.DeepCopy()
-	changed.Labels = over(live.Labels, labels)
-	if equality.Semantic.DeepEqual(live.Labels, changed.Labels) {
-		return nil
-	}
-	if err := r.Patch(ctx, changed, client.MergeFrom(&live)); err != nil {
-		return fmt.Errorf("labelling NamespaceMap %s/%s: %w", s.vn.Namespace, id, err)
-	}
-	return nil
+	return err
 }
 
 // deploy ensures the Deployment of the virtual kubelet.
@@ -213,31 +197,19 @@ func (r *reconciler) deploy(ctx context.Context, s *scope) error {
 		return err
 	}
 	deployment.OwnerReferences = []metav1.OwnerReference{ownerOf(s.vn)}
-	if s.deployment == nil {
-		err := error(nil)
-		if !s.taken {
-			err = r.Create(ctx, deployment)
-		}
-		if s.taken || apierrors.IsAlreadyExists(err) {
-			return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Deployment", client.ObjectKeyFromObject(deployment))
-		}
-		if err != nil {
-			return fmt.Errorf("creating Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-		}
-		s.deployment, s.kubelet = deployment, offloadingv1beta1.StatusCreating
-		return nil
+	if s.taken {
+		return reconcile.NotOurs(offloadingv1beta1.ReasonInvalidVirtualNode, "Deployment", client.ObjectKeyFromObject(deployment))
 	}
+	// Kubernetes fills in what is left out: the digest alone says what was asked for.
 	hash := offloadingv1beta1.RenderedHashAnnotation
-	if s.deployment.Annotations[hash] == deployment.Annotations[hash] {
+	if s.deployment != nil && s.deployment.Annotations[hash] == deployment.Annotations[hash] {
 		return nil
 	}
-	changed := s.deployment.DeepCopy()
-	changed.Labels, changed.Annotations = over(changed.Labels, deployment.Labels), over(changed.Annotations, deployment.Annotations)
-	changed.Spec = deployment.Spec
-	if err := r.Update(ctx, changed); err != nil {
-		return fmt.Errorf("changing Deployment %s/%s: %w", changed.Namespace, changed.Name, err)
+	keeper := keep.Keeper{Client: r.Client, Live: r.Live, Reason: offloadingv1beta1.ReasonInvalidVirtualNode}
+	if _, err := keep.Known(ctx, keeper, s.deployment, keep.Wanted{Object: deployment, Ours: keep.ControlledBy(s.vn)}); err != nil {
+		return err
 	}
-	s.deployment = changed
+	s.deployment, s.kubelet = deployment, offloadingv1beta1.StatusCreating
 	return nil
 }
 

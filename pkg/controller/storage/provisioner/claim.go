@@ -16,6 +16,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -95,12 +96,8 @@ func (r *claims) provideVolume(ctx context.Context, claim *corev1.PersistentVolu
 		return reconcile.Wait(offloadingv1beta1.ReasonVolumePending, fmt.Sprintf("waiting for PersistentVolume %s to be bound", real.Name), poll)
 	}
 	volume := reflection.PhysicalVolume(claim, class, &real)
-	err := r.Create(ctx, volume)
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("creating PersistentVolume %s: %w", volume.Name, err)
+	if _, err := keep.Known[*corev1.PersistentVolume](ctx, keep.Keeper{Client: r.Client}, nil, keep.Wanted{Object: volume}); err != nil {
+		return client.IgnoreAlreadyExists(err) // it stays as it was made
 	}
 	r.Events.Eventf(claim, nil, corev1.EventTypeNormal, offloadingv1beta1.ReasonVolumeProvisioned, "Provision",
 		"Volume %s has the data on node %s", volume.Name, node)
