@@ -22,6 +22,8 @@ import (
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
+	"liqo.io/liqo/pkg/virtualkubelet/leader"
 )
 
 // flags are where the process runs. What it does stands in its VirtualNode.
@@ -49,9 +51,7 @@ type flags struct {
 	tokens           tokenFlags
 	metrics          metricsFlags
 	leaseEnabled     bool
-	leaseDuration    time.Duration
-	leaseRenew       time.Duration
-	leaseRetry       time.Duration
+	lease            leader.Terms
 	certificates     string
 	identity         string
 	heartbeat        string
@@ -109,6 +109,23 @@ func newCommand() *cobra.Command {
 	return command
 }
 
+// newCheckCommand tells the pod's probes whether the process works.
+func newCheckCommand() *cobra.Command {
+	var file string
+	var ready bool
+	command := &cobra.Command{
+		Use:           "check",
+		Short:         "Tell whether the virtual kubelet in this pod works",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(*cobra.Command, []string) error { return heartbeat.Check(file, time.Now(), ready) },
+	}
+	command.Flags().StringVar(&file, "file", heartbeat.DefaultFile, "the heartbeat file")
+	command.Flags().BoolVar(&ready, "ready", false, "ask also whether it has all that it needs to take over the node")
+	return command
+}
+
 func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.homeKubeconfig, "home-kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of this cluster; empty means the pod's ServiceAccount")
 	set.StringVar(&f.homeCluster, "home-cluster-id", "", "ID of this cluster")
@@ -136,14 +153,13 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.metrics.address, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.metrics.plain, "metrics-plain-http", false, "serve metrics over HTTP, to whoever reaches their address")
 	set.BoolVar(&f.leaseEnabled, "vk-lease-enabled", false, "let one of several replicas be active")
-	// The active replica of a rolling update gives its Lease back: that it runs out is for machines that are lost.
-	set.DurationVar(&f.leaseDuration, "vk-lease-duration", 2*time.Minute, "how long a silent replica stays the active one")
-	set.DurationVar(&f.leaseRenew, "vk-lease-renew-interval", 100*time.Second, "how long the active replica stays it without a renewal")
-	set.DurationVar(&f.leaseRetry, "vk-lease-retry-period", time.Minute, "time between two renewals")
+	set.DurationVar(&f.lease.Duration, "vk-lease-duration", 2*time.Minute, "how long a silent replica stays the active one")
+	set.DurationVar(&f.lease.Renew, "vk-lease-renew-interval", 100*time.Second, "how long the active replica stays it without a renewal")
+	set.DurationVar(&f.lease.Retry, "vk-lease-retry-period", time.Minute, "time between two renewals")
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
 	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
 	set.Lookup("node-identity").Annotations = map[string][]string{wordsOfFlag: {string(v1alpha1.NodeIdentityNode), string(v1alpha1.NodeIdentityServiceAccount)}}
-	set.StringVar(&f.heartbeat, "heartbeat-file", "/var/lib/liqo/healthy", "file that is touched while all loops are alive; 'check' looks at it")
+	set.StringVar(&f.heartbeat, "heartbeat-file", heartbeat.DefaultFile, "file that is touched while all loops are alive; 'check' looks at it")
 	f.tokens.register(set)
 }
 
@@ -175,8 +191,10 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if err := f.validateBounds(); err != nil {
 		return nil, err
 	}
-	if err := f.validateLease(); err != nil {
-		return nil, err
+	if f.leaseEnabled {
+		if err := f.lease.Validate(); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.tokens.validate(); err != nil {
 		return nil, err
@@ -208,22 +226,13 @@ func (f *flags) podRanges() ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// validateLease sees to it that a replica which could not renew the Lease has ended before another one takes it.
-func (f *flags) validateLease() error {
-	if f.leaseEnabled && (f.leaseRetry <= 0 || f.leaseRenew < f.leaseRetry+2*lookEvery || f.leaseDuration < f.leaseRenew+winding) {
-		return fmt.Errorf("--vk-lease-renew-interval must be at least %s more than --vk-lease-retry-period, and --vk-lease-duration at least %s more than it",
-			2*lookEvery, winding)
-	}
-	return nil
-}
-
 // nodeLeaseInterval is the time between two renewals of the node's Lease. Together with those of the active replica's Lease there is one
 // in each ping interval, as long as the node's Lease survives two that fail. A replica that is to be replaced fast costs its own.
 func (f *flags) nodeLeaseInterval() time.Duration {
-	if !f.leaseEnabled || f.leaseRetry <= f.pingInterval {
+	if !f.leaseEnabled || f.lease.Retry <= f.pingInterval {
 		return f.pingInterval
 	}
-	share := 1 - f.pingInterval.Seconds()/f.leaseRetry.Seconds()
+	share := 1 - f.pingInterval.Seconds()/f.lease.Retry.Seconds()
 	shared := time.Duration(float64(f.pingInterval) / share).Round(time.Millisecond)
 	return max(f.pingInterval, min(f.nodeLease/3, shared))
 }
@@ -316,8 +325,8 @@ func (f *flags) replaceV1(log logr.Logger) {
 		f.pingInterval = defaultPing
 		log.Info("Probes of the provider cannot be off: the default counts", "flag", "--node-ping-interval", "interval", f.pingInterval)
 	}
-	if f.leaseDuration == 15*time.Second && f.leaseRenew == 10*time.Second && f.leaseRetry == 5*time.Second {
-		f.leaseDuration = f.leaseRenew + winding
-		log.Info("The Lease of Liqo v1 is too short: a longer one counts", "flag", "--vk-lease-duration", "duration", f.leaseDuration)
+	if f.lease.Duration == 15*time.Second && f.lease.Renew == 10*time.Second && f.lease.Retry == 5*time.Second {
+		f.lease.Duration = f.lease.Renew + leader.Winding
+		log.Info("The Lease of Liqo v1 is too short: a longer one counts", "flag", "--vk-lease-duration", "duration", f.lease.Duration)
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,40 +83,6 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("POD_IP", "x")
 	if _, err := environment(); err == nil {
 		t.Error("no address is accepted")
-	}
-}
-
-func TestHeartbeat(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "beat", "heartbeat")
-	if err := check(file, time.Now(), false); err == nil {
-		t.Error("a process that never lived is alive")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	prepared := make(chan struct{})
-	living := func(time.Time) bool { return true }
-	if err := beat(ctx, file, living, prepared); err != nil {
-		t.Fatal(err)
-	}
-	if err := check(file, time.Now(), false); err != nil {
-		t.Errorf("a living process is dead: %v", err)
-	}
-	if err := check(file, time.Now(), true); err == nil {
-		t.Error("a process that is not prepared is ready")
-	}
-	close(prepared)
-	if err := beat(ctx, file, living, prepared); err != nil {
-		t.Fatal(err)
-	}
-	if err := check(file, time.Now(), true); err != nil {
-		t.Errorf("a prepared process is not ready: %v", err)
-	}
-	old := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(file, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := check(file, time.Now(), false); err == nil {
-		t.Error("a silent process is alive")
 	}
 }
 

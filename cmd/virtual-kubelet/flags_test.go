@@ -75,8 +75,8 @@ func TestWhatV1TakesIsReplaced(t *testing.T) {
 			}
 			var log strings.Builder
 			f.replaceV1(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
-			if _, err := f.validate(); err != nil || f.pingInterval != tc.ping || f.leaseDuration != tc.duration {
-				t.Errorf("%s, %s, %v", f.pingInterval, f.leaseDuration, err)
+			if _, err := f.validate(); err != nil || f.pingInterval != tc.ping || f.lease.Duration != tc.duration {
+				t.Errorf("%s, %s, %v", f.pingInterval, f.lease.Duration, err)
 			}
 			if (tc.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), tc.log) {
 				t.Errorf("the log says %q, want %q", log.String(), tc.log)

@@ -26,7 +26,7 @@ type nodeIdentity interface {
 }
 
 func newNodeIdentity(ctx context.Context, k *kubelet) (nodeIdentity, error) {
-	options := credential.Options{Node: k.flags.node, Directory: k.flags.certificates, Address: k.around.address, Bootstrap: k.home, Wrap: k.fence.wrap}
+	options := credential.Options{Node: k.flags.node, Directory: k.flags.certificates, Address: k.around.address, Bootstrap: k.home, Wrap: k.fence.Wrap}
 	if v1alpha1.NodeIdentity(k.flags.identity) == v1alpha1.NodeIdentityServiceAccount {
 		return credential.NewAccount(options)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -33,6 +34,8 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
+	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
+	"liqo.io/liqo/pkg/virtualkubelet/leader"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
@@ -58,7 +61,7 @@ type kubelet struct {
 	uses     references
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
-	fence    fence
+	fence    leader.Fence
 	// budget bounds what is held of the provider, whichever part holds it.
 	budget *replica.Budget
 	// removals holds back the removal of many copies at once, whichever part is about to make it.
@@ -78,12 +81,14 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{})
-	group.Go(func() error { return beat(ctx, f.heartbeat, k.alive, ready) })
+	group.Go(func() error { return heartbeat.Beat(ctx, f.heartbeat, k.alive, ready) })
 	// Whoever stands by has its certificates already.
 	group.Go(func() error { return k.node.prepare(ctx, ready) })
 	group.Go(func() error {
 		if f.leaseEnabled {
-			return candidate{client: k.leases, flags: f, replica: around.pod, owner: k.ownerOfLease, fence: &k.fence}.lead(ctx, k.work)
+			return leader.Candidate{
+				Client: k.leases, Node: f.node, Namespace: f.tenantNamespace, Terms: f.lease, Replica: around.pod, Owner: k.ownerOfLease, Fence: &k.fence,
+			}.Lead(ctx, k.work)
 		}
 		return k.work(ctx)
 	})
@@ -100,7 +105,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 	if k.leases, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
-	k.home.Wrap(k.fence.wrap)
+	k.home.Wrap(k.fence.Wrap)
 	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
@@ -117,7 +122,7 @@ func (k *kubelet) connect(ctx context.Context) error {
 		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
 		Scheme:        scheme,
 		Rights:        k.rights.wanted,
-		Wrap:          k.fence.wrap,
+		Wrap:          k.fence.Wrap,
 		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
 		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
 		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,
@@ -265,6 +270,15 @@ func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
 }
 
 func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }
+
+// ownerOfLease is the VirtualNode.
+func (k *kubelet) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
+	vn := &offloadingv1beta1.VirtualNode{}
+	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.tenantNamespace, Name: k.flags.node}, vn); err != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.tenantNamespace, k.flags.node, err)
+	}
+	return metav1.OwnerReference{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "VirtualNode", Name: vn.Name, UID: vn.UID}, nil
+}
 
 // recorder writes Events with the given client until the context ends.
 func recorder(ctx context.Context, c kubernetes.Interface) record.EventRecorder {

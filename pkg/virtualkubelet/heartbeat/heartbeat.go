@@ -1,4 +1,6 @@
-package main
+// Package heartbeat tells the probes of a virtual kubelet's pod, by a file, that all its loops are alive, and whether it has all that it needs to
+// take over its node: nothing of it listens for that.
+package heartbeat
 
 import (
 	"context"
@@ -9,9 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 )
+
+// DefaultFile is the heartbeat file, if nobody says otherwise.
+const DefaultFile = "/var/lib/liqo/healthy"
 
 const (
 	// beatEvery is how often the heartbeat file is touched.
@@ -22,27 +26,11 @@ const (
 	beatAge = 45 * time.Second
 )
 
-// newCheckCommand tells the pod's probes whether the process works.
-func newCheckCommand() *cobra.Command {
-	var file string
-	var ready bool
-	command := &cobra.Command{
-		Use:           "check",
-		Short:         "Tell whether the virtual kubelet in this pod works",
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE:          func(*cobra.Command, []string) error { return check(file, time.Now(), ready) },
-	}
-	command.Flags().StringVar(&file, "file", "/var/lib/liqo/healthy", "the heartbeat file")
-	command.Flags().BoolVar(&ready, "ready", false, "ask also whether it has all that it needs to take over the node")
-	return command
-}
-
 // prepared is what the heartbeat file begins with once the process has all that it needs.
 const prepared = "prepared"
 
-func check(file string, now time.Time, ready bool) error {
+// Check tells why the process that touches the file does not work, or, if ready is asked for, cannot take over its node.
+func Check(file string, now time.Time, ready bool) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("the virtual kubelet has not started yet: %w", err)
@@ -63,8 +51,8 @@ func check(file string, now time.Time, ready bool) error {
 	return nil
 }
 
-// beat touches the file while alive says so, and notes in it when ready is closed.
-func beat(ctx context.Context, file string, alive func(since time.Time) bool, ready <-chan struct{}) error {
+// Beat touches the file while alive says so, and notes in it when ready is closed.
+func Beat(ctx context.Context, file string, alive func(since time.Time) bool, ready <-chan struct{}) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("making the folder of the heartbeat file: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"errors"
@@ -34,11 +34,11 @@ func TestB2WhoMayHaveBeenReplacedWritesNothing(t *testing.T) {
 		"the machine slept, by the wall clock": {until: new(now.Round(0).Add(-time.Second)), method: http.MethodPut, path: "/api/v1/nodes/milan", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fence{}
+			f := &Fence{}
 			if c.until != nil {
 				f.open(*c.until)
 			}
-			response, err := f.wrap(answering{}).RoundTrip(httptest.NewRequest(c.method, "https://peer"+c.path, strings.NewReader("x")))
+			response, err := f.Wrap(answering{}).RoundTrip(httptest.NewRequest(c.method, "https://peer"+c.path, strings.NewReader("x")))
 			if refused := errors.Is(err, errFenced); refused != c.refused || (err == nil) == refused {
 				t.Errorf("refused: %v (%v), want %v", refused, err, c.refused)
 			}

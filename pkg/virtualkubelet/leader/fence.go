@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"errors"
@@ -11,24 +11,24 @@ import (
 // errFenced answers requests of a replica whose time as the active one is over.
 var errFenced = errors.New("this virtual kubelet was not able to renew its lease in time: another one may work by now, so nothing is written")
 
-// fence keeps a replica from writing once another one may be active. A process that stood still, as when its machine slept or swapped, goes
+// Fence keeps a replica from writing once another one may be active. A process that stood still, as when its machine slept or swapped, goes
 // on with what it was about to do before it looks at its Lease again. The zero value is open, for who has not been active yet.
-type fence struct{ until atomic.Pointer[time.Time] }
+type Fence struct{ until atomic.Pointer[time.Time] }
 
 // open lets requests pass until then.
-func (f *fence) open(until time.Time) { f.until.Store(&until) }
+func (f *Fence) open(until time.Time) { f.until.Store(&until) }
 
 // closed tells whether the time is over, by either clock: the monotonic one stands still while a machine sleeps.
-func (f *fence) closed(now time.Time) bool {
+func (f *Fence) closed(now time.Time) bool {
 	until := f.until.Load()
 	return until != nil && (now.After(*until) || now.Round(0).After(until.Round(0)))
 }
 
-// wrap is around a transport.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{fence: f, next: next} }
+// Wrap is around the transports of the replica.
+func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper { return fenced{fence: f, next: next} }
 
 type fenced struct {
-	fence *fence
+	fence *Fence
 	next  http.RoundTripper
 }
 

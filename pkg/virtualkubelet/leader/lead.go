@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"context"
@@ -13,17 +13,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
 const (
 	// lookEvery is how often a replica that stands by looks whether the Lease is free.
 	lookEvery = 2 * time.Second
-	// winding is how long the work may take to end before the process ends without it. A replica that was deposed has to be through
-	// before the Lease can be another's: see flags.checkLease.
-	winding = 8 * time.Second
+	// Winding is how long the work may take to end before the process ends without it. A replica that was deposed has to be through
+	// before the Lease can be another's: see Terms.Validate.
+	Winding = 8 * time.Second
 	// releaseTimeout bounds the giving back of the Lease.
 	releaseTimeout = 5 * time.Second
 )
@@ -34,21 +31,43 @@ var errDeposed = errors.New("another virtual kubelet took over this node, or the
 // errNotWound says that the work went on after it was told to end.
 var errNotWound = errors.New("the work did not end in time; the lease is left to run out")
 
-// candidate is a replica that wants to be the active one of its node.
-type candidate struct {
-	client kubernetes.Interface
-	flags  flags
-	// replica is the pod's name: a container that starts again holds the Lease still.
-	replica string
-	// owner of the Lease, with which it goes.
-	owner func(context.Context) (metav1.OwnerReference, error)
-	// fence is open as long as the replica is surely the active one.
-	fence *fence
+// Terms are those of the Lease. The active replica of a rolling update gives it back: that it runs out is for machines that are lost.
+type Terms struct {
+	// Duration is how long a silent replica stays the active one for the others.
+	Duration time.Duration
+	// Renew is how long the active replica stays it without a renewal.
+	Renew time.Duration
+	// Retry is the time between two renewals.
+	Retry time.Duration
 }
 
-// lead does the work while this replica is the active one. Once it no longer is, the process ends: nothing that was known
+// Validate sees to it that a replica which could not renew the Lease has ended before another one takes it.
+func (t Terms) Validate() error {
+	if t.Retry <= 0 || t.Renew < t.Retry+2*lookEvery || t.Duration < t.Renew+Winding {
+		return fmt.Errorf("--vk-lease-renew-interval must be at least %s more than --vk-lease-retry-period, and --vk-lease-duration at least %s more than it",
+			2*lookEvery, Winding)
+	}
+	return nil
+}
+
+// Candidate is a replica that wants to be the active one of its node. All fields must be given.
+type Candidate struct {
+	// Client writes the Lease, whatever the fence says.
+	Client kubernetes.Interface
+	// Node is what the replicas run; its Lease is in the Namespace.
+	Node, Namespace string
+	Terms           Terms
+	// Replica is the pod's name: a container that starts again holds the Lease still.
+	Replica string
+	// Owner of the Lease, with which it goes.
+	Owner func(context.Context) (metav1.OwnerReference, error)
+	// Fence is open as long as the replica is surely the active one.
+	Fence *Fence
+}
+
+// Lead does the work while this replica is the active one. Once it no longer is, the process ends: nothing that was known
 // is worth keeping. The Lease is given back when the work has ended, never before, so that no other replica begins meanwhile.
-func (c candidate) lead(ctx context.Context, work func(context.Context) error) error {
+func (c Candidate) Lead(ctx context.Context, work func(context.Context) error) error {
 	// The Lease outlives the context of the work.
 	holding, let := context.WithCancel(context.WithoutCancel(ctx))
 	defer let()
@@ -61,14 +80,14 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 		}
 	}
 	lock := &turn{candidate: c, another: deposed, LeaseLock: resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: leaderLease(c.flags.node), Namespace: c.flags.tenantNamespace},
-		Client:     c.client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: c.replica},
+		LeaseMeta:  metav1.ObjectMeta{Name: leaseOf(c.Node), Namespace: c.Namespace},
+		Client:     c.Client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Replica},
 	}}
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: c.flags.node,
-		LeaseDuration: c.flags.leaseDuration, RenewDeadline: c.flags.leaseRenew - c.flags.leaseRetry, RetryPeriod: lookEvery,
+		Lock: lock, Name: c.Node,
+		LeaseDuration: c.Terms.Duration, RenewDeadline: c.Terms.Renew - c.Terms.Retry, RetryPeriod: lookEvery,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				started.Store(true)
@@ -90,7 +109,7 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 			let()
 			return
 		}
-		time.AfterFunc(winding, let)
+		time.AfterFunc(Winding, let)
 	})()
 	elector.Run(holding)
 	if !started.Load() {
@@ -111,8 +130,8 @@ func (c candidate) lead(ctx context.Context, work func(context.Context) error) e
 }
 
 // tell says who the active replica is, if it is another one.
-func (c candidate) tell(ctx context.Context, leader string) {
-	if leader != c.replica && leader != "" {
+func (c Candidate) tell(ctx context.Context, leader string) {
+	if leader != c.Replica && leader != "" {
 		klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
 	}
 }
@@ -122,18 +141,18 @@ func wound(ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(winding):
+	case <-time.After(Winding):
 		return errNotWound
 	}
 }
 
-// leaderLease names the Lease of a node's virtual kubelets.
-func leaderLease(node string) string { return node + "-leader" }
+// leaseOf names the Lease of a node's virtual kubelets.
+func leaseOf(node string) string { return node + "-leader" }
 
 // turn is the Lease as the lock of a node. Its holder writes it no more often than it has to, while those who stand by look often.
 type turn struct {
 	resourcelock.LeaseLock
-	candidate candidate
+	candidate Candidate
 	// another is called when the Lease is seen to be another replica's.
 	another func()
 	// written is when the Lease was last written as this replica's.
@@ -143,7 +162,7 @@ type turn struct {
 // Create makes the Lease, which goes with its owner.
 func (t *turn) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	lease := &coordinationv1.Lease{ObjectMeta: *t.LeaseMeta.DeepCopy(), Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&record)}
-	owner, err := t.candidate.owner(ctx)
+	owner, err := t.candidate.Owner(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,13 +190,13 @@ func (t *turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // renewed takes note of a write of the Lease as this replica's, which may have become effective at any time since it began.
 func (t *turn) renewed(begin time.Time) {
 	t.written = begin
-	t.candidate.fence.open(begin.Add(t.candidate.flags.leaseRenew))
+	t.candidate.Fence.open(begin.Add(t.candidate.Terms.Renew))
 }
 
 // Update takes, renews or gives back the Lease.
 func (t *turn) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	mine := record.HolderIdentity == t.Identity()
-	if mine && !t.written.IsZero() && time.Since(t.written) < t.candidate.flags.leaseRetry {
+	if mine && !t.written.IsZero() && time.Since(t.written) < t.candidate.Terms.Retry {
 		return nil
 	}
 	begin := time.Now()
@@ -209,13 +228,4 @@ func (t *turn) release(ctx context.Context) error {
 		return fmt.Errorf("giving back Lease %s: %w", t.Describe(), err)
 	}
 	return nil
-}
-
-// ownerOfLease is the VirtualNode.
-func (k *kubelet) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
-	vn := &offloadingv1beta1.VirtualNode{}
-	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.tenantNamespace, Name: k.flags.node}, vn); err != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.tenantNamespace, k.flags.node, err)
-	}
-	return metav1.OwnerReference{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "VirtualNode", Name: vn.Name, UID: vn.UID}, nil
 }

@@ -1,8 +1,9 @@
-package main
+package leader
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,26 @@ import (
 
 	"liqo.io/liqo/test/fakeapi"
 )
+
+// stage is where replicas work: it knows which do.
+type stage struct {
+	mu      sync.Mutex
+	running []string
+	most    int
+}
+
+func (s *stage) now() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.running)
+}
+
+// ends takes one off the stage.
+func (s *stage) ends(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = slices.DeleteFunc(s.running, func(n string) bool { return n == name })
+}
 
 // shift is one replica of a node, with its own connection to the shared API server.
 type shift struct {
@@ -52,32 +73,36 @@ func (s *stage) begin(ctx context.Context, tracker clienttesting.ObjectTracker, 
 		cut:    func() { mu.Lock(); defer mu.Unlock(); dead = true },
 		writes: func() int { mu.Lock(); defer mu.Unlock(); return writes },
 	}
-	f := flags{node: "milan", tenantNamespace: "liqo-tenant-milan", leaseEnabled: true,
-		leaseDuration: 2 * time.Minute, leaseRenew: 100 * time.Second, leaseRetry: time.Minute}
+	terms := Terms{Duration: 2 * time.Minute, Renew: 100 * time.Second, Retry: time.Minute}
 	owner := func(context.Context) (metav1.OwnerReference, error) {
 		return metav1.OwnerReference{APIVersion: "offloading.liqo.io/v1beta1", Kind: "VirtualNode", Name: "milan", UID: "vn"}, nil
 	}
 	go func() {
 		defer close(sh.done)
-		sh.err = candidate{client: c, flags: f, replica: name, owner: owner, fence: &fence{}}.lead(ctx, func(ctx context.Context) error {
-			err := (&actor{stage: s, name: name}).work(ctx, winds)
-			return err
-		})
+		sh.err = Candidate{
+			Client: c, Node: "milan", Namespace: "liqo-tenant-milan", Terms: terms, Replica: name, Owner: owner, Fence: &Fence{},
+		}.Lead(ctx, func(ctx context.Context) error { return s.work(ctx, name, winds) })
 	}()
 	return sh
 }
 
 // work is there until some time after it was told to end.
-func (a *actor) work(ctx context.Context, winds time.Duration) error {
+func (s *stage) work(ctx context.Context, name string, winds time.Duration) error {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(winds, cancel) })()
-	return a.Run(longer)
+	s.mu.Lock()
+	s.running = append(s.running, name)
+	s.most = max(s.most, len(s.running))
+	s.mu.Unlock()
+	<-longer.Done()
+	s.ends(name)
+	return nil
 }
 
 // holder of the Lease, and its owners.
 func holder(t *testing.T, tracker clienttesting.ObjectTracker) (string, []metav1.OwnerReference) {
 	t.Helper()
-	object, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", leaderLease("milan"))
+	object, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", leaseOf("milan"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +128,7 @@ func TestOneReplicaWorksAtATime(t *testing.T) {
 	}{
 		"it is told to end":                       {func(s *shift) { s.stop() }, time.Second, time.Second + lookLatest, nil},
 		"its work ends slowly":                    {func(s *shift) { s.stop() }, 6 * time.Second, 6*time.Second + lookLatest, nil},
-		"its work does not end":                   {func(s *shift) { s.stop() }, time.Hour, 2*time.Minute + winding + 2*lookLatest, errNotWound},
+		"its work does not end":                   {func(s *shift) { s.stop() }, time.Hour, 2*time.Minute + Winding + 2*lookLatest, errNotWound},
 		"it loses its connection":                 {func(s *shift) { s.cut() }, time.Second, 2*time.Minute + 2*lookLatest, errDeposed},
 		"it loses its connection and ends slowly": {func(s *shift) { s.cut() }, 7 * time.Second, 2*time.Minute + 2*lookLatest, errDeposed},
 	} {
