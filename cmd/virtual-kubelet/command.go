@@ -20,10 +20,10 @@ import (
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
-	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // flags are where the process runs. What it does stands in its VirtualNode.
@@ -43,8 +43,7 @@ type flags struct {
 	pingInterval     time.Duration
 	pingTimeout      time.Duration
 	nodeLease        time.Duration
-	reflectors       reflectors
-	hideAddresses    bool
+	reflectors       settings.Reflectors
 	networking       bool
 	remoteMemory     int32
 	maxRemovals      int
@@ -61,11 +60,6 @@ type flags struct {
 type metricsFlags struct {
 	enabled, plain bool
 	address        string
-}
-
-// home are the namespaces that are never offloaded, as far as the process knows them.
-func (f *flags) home() placement.HomeNamespaces {
-	return placement.HomeNamespaces{Liqo: f.liqoNamespace}
 }
 
 // surroundings is what the pod is told about itself by its environment.
@@ -139,16 +133,21 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.createNode, "create-node", true, "run a Node; without one only reflection runs")
 	set.BoolVar(&f.checkNetwork, "node-check-network", true, "accepted for compatibility; the network is watched over by its own agents")
 	set.BoolVar(&f.allowLoopback, "allow-loopback-provider", false, "accept a provider on a loopback address, for clusters that run on one machine in tests")
-	set.DurationVar(&f.pingInterval, "node-ping-interval", defaultPing, "time between two probes of the provider; the Leases of the node and of its active replica are renewed as often, both together")
+	set.DurationVar(&f.pingInterval, "node-ping-interval", defaultPing,
+		"time between two probes of the provider; the Leases of the node and of its active replica are renewed as often, both together")
 	set.DurationVar(&f.pingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.nodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
-	f.reflectors.register(set)
-	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20, "MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is beyond is not followed (RemoteOverLimit)")
-	set.IntVar(&f.maxRemovals, "max-removals", massremoval.DefaultShare, "share, in percent, of the copies of a kind that may go at once because their originals are missing in a list; more than that, and more than 5, are held until confirmed (ManyAtOnce)")
-	bounded(set, "remote-memory", 1, math.MaxInt32)
-	bounded(set, "max-removals", 0, massremoval.Unlimited)
-	set.BoolVar(&f.hideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
-	set.BoolVar(&f.networking, "networking", false, "show the addresses of remote pods as the Configuration of the provider has them, and let pods reach this cluster's API server by its IP resource")
+	f.reflectors.Register(set)
+	set.Int32Var(&f.remoteMemory, "remote-memory", replica.DefaultBudget>>20,
+		"MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is "+
+			"beyond is not followed (RemoteOverLimit)")
+	set.IntVar(&f.maxRemovals, "max-removals", massremoval.DefaultShare,
+		"share, in percent, of the copies of a kind that may go at once because their originals are missing in a list; more than that, and more "+
+			"than 5, are held until confirmed (ManyAtOnce)")
+	settings.Bounded(set, "remote-memory", 1, math.MaxInt32)
+	settings.Bounded(set, "max-removals", 0, massremoval.Unlimited)
+	set.BoolVar(&f.networking, "networking", false,
+		"show the addresses of remote pods as the Configuration of the provider has them, and let pods reach this cluster's API server by its IP resource")
 	set.BoolVar(&f.metrics.enabled, "metrics-enabled", false, "serve metrics to authorized clients at --metrics-address")
 	set.StringVar(&f.metrics.address, "metrics-address", ":8082", "address of the metrics")
 	set.BoolVar(&f.metrics.plain, "metrics-plain-http", false, "serve metrics over HTTP, to whoever reaches their address")
@@ -157,8 +156,11 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.lease.Renew, "vk-lease-renew-interval", 100*time.Second, "how long the active replica stays it without a renewal")
 	set.DurationVar(&f.lease.Retry, "vk-lease-retry-period", time.Minute, "time between two renewals")
 	set.StringVar(&f.certificates, "certificate-dir", "/var/lib/liqo/pki", "folder that holds the node's keys and certificates")
-	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode), "who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
-	set.Lookup("node-identity").Annotations = map[string][]string{wordsOfFlag: {string(v1alpha1.NodeIdentityNode), string(v1alpha1.NodeIdentityServiceAccount)}}
+	set.StringVar(&f.identity, "node-identity", string(v1alpha1.NodeIdentityNode),
+		"who this process is for its cluster: node (by a certificate of Kubernetes' kubelet signer) or serviceAccount")
+	set.Lookup("node-identity").Annotations = map[string][]string{
+		settings.WordsOfFlag: {string(v1alpha1.NodeIdentityNode), string(v1alpha1.NodeIdentityServiceAccount)},
+	}
 	set.StringVar(&f.heartbeat, "heartbeat-file", heartbeat.DefaultFile, "file that is touched while all loops are alive; 'check' looks at it")
 	f.tokens.register(set)
 }
@@ -176,13 +178,13 @@ func (f *flags) validate() ([]netip.Prefix, error) {
 	if f.homeCluster == f.foreignCluster {
 		return nil, errors.New("--home-cluster-id and --foreign-cluster-id are the same cluster")
 	}
-	if err := f.reflectors.validate(); err != nil {
+	if err := f.reflectors.Validate(); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(v1alpha1.NodeIdentities, v1alpha1.NodeIdentity(f.identity)) {
 		return nil, errors.New("--node-identity must be node or serviceAccount")
 	}
-	if config, given := f.reflectors.given(podKind); given && config.NumWorkers == 0 && f.createNode {
+	if config, given := f.reflectors.Given(settings.Pods); given && config.NumWorkers == 0 && f.createNode {
 		return nil, errors.New("--pod-reflection-workers must be at least 1; --create-node=false runs no pods")
 	}
 	if f.pingInterval <= 0 || f.pingTimeout <= 0 || f.nodeLease < 2*f.pingInterval {

@@ -2,24 +2,12 @@ package main
 
 import (
 	"context"
-	"maps"
-	"net/netip"
-	"slices"
-	"strings"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/peer"
-	"liqo.io/liqo/pkg/placement"
-	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
-	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
@@ -102,36 +90,6 @@ func tellConnection(p *peer.Peer, reporter *node.Reporter, platform string) {
 	}
 }
 
-// twinRights are the rights that the provider grants the virtual kubelet as long as it has twins there.
-type twinRights struct {
-	mu    sync.Mutex
-	twins []string
-}
-
-func (t *twinRights) set(mapping map[string]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.twins = slices.Sorted(maps.Values(mapping))
-}
-
-func (t *twinRights) wanted() []peer.Right {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var rights []peer.Right
-	for _, twin := range t.twins {
-		rights = append(rights, peer.Right{Namespace: twin, Verb: "list", Group: offloadingv1beta1.GroupVersion.Group, Resource: "shadowpods"})
-	}
-	return rights
-}
-
-// revoked is why, as this cluster's controller found out, the provider does not let the VirtualNode work; empty if it does.
-func revoked(vn *offloadingv1beta1.VirtualNode) string {
-	if c := conditions.Find(vn.Status.All(), offloadingv1beta1.RightsCondition); c != nil && c.Status == string(corev1.ConditionFalse) {
-		return c.Message
-	}
-	return ""
-}
-
 func platformOf(ctx context.Context, p *peer.Peer) string {
 	clients, err := p.Clients()
 	if err != nil {
@@ -143,48 +101,4 @@ func platformOf(ctx context.Context, p *peer.Peer) string {
 		return ""
 	}
 	return info.Platform
-}
-
-// mappingOf is what a NamespaceMap says: the local intent, and the part of it that the provider acknowledged. Namespaces that are never
-// offloaded are not intended, whoever wrote them into the map.
-func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces) pod.Mapping {
-	if placement.IsPeersMap(m) {
-		return pod.Mapping{} // What the peer wants here says nothing of what is wanted there.
-	}
-	desired := maps.Clone(m.Spec.DesiredMapping)
-	maps.DeleteFunc(desired, func(namespace, _ string) bool { return home.WhyNeverOffloaded(namespace, nil) != "" })
-	return pod.Mapping{
-		Known: true, Desired: desired,
-		Effective: placement.EffectiveMapping(desired, m.Status.CurrentMapping),
-		Leaving:   placement.LeavingTwins(desired, m.Status.CurrentMapping),
-	}
-}
-
-// settingsOf is what a VirtualNode says about its pods.
-func settingsOf(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected, own []netip.Prefix) pod.Settings {
-	s := pod.Settings{Patch: vn.Spec.OffloadingPatch.DeepCopy(), NotReflected: not, OwnPrefixes: own}
-	for raw := range strings.SplitSeq(vn.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation], ",") {
-		if raw = strings.TrimSpace(raw); raw == "" || raw == offloadingv1beta1.NoPodCIDRs {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(raw)
-		if err != nil {
-			klog.FromContext(ctx).Info("A range of the provider's pods is not a prefix and is ignored", "range", raw)
-			continue
-		}
-		s.PodPrefixes = append(s.PodPrefixes, prefix.Masked())
-	}
-	return s
-}
-
-// overCommitted is what the VirtualNode says of more that runs than is offered.
-func overCommitted(vn *offloadingv1beta1.VirtualNode) string {
-	if over := conditions.Find(vn.Status.All(), offloadingv1beta1.OverCommittedCondition); over != nil {
-		return over.Message
-	}
-	return ""
-}
-
-func capacityOf(vn *offloadingv1beta1.VirtualNode) (corev1.ResourceList, []corev1.ContainerImage, *authv1beta1.ProviderNodes) {
-	return vn.Spec.ResourceQuota.Hard, vn.Spec.Images, vn.Spec.ProviderNodes
 }

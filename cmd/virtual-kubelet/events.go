@@ -6,6 +6,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // newEvents makes what brings the provider's Events back.
@@ -13,7 +14,7 @@ func (k *kubelet) newEvents() (*event.Carrier, error) {
 	return event.New(event.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
 		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
-		Config: k.flags.reflectors.config(eventKind, nil),
+		Config: k.flags.reflectors.Settings(nil, nil).Kinds[settings.Events],
 	})
 }
 

@@ -49,7 +49,7 @@ func (n *nodeSide) measure(store nodeIdentity) error {
 // census is what the node's pods are and take, and what its VirtualNode grants; nil while that is not known.
 func (n *nodeSide) census() (pod.Census, corev1.ResourceList) {
 	n.mu.Lock()
-	pods, vn := n.pods, n.vn
+	pods, vn := n.pods, n.settings.Node
 	n.mu.Unlock()
 	if vn == nil {
 		return pods.Census(), nil

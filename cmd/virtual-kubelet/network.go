@@ -17,6 +17,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/translation"
+	"liqo.io/liqo/pkg/kube/watching"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
@@ -62,17 +63,17 @@ func (k *kubelet) followNetwork(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		watchAll(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
+		watching.All(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
 			func(all []*networkingv1beta1.Configuration) {
 				k.mirror.setPeers(translation.PeersOf(all))
 				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
 			})
 	})
 	group.Go(func() {
-		watchAll(ctx, k.watching, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, k.flags.tenantNamespace,
+		watching.All(ctx, k.watching, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, k.flags.tenantNamespace,
 			func(all []*networkingv1beta1.Connection) { k.network.setConnections(ctx, all, k.flags.foreignCluster) })
 	})
-	watchAll(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, k.setIPs)
+	watching.All(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, k.setIPs)
 }
 
 // setIPs takes the IP resources of all namespaces. Where the API server is, those of Liqo's namespace alone say.

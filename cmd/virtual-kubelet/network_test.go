@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // milanIs is the Configuration of cluster milan, whose pods have the addresses of ours; empty ranges are not given yet.
@@ -46,10 +47,10 @@ func shown(t *testing.T, n *network, pinned, remote string) string {
 	t.Helper()
 	own := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: pinned}}}
-	settings := settingsOf(t.Context(), vn, reflection.NotReflected{}, own)
-	n.apply(&settings)
+	of := settings.Settings{Node: vn}.OfPods(t.Context(), own)
+	n.apply(&of)
 	status, _ := reflection.LocalStatus(&corev1.Pod{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: remote, PodIPs: []corev1.PodIP{{IP: remote}}}},
-		reflection.StatusInput{PodPrefixes: settings.PodPrefixes, OwnPrefixes: settings.OwnPrefixes, Reserved: addressing.Reserved, Addresses: settings.Addresses})
+		reflection.StatusInput{PodPrefixes: of.PodPrefixes, OwnPrefixes: of.OwnPrefixes, Reserved: addressing.Reserved, Addresses: of.Addresses})
 	if len(status.PodIPs) > 0 && status.PodIPs[0].IP != status.PodIP {
 		t.Errorf("podIP %s, podIPs %v", status.PodIP, status.PodIPs)
 	}
@@ -216,7 +217,7 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		ip.Namespace, ip.Spec.IP = namespace, address
 		return ip
 	}
-	kind, _ := reflection.Lookup(endpointSliceKind)
+	kind, _ := reflection.Lookup("endpointslice")
 	local := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "database", Labels: map[string]string{discoveryv1.LabelServiceName: "database"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.168.7.7"}}, {Addresses: []string{"10.244.2.2"}}}}

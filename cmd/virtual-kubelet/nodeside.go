@@ -17,15 +17,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/token"
 	"liqo.io/liqo/pkg/virtualkubelet/usage"
 )
@@ -54,16 +53,12 @@ type nodeSide struct {
 	reporter *node.Reporter
 	pods     *pod.Reconciler
 	tokens   *token.Keeper
-	vn       *offloadingv1beta1.VirtualNode
-	not      reflection.NotReflected
-	workers  workers
+	settings settings.Settings
 	mapping  pod.Mapping
 }
 
 func newNodeSide(k *kubelet) *nodeSide {
-	return &nodeSide{k: k, renewed: make(chan struct{}, 1), workers: workers{
-		pods: int(k.flags.reflectors.config(podKind, nil).NumWorkers), tokens: int(k.flags.reflectors.config(tokenKind, nil).NumWorkers),
-	}}
+	return &nodeSide{k: k, renewed: make(chan struct{}, 1), settings: k.flags.reflectors.Settings(nil, nil)}
 }
 
 // prepare keeps the node's certificates until the context ends, and closes ready once they are there and the endpoint answers, so that it
@@ -147,8 +142,8 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	}
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
-		Local: local, Account: n.k.account, Peer: n.k.peer, Recorder: events, Workers: max(1, n.workers.pods), Registerer: n.k.metrics,
-		Confirm: n.stillOffloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.hideAddresses,
+		Local: local, Account: n.k.account, Peer: n.k.peer, Recorder: events, Workers: max(1, n.settings.Workers(settings.Pods)), Registerer: n.k.metrics,
+		Confirm: n.k.settings.Offloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.reflectors.HideAddresses,
 		API: func() reflection.HomeAPI { return f.tokens.api().At(n.k.network.apiServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
@@ -169,60 +164,40 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	return nil
 }
 
-// employ passes on how much is handled at a time. The caller locks.
-func (n *nodeSide) employ() {
-	if n.pods != nil {
-		n.pods.SetWorkers(n.workers.pods)
-	}
-	if n.tokens != nil {
-		n.tokens.SetWorkers(n.workers.tokens)
-	}
-}
-
-// stillOffloaded reads the NamespaceMap past the cache. Without one nothing is concluded.
-func (n *nodeSide) stillOffloaded(ctx context.Context, namespace string) (bool, error) {
-	name := client.ObjectKey{Namespace: n.k.flags.tenantNamespace, Name: n.k.flags.foreignCluster}
-	m := &offloadingv1beta1.NamespaceMap{}
-	if err := n.k.watching.Get(ctx, name, m); err != nil {
-		return false, fmt.Errorf("reading NamespaceMap %s: %w", name, err)
-	}
-	mapping := mappingOf(m, n.k.flags.home())
-	if !mapping.Known {
-		return false, fmt.Errorf("reading NamespaceMap %s: it is the peer's, for the other direction", name)
-	}
-	return mapping.Desired[namespace] != "", nil
-}
-
 // tell passes on what the VirtualNode and the NamespaceMap say. The caller locks.
 func (n *nodeSide) tell(ctx context.Context) {
 	if n.pods == nil {
 		return
 	}
-	n.employ()
-	if n.vn != nil {
-		settings := settingsOf(ctx, n.vn, n.not, n.k.own)
-		n.k.network.apply(&settings)
-		network := n.k.network.state(n.vn)
-		settings.NetworkDown, settings.NetworkWatched = network.Watched && network.Down, network.Watched
-		n.pods.SetSettings(settings)
+	n.pods.SetWorkers(n.settings.Workers(settings.Pods))
+	if n.tokens != nil {
+		n.tokens.SetWorkers(n.settings.Workers(settings.Tokens))
+	}
+	if vn := n.settings.Node; vn != nil {
+		network := n.k.network.state(vn)
+		of := n.settings.OfPods(ctx, n.k.own)
+		n.k.network.apply(&of)
+		of.NetworkDown, of.NetworkWatched = network.Watched && network.Down, network.Watched
+		n.pods.SetSettings(of)
 		tellConnection(n.k.peer, n.reporter, "")
 		n.reporter.SetHeld(n.k.removals.said())
-		n.reporter.SetOverCommitted(overCommitted(n.vn))
+		n.reporter.SetOverCommitted(n.settings.OverCommitted())
 		n.reporter.SetNetwork(network)
-		n.reporter.SetCapacity(capacityOf(n.vn))
+		n.reporter.SetCapacity(vn.Spec.ResourceQuota.Hard, vn.Spec.Images, vn.Spec.ProviderNodes)
 	}
 	if n.mapping.Known {
 		n.pods.SetMapping(n.mapping)
 	}
 }
 
-func (n *nodeSide) setVirtualNode(ctx context.Context, vn *offloadingv1beta1.VirtualNode, not reflection.NotReflected) {
+// configure takes what is in force.
+func (n *nodeSide) configure(ctx context.Context, s settings.Settings) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.vn, n.not = vn, not
+	n.settings = s
 	n.tell(ctx)
 }
 
@@ -234,20 +209,6 @@ func (n *nodeSide) networkChanged(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tell(ctx)
-}
-
-// workers is how many pods, and how many pods' tokens, are handled at a time.
-type workers struct{ pods, tokens int }
-
-// setWorkers changes how much is handled at a time.
-func (n *nodeSide) setWorkers(w workers) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.workers = w
-	n.employ()
 }
 
 func (n *nodeSide) setMapping(m pod.Mapping) {

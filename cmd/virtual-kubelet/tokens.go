@@ -12,6 +12,7 @@ import (
 
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/token"
 )
 
@@ -59,7 +60,7 @@ func (n *nodeSide) tokenKeeper(local kubernetes.Interface, events token.Recorder
 	}
 	return token.New(token.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(), APIAddress: n.k.network.apiServer,
-		MaxLifetime: f.tokens.maxLifetime, Workers: int(f.reflectors.config(tokenKind, nil).NumWorkers),
+		MaxLifetime: f.tokens.maxLifetime, Workers: n.settings.Workers(settings.Tokens),
 		Recorder: events, Registerer: n.k.metrics,
 		Place: func(name types.NamespacedName) (token.Place, bool) {
 			place, there := pods.Place(name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +35,8 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
@@ -53,7 +54,7 @@ type kubelet struct {
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
-	rights   twinRights
+	settings *settings.Source
 	mirror   *mirroring
 	events   *event.Carrier
 	node     *nodeSide
@@ -117,11 +118,19 @@ func (k *kubelet) connect(ctx context.Context) error {
 	if k.watching, err = client.NewWithWatch(k.home, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
+	k.settings = settings.New(settings.Options{
+		Client: k.watching, TenantNamespace: k.flags.tenantNamespace, LiqoNamespace: k.flags.liqoNamespace,
+		Node: k.flags.node, Provider: k.flags.foreignCluster, Reflectors: &k.flags.reflectors,
+		Siblings: func(all []*offloadingv1beta1.VirtualNode) {
+			k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
+		},
+		Changed: k.configure, Mapped: k.offload, Skipped: func() { k.mirror.refreshNamespaces() },
+	})
 	k.peer, err = peer.New(peer.Options{
 		ClusterID:     k.flags.foreignCluster,
 		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
 		Scheme:        scheme,
-		Rights:        k.rights.wanted,
+		Rights:        k.settings.Rights,
 		Wrap:          k.fence.Wrap,
 		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
 		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
@@ -204,9 +213,7 @@ func (k *kubelet) work(ctx context.Context) error {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
 	group.Go(func() error { k.followNetwork(ctx); return nil })
-	settings := k.settings()
-	group.Go(func() error { k.followNode(ctx, settings); return nil })
-	group.Go(func() error { k.followNamespaces(ctx, settings); return nil })
+	group.Go(func() error { k.settings.Run(ctx); return nil })
 	return group.Wait()
 }
 
@@ -214,59 +221,42 @@ func (k *kubelet) work(ctx context.Context) error {
 func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
 	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
-		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
+		Config: k.flags.reflectors.Settings(nil, nil).Kinds, Local: k.watching, Peer: mirrorPeer{k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
 	}
 	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
-	for kind, config := range options.Config {
-		k.mirror.setConfig(kind, config)
+	for _, kind := range reflection.Kinds() {
+		k.mirror.setConfig(kind.Name, options.Config[kind.Name])
 	}
 	k.mirror.siblings = others
 	k.uses.prepare(k.mirror, others, k.node == nil)
 }
 
-// followNode tells all parts what the VirtualNode says, and which other ones there are, until the context ends.
-func (k *kubelet) followNode(ctx context.Context, settings *settings) {
-	watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-		k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
-			k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
-			if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
-				settings.setNode(ctx, all[i])
-			}
-		})
-}
-
-// followNamespaces tells all parts which namespaces are offloaded, once the settings are known, until the context ends.
-func (k *kubelet) followNamespaces(ctx context.Context, settings *settings) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-settings.known:
-	}
-	skips := &skips{refresh: k.mirror.refreshNamespaces}
-	watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
-		k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
-			mapping := mappingOf(m, k.flags.home())
-			if !mapping.Known {
-				return
-			}
-			k.rights.set(mapping.Effective)
-			k.removals.guard.Follow(mapping.Desired)
-			k.mirror.setMapping(mapping.Effective)
-			k.events.SetMapping(mapping.Effective)
-			k.mapStorage(mapping.Effective)
-			k.node.setMapping(mapping)
-			skips.see(m)
-		})
-}
-
-// reflectors is the configuration of the mirrored kinds as far as the flags tell it.
-func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
-	config := map[string]offloadingv1beta1.ReflectorConfig{}
+// configure tells all parts what the VirtualNode and its template say.
+func (k *kubelet) configure(ctx context.Context, s settings.Settings) {
+	k.peer.Tell(s.Revoked()) // before the node is told anything: a restart is no news
+	k.removals.setVirtualNode(s.Node)
+	k.mirror.setNotReflected(s.NotReflected)
 	for _, kind := range reflection.Kinds() {
-		config[kind.Name] = k.flags.kind(kind.Name, nil)
+		k.mirror.setConfig(kind.Name, s.Kinds[kind.Name])
 	}
-	return config
+	if k.storage != nil {
+		k.storage.SetWorkers(s.Workers(settings.Claims))
+		k.storage.SetSettings(s.OfClaims())
+	}
+	k.events.SetConfig(s.Kinds[settings.Events])
+	k.node.configure(ctx, s)
+}
+
+// offload tells all parts which namespaces are offloaded.
+func (k *kubelet) offload(mapping pod.Mapping) {
+	k.removals.guard.Follow(mapping.Desired)
+	k.mirror.setMapping(mapping.Effective)
+	k.events.SetMapping(mapping.Effective)
+	if k.storage != nil {
+		k.storage.SetMapping(mapping.Effective)
+	}
+	k.node.setMapping(mapping)
 }
 
 func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestReflectorConfig(t *testing.T) {
 	}
 	template := func(c offloadingv1beta1.ReflectorConfig) *offloadingv1beta1.VkOptionsTemplate {
 		return &offloadingv1beta1.VkOptionsTemplate{Spec: offloadingv1beta1.VkOptionsTemplateSpec{
-			ReflectorsConfig: map[string]offloadingv1beta1.ReflectorConfig{"secret": c, podKind: c}}}
+			ReflectorsConfig: map[string]offloadingv1beta1.ReflectorConfig{"secret": c, Pods: c}}}
 	}
 	for name, tc := range map[string]struct {
 		args     []string
@@ -31,17 +31,17 @@ func TestReflectorConfig(t *testing.T) {
 		"one flag wins, for its half":    {[]string{"--secret-reflection-type=AllowList"}, "secret", template(config(7, "")), config(7, offloadingv1beta1.AllowList)},
 		"a policy that the kind has not": {nil, "secret", template(config(7, offloadingv1beta1.CustomLiqo)), config(7, offloadingv1beta1.DenyList)},
 		"another kind":                   {nil, "configmap", template(config(7, "")), config(10, offloadingv1beta1.DenyList)},
-		"pods":                           {nil, podKind, nil, config(10, "")},
-		"pods, as the template has them": {nil, podKind, template(config(7, "")), config(7, "")},
+		"pods":                           {nil, Pods, nil, config(10, "")},
+		"pods, as the template has them": {nil, Pods, template(config(7, "")), config(7, "")},
 		"the status of the template comes back, whatever the flags say": {[]string{"--secret-reflection-workers=1"}, "secret",
 			template(offloadingv1beta1.ReflectorConfig{NumWorkers: 7, StatusBack: true}),
 			offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.DenyList, StatusBack: true}},
 		"a template that says nothing else": {nil, "secret", &offloadingv1beta1.VkOptionsTemplate{}, config(10, offloadingv1beta1.DenyList)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var r reflectors
+			var r Reflectors
 			set := pflag.NewFlagSet("", pflag.ContinueOnError)
-			r.register(set)
+			r.Register(set)
 			if err := set.Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}

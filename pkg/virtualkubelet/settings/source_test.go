@@ -1,7 +1,8 @@
-package main
+package settings
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -22,8 +23,8 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 			{"liqo", "strict"}:                  make(chan *offloadingv1beta1.VkOptionsTemplate),
 		}
 		var inForce []string
-		s := &settings{
-			liqoNamespace: "liqo", known: make(chan struct{}),
+		s := &Source{
+			known: make(chan struct{}),
 			follow: func(ctx context.Context, from templateKey, set func(*offloadingv1beta1.VkOptionsTemplate)) {
 				for {
 					select {
@@ -34,9 +35,9 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 					}
 				}
 			},
-			changed: func(_ context.Context, vn *offloadingv1beta1.VirtualNode, template *offloadingv1beta1.VkOptionsTemplate) {
-				inForce = append(inForce, vn.ResourceVersion+" "+template.ResourceVersion)
-			},
+			options: Options{LiqoNamespace: "liqo", Reflectors: &Reflectors{}, Changed: func(_ context.Context, s Settings) {
+				inForce = append(inForce, s.Node.ResourceVersion+" "+strings.Join(s.NotReflected.Labels, ","))
+			}},
 		}
 		expect := func(when string, known bool, want ...string) {
 			t.Helper()
@@ -62,7 +63,7 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 			return vn
 		}
 		version := func(v string) *offloadingv1beta1.VkOptionsTemplate {
-			return &offloadingv1beta1.VkOptionsTemplate{ObjectMeta: metav1.ObjectMeta{ResourceVersion: v}}
+			return &offloadingv1beta1.VkOptionsTemplate{Spec: offloadingv1beta1.VkOptionsTemplateSpec{LabelsNotReflected: []string{v}}}
 		}
 		s.setNode(ctx, node("node-1", ""))
 		expect("only the VirtualNode was read", false)

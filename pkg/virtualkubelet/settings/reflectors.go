@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -12,15 +12,13 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// podKind is the name by which users configure pods, which the table of kinds does not hold.
-const podKind = "pod"
-
-// The other kinds that the table does not hold: the tokens of pods, by the name of whom they stand for, Events, and the
-// claims of the storage fabric.
+// The names by which users configure what the table of kinds does not hold: pods, the tokens of pods, by the name of whom they stand for,
+// Events, and the claims of the storage fabric.
 const (
-	tokenKind = "serviceaccount"
-	eventKind = "event"
-	claimKind = "persistentvolumeclaim"
+	Pods   = "pod"
+	Tokens = "serviceaccount"
+	Events = "event"
+	Claims = "persistentvolumeclaim"
 )
 
 // How many pods, pods' tokens, Events and claims are handled at a time where the user configured nothing.
@@ -31,11 +29,13 @@ const (
 	claimWorkers = 3
 )
 
-// reflectors are the flags about reflected kinds. Each one that is given wins over the VkOptionsTemplate; what none names is
+// Reflectors are the flags about reflected kinds. Each one that is given wins over the VkOptionsTemplate; what none names is
 // the template's to say, at run time.
-type reflectors struct {
+type Reflectors struct {
 	set   *pflag.FlagSet
 	kinds map[string]*reflector
+	// HideAddresses keeps the addresses of endpoints at home and those of remote pods at the provider.
+	HideAddresses bool
 }
 
 // reflector is what the flags say of one kind.
@@ -45,19 +45,20 @@ type reflector struct {
 	policies []string
 }
 
-// register adds the flags of every kind.
-func (r *reflectors) register(set *pflag.FlagSet) {
+// Register adds the flags of every kind.
+func (r *Reflectors) Register(set *pflag.FlagSet) {
 	r.set, r.kinds = set, map[string]*reflector{}
-	r.add(podKind, podWorkers, nil)
-	r.add(tokenKind, tokenWorkers, nil)
-	r.add(claimKind, claimWorkers, nil)
-	r.add(eventKind, eventWorkers, []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList})
+	r.add(Pods, podWorkers, nil)
+	r.add(Tokens, tokenWorkers, nil)
+	r.add(Claims, claimWorkers, nil)
+	r.add(Events, eventWorkers, []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList})
 	for _, kind := range reflection.Kinds() {
 		r.add(kind.Name, kind.DefaultWorkers, kind.Policies())
 	}
+	set.BoolVar(&r.HideAddresses, "disable-ip-reflection", false, "keep the addresses of endpoints at home and those of remote pods at the provider")
 }
 
-func (r *reflectors) add(kind string, workers int32, policies []offloadingv1beta1.ReflectionType) {
+func (r *Reflectors) add(kind string, workers int32, policies []offloadingv1beta1.ReflectionType) {
 	flags := &reflector{}
 	for _, policy := range policies {
 		flags.policies = append(flags.policies, string(policy))
@@ -65,10 +66,10 @@ func (r *reflectors) add(kind string, workers int32, policies []offloadingv1beta
 	r.kinds[kind] = flags
 	const otherwise = "; if not given, the VkOptionsTemplate says it"
 	r.set.Int32Var(&flags.workers, kind+workersFlag, workers, "how many objects of the kind are handled at a time; 0 turns the kind off"+otherwise)
-	bounded(r.set, kind+workersFlag, 0, maxWorkers)
+	Bounded(r.set, kind+workersFlag, 0, maxWorkers)
 	if len(policies) > 0 {
 		r.set.StringVar(&flags.policy, kind+policyFlag, "", "policy of the kind: "+strings.Join(flags.policies, " or ")+otherwise)
-		r.set.Lookup(kind + policyFlag).Annotations = map[string][]string{wordsOfFlag: flags.policies}
+		r.set.Lookup(kind + policyFlag).Annotations = map[string][]string{WordsOfFlag: flags.policies}
 	}
 }
 
@@ -77,11 +78,12 @@ const maxWorkers = 1000
 
 // Annotations of flags by which the chart checks arguments: the words that a flag takes, and the least and the largest number.
 const (
-	wordsOfFlag  = "words"
+	WordsOfFlag  = "words"
 	boundsOfFlag = "bounds"
 )
 
-func bounded(set *pflag.FlagSet, name string, least, largest int) {
+// Bounded says between which numbers a flag is.
+func Bounded(set *pflag.FlagSet, name string, least, largest int) {
 	set.Lookup(name).Annotations = map[string][]string{boundsOfFlag: {strconv.Itoa(least), strconv.Itoa(largest)}}
 }
 
@@ -91,7 +93,8 @@ const (
 	policyFlag  = "-reflection-type"
 )
 
-func (r *reflectors) validate() error {
+// Validate checks what was given.
+func (r *Reflectors) Validate() error {
 	for kind, flags := range r.kinds {
 		if flags.workers < 0 || flags.workers > maxWorkers {
 			return fmt.Errorf("--%s%s must be between 0 and %d", kind, workersFlag, maxWorkers)
@@ -103,8 +106,8 @@ func (r *reflectors) validate() error {
 	return nil
 }
 
-// given is the configuration of a kind by its flags, and whether there is a flag about its workers.
-func (r *reflectors) given(kind string) (offloadingv1beta1.ReflectorConfig, bool) {
+// Given is the configuration of a kind by its flags, and whether there is a flag about its workers.
+func (r *Reflectors) Given(kind string) (offloadingv1beta1.ReflectorConfig, bool) {
 	flags := r.kinds[kind]
 	if flags == nil {
 		return offloadingv1beta1.ReflectorConfig{}, false
@@ -114,8 +117,8 @@ func (r *reflectors) given(kind string) (offloadingv1beta1.ReflectorConfig, bool
 }
 
 // config is the configuration of a kind: each half is the flag's where it is given, else the template's, else the default.
-func (r *reflectors) config(kind string, t *offloadingv1beta1.VkOptionsTemplate) offloadingv1beta1.ReflectorConfig {
-	given, workers := r.given(kind)
+func (r *Reflectors) config(kind string, t *offloadingv1beta1.VkOptionsTemplate) offloadingv1beta1.ReflectorConfig {
+	given, workers := r.Given(kind)
 	config := given
 	if t != nil {
 		if says, there := t.Spec.ReflectorsConfig[kind]; there {
@@ -131,17 +134,20 @@ func (r *reflectors) config(kind string, t *offloadingv1beta1.VkOptionsTemplate)
 	if known, ok := reflection.Lookup(kind); ok && (config.Type == "" || !slices.Contains(known.Policies(), config.Type)) {
 		config.Type = known.DefaultPolicy
 	}
-	return config
-}
-
-// endpointSliceKind is the kind that shows addresses.
-const endpointSliceKind = "endpointslice"
-
-// kind is the configuration of a mirrored kind.
-func (f *flags) kind(name string, t *offloadingv1beta1.VkOptionsTemplate) offloadingv1beta1.ReflectorConfig {
-	config := f.reflectors.config(name, t)
-	if name == endpointSliceKind && f.hideAddresses {
+	if kind == addresses && r.HideAddresses {
 		config.NumWorkers = 0
 	}
 	return config
+}
+
+// addresses is the kind that shows them.
+const addresses = "endpointslice"
+
+// Settings are those in force by a VirtualNode and its template; both are nil before they were read.
+func (r *Reflectors) Settings(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOptionsTemplate) Settings {
+	s := Settings{Node: vn, NotReflected: notReflected(vn, t), Kinds: map[string]offloadingv1beta1.ReflectorConfig{}}
+	for kind := range r.kinds {
+		s.Kinds[kind] = r.config(kind, t)
+	}
+	return s
 }
