@@ -4,34 +4,11 @@ import (
 	"context"
 
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
-
-// mirrorPeer shows the peer to the reflection engine.
-type mirrorPeer struct{ *peer.Peer }
-
-func (p mirrorPeer) Client() (client.WithWatch, error) {
-	clients, err := p.Clients()
-	if err != nil {
-		return nil, err
-	}
-	return clients.Client, nil
-}
-
-func (p mirrorPeer) State() (connected bool, epoch int64) {
-	s := p.Peer.State()
-	return s.Usable(), s.Epoch // A peer that took our rights back answers everything alike.
-}
-
-func (p mirrorPeer) Version() string { return p.Peer.State().ServerVersion }
-
-func (p mirrorPeer) Subscribe(f func()) (cancel func()) {
-	return p.Peer.Subscribe(func(peer.State) { f() })
-}
 
 // followPeer tells the node what is known of the provider. The platform is asked for once per connection.
 func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) error {

@@ -18,7 +18,9 @@ import (
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/monitoring"
 )
 
@@ -39,7 +41,7 @@ func putTogether(t *testing.T, registry *monitoring.Registry) *kubelet {
 	f := flags{homeCluster: "rome", foreignCluster: "milan", node: "milan-1", tenantNamespace: "liqo-tenant-milan",
 		pingInterval: time.Second, nodeLease: time.Minute, port: 10250, createNode: true,
 		tokens: tokenFlags{enabled: true, host: "api", maxLifetime: time.Hour}}
-	k := &kubelet{flags: f, account: fake.NewClientset(), metrics: registry}
+	k := &kubelet{flags: f, account: fake.NewClientset(), metrics: registry, network: network.New(network.Options{}), settings: settings.New(settings.Options{})}
 	meter, err := k.meter()
 	if err != nil {
 		t.Fatal(err)

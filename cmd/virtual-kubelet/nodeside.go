@@ -107,7 +107,7 @@ func (n *nodeSide) run(ctx context.Context) error {
 		}
 		// Pods that were told of no API server would keep that.
 		select {
-		case <-n.k.network.known:
+		case <-n.k.network.Known():
 		case <-ctx.Done():
 			return nil
 		}
@@ -143,8 +143,8 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	pods, err := pod.New(pod.Options{
 		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
 		Local: local, Account: n.k.account, Peer: n.k.peer, Recorder: events, Workers: max(1, n.settings.Workers(settings.Pods)), Registerer: n.k.metrics,
-		Confirm: n.k.settings.Offloaded, UsesChanged: n.k.uses.changed, HideAddresses: f.reflectors.HideAddresses,
-		API: func() reflection.HomeAPI { return f.tokens.api().At(n.k.network.apiServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
+		Confirm: n.k.settings.Offloaded, UsesChanged: n.k.uses.Changed, HideAddresses: f.reflectors.HideAddresses,
+		API: func() reflection.HomeAPI { return f.tokens.api().At(n.k.network.APIServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reporter, n.pods, n.tokens = reporter, pods, tokens
-	n.k.uses.setPods(pods)
+	n.k.uses.SetPods(pods)
 	n.tell(ctx)
 	return nil
 }
@@ -174,9 +174,9 @@ func (n *nodeSide) tell(ctx context.Context) {
 		n.tokens.SetWorkers(n.settings.Workers(settings.Tokens))
 	}
 	if vn := n.settings.Node; vn != nil {
-		network := n.k.network.state(vn)
+		network := n.k.network.State(vn)
 		of := n.settings.OfPods(ctx, n.k.own)
-		n.k.network.apply(&of)
+		n.k.network.Apply(&of)
 		of.NetworkDown, of.NetworkWatched = network.Watched && network.Down, network.Watched
 		n.pods.SetSettings(of)
 		tellConnection(n.k.peer, n.reporter, "")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqo.io/liqo/pkg/reflection"
@@ -11,23 +10,16 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
 
-// startStorage runs the storage fabric, unless it is turned off. What was provided before stays as it is then.
-func (k *kubelet) startStorage(ctx context.Context, group *errgroup.Group) error {
+// newStorage makes the storage fabric; nil if it is turned off. What was provided before stays as it is then.
+func (k *kubelet) newStorage(ctx context.Context) (*storage.Reconciler, error) {
 	workers := k.flags.reflectors.Settings(nil, nil).Workers(settings.Claims)
 	if workers == 0 {
-		return nil
+		return nil, nil
 	}
-	reconciler, err := storage.New(storage.Options{
+	return storage.New(storage.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, Node: k.flags.node,
 		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.guard,
 	})
-	if err != nil {
-		return err
-	}
-	k.storage = reconciler
-	k.mirror.setLeads(reconciler.SetLeads)
-	group.Go(func() error { return reconciler.Run(ctx) })
-	return nil
 }
 
 // resolveClaim tells pods which claims stand for theirs; nil while the storage fabric is off.

@@ -59,7 +59,7 @@ func (n *nodeSide) tokenKeeper(local kubernetes.Interface, events token.Recorder
 		return nil, nil
 	}
 	return token.New(token.Options{
-		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(), APIAddress: n.k.network.apiServer,
+		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, Local: local, API: f.tokens.api(), APIAddress: n.k.network.APIServer,
 		MaxLifetime: f.tokens.maxLifetime, Workers: n.settings.Workers(settings.Tokens),
 		Recorder: events, Registerer: n.k.metrics,
 		Place: func(name types.NamespacedName) (token.Place, bool) {

@@ -28,13 +28,15 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
-	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
+	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
+	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
@@ -55,11 +57,11 @@ type kubelet struct {
 	watching client.WithWatch
 	peer     *peer.Peer
 	settings *settings.Source
-	mirror   *mirroring
+	mirror   *mirroring.Reflection
 	events   *event.Carrier
 	node     *nodeSide
-	network  *network
-	uses     references
+	network  *network.Network
+	uses     mirroring.References
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
 	fence    leader.Fence
@@ -75,7 +77,6 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 	logger := klog.FromContext(ctx).WithValues("node", f.node)
 	ctx = klog.NewContext(ctx, logger)
 	k.removals = newRemovals(k)
-	k.network = newNetwork(f.networking, func(ctx context.Context) { k.node.networkChanged(ctx) })
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
 	if err := k.connect(ctx); err != nil {
 		return err
@@ -121,10 +122,14 @@ func (k *kubelet) connect(ctx context.Context) error {
 	k.settings = settings.New(settings.Options{
 		Client: k.watching, TenantNamespace: k.flags.tenantNamespace, LiqoNamespace: k.flags.liqoNamespace,
 		Node: k.flags.node, Provider: k.flags.foreignCluster, Reflectors: &k.flags.reflectors,
-		Siblings: func(all []*offloadingv1beta1.VirtualNode) {
-			k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
-		},
-		Changed: k.configure, Mapped: k.offload, Skipped: func() { k.mirror.refreshNamespaces() },
+		Siblings: func(all []*offloadingv1beta1.VirtualNode) { k.mirror.SetVirtualNodes(all) },
+		Changed:  k.configure, Mapped: k.offload, Skipped: func() { k.mirror.RefreshNamespaces() },
+	})
+	k.network = network.New(network.Options{
+		Enabled: k.flags.networking, Client: k.watching, Own: k.own,
+		Provider: k.flags.foreignCluster, TenantNamespace: k.flags.tenantNamespace, LiqoNamespace: k.flags.liqoNamespace,
+		Changed: func(ctx context.Context) { k.node.networkChanged(ctx) },
+		Peers:   func(p translation.Peers) { k.mirror.SetPeers(p) }, Externals: func(e translation.Externals) { k.mirror.SetExternals(e) },
 	})
 	k.peer, err = peer.New(peer.Options{
 		ClusterID:     k.flags.foreignCluster,
@@ -192,54 +197,61 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *kubelet) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.changed})
+	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.Changed})
 	if err != nil {
 		return err
 	}
 	k.removals.recorder = recorder(ctx, k.account)
 	group.Go(func() error { k.removals.run(ctx); return nil })
+	if k.storage, err = k.newStorage(ctx); err != nil {
+		return err
+	}
 	k.reflect(ctx, others)
 	if k.events, err = k.newEvents(); err != nil {
 		return err
 	}
 	group.Go(func() error { return k.peer.Run(ctx) })
-	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags, k.network.known) })
+	group.Go(func() error { return k.mirror.Run(ctx) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
-	if err := k.startStorage(ctx, group); err != nil {
-		return err
+	if k.storage != nil {
+		group.Go(func() error { return k.storage.Run(ctx) })
 	}
 	if k.node != nil {
 		group.Go(func() error { return k.node.run(ctx) })
 	}
-	group.Go(func() error { k.followNetwork(ctx); return nil })
+	group.Go(func() error { k.network.Run(ctx); return nil })
 	group.Go(func() error { k.settings.Run(ctx); return nil })
 	return group.Wait()
 }
 
 // reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
 func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
+	initial := k.flags.reflectors.Settings(nil, nil)
 	options := mirror.Options{
 		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
-		Config: k.flags.reflectors.Settings(nil, nil).Kinds, Local: k.watching, Peer: mirrorPeer{k.peer},
+		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
 	}
-	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
-	for _, kind := range reflection.Kinds() {
-		k.mirror.setConfig(kind.Name, options.Config[kind.Name])
+	k.mirror = mirroring.New(mirroring.Options{
+		Build: func() (mirroring.Engine, error) { return mirror.New(options) }, Siblings: others, Leads: k.leads, Client: k.account,
+		Namespace: k.flags.tenantNamespace, Node: k.flags.node, Provider: k.flags.foreignCluster, Networked: k.network.Known(),
+	}, initial)
+	k.uses.Prepare(k.mirror, others, k.node == nil)
+}
+
+// leads tells the storage fabric, unless it is turned off, whether this virtual node is the one of its provider that reflects.
+func (k *kubelet) leads(leads bool) {
+	if k.storage != nil {
+		k.storage.SetLeads(leads)
 	}
-	k.mirror.siblings = others
-	k.uses.prepare(k.mirror, others, k.node == nil)
 }
 
 // configure tells all parts what the VirtualNode and its template say.
 func (k *kubelet) configure(ctx context.Context, s settings.Settings) {
 	k.peer.Tell(s.Revoked()) // before the node is told anything: a restart is no news
 	k.removals.setVirtualNode(s.Node)
-	k.mirror.setNotReflected(s.NotReflected)
-	for _, kind := range reflection.Kinds() {
-		k.mirror.setConfig(kind.Name, s.Kinds[kind.Name])
-	}
+	k.mirror.Configure(s)
 	if k.storage != nil {
 		k.storage.SetWorkers(s.Workers(settings.Claims))
 		k.storage.SetSettings(s.OfClaims())
@@ -251,7 +263,7 @@ func (k *kubelet) configure(ctx context.Context, s settings.Settings) {
 // offload tells all parts which namespaces are offloaded.
 func (k *kubelet) offload(mapping pod.Mapping) {
 	k.removals.guard.Follow(mapping.Desired)
-	k.mirror.setMapping(mapping.Effective)
+	k.mirror.SetMapping(mapping.Effective)
 	k.events.SetMapping(mapping.Effective)
 	if k.storage != nil {
 		k.storage.SetMapping(mapping.Effective)

@@ -1,4 +1,4 @@
-package main
+package mirroring
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -83,7 +84,7 @@ func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
 
 // counterpart is the reflection of one virtual node, with its own connection to the shared API server.
 type counterpart struct {
-	*mirroring
+	*Reflection
 	last *actor
 	// leading is what it was told last about leading, and terms how often that it leads.
 	leading bool
@@ -113,21 +114,23 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		defer mu.Unlock()
 		dead = true
 	}}
-	r.mirroring = newMirroring(func() (engine, error) {
-		r.last = &actor{stage: s, name: name}
-		return r.last, nil
-	})
-	r.setLeads(func(leads bool) {
-		if r.leading = leads; leads {
-			r.terms++
-		}
-	})
+	r.Reflection = New(Options{
+		Client: c, Namespace: "liqo-tenant-milan", Node: name, Provider: "milan", Networked: r.networked,
+		Build: func() (Engine, error) {
+			r.last = &actor{stage: s, name: name}
+			return r.last, nil
+		},
+		Leads: func(leads bool) {
+			if r.leading = leads; leads {
+				r.terms++
+			}
+		},
+	}, settings.Settings{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f := flags{node: name, foreignCluster: "milan", tenantNamespace: "liqo-tenant-milan"}
-		if err := r.run(ctx, c, f, r.networked); err != nil {
+		if err := r.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -153,24 +156,24 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		first := s.start(t, tracker, "milan")
 		defer func() { first.stop() }()
 		running("nothing is known yet")
-		first.setVirtualNodes("milan", virtualNodes("milan"), "milan")
-		first.setMapping(map[string]string{"demo": "demo-rome"})
+		first.SetVirtualNodes(virtualNodes("milan"))
+		first.SetMapping(map[string]string{"demo": "demo-rome"})
 		running("the networks are not known yet")
 		close(first.networked)
 		running("the only one", "milan")
 		time.Sleep(time.Hour)
-		if _, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", mirrorLease("milan")); !apierrors.IsNotFound(err) {
+		if _, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", leaseOf("milan")); !apierrors.IsNotFound(err) {
 			t.Errorf("the only one took a lease: %v", err)
 		}
 
 		both := virtualNodes("milan", "milan-big")
-		first.setVirtualNodes("milan", both, "milan")
+		first.SetVirtualNodes(both)
 		synctest.Wait()
 		second := s.start(t, tracker, "milan-big")
 		close(second.networked)
 		defer func() { second.stop() }()
-		second.setVirtualNodes("milan-big", both, "milan")
-		second.setMapping(map[string]string{"demo": "demo-rome"})
+		second.SetVirtualNodes(both)
+		second.SetMapping(map[string]string{"demo": "demo-rome"})
 		time.Sleep(time.Hour)
 		running("the first of two", "milan")
 		if !first.leading || second.leading || second.terms > 0 {
@@ -196,7 +199,7 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		third := s.start(t, tracker, "milan-big")
 		close(third.networked)
 		defer func() { third.stop() }()
-		third.setVirtualNodes("milan-big", both, "milan")
+		third.SetVirtualNodes(both)
 		time.Sleep(time.Second)
 		running("a restart", "milan-big")
 	})
@@ -209,8 +212,8 @@ func TestProviderOf(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"milan": true, "milan-big": true}, providerOf(all[0], all, "milan").Nodes); diff != "" {
 		t.Error(diff)
 	}
-	m := newMirroring(nil)
-	m.setVirtualNodes("milan", virtualNodes("turin"), "milan")
+	m := New(Options{Node: "milan", Provider: "milan"}, settings.Settings{})
+	m.SetVirtualNodes(virtualNodes("turin"))
 	select {
 	case <-m.known:
 		t.Error("something was concluded from a list without the own virtual node")

@@ -1,4 +1,4 @@
-package main
+package mirroring
 
 import (
 	"maps"
@@ -8,8 +8,8 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// siblings is what knows the pods of a provider's other virtual nodes, as far as it is told things.
-type siblings interface {
+// Siblings is what knows the pods of a provider's other virtual nodes, as far as it is told things.
+type Siblings interface {
 	// Follow says which nodes these are, and in which namespaces their pods matter. It does not block.
 	Follow(nodes, namespaces []string)
 }
@@ -17,22 +17,22 @@ type siblings interface {
 // attend says whose pods matter to the reflection: those of the other virtual nodes, and only while this process reflects, by
 // the policy Referenced. It comes before the engine hears of anything, so that an engine that asks gets no answer from before.
 // The caller locks.
-func (m *mirroring) attend() {
-	if m.siblings == nil {
+func (m *Reflection) attend() {
+	if m.options.Siblings == nil {
 		return
 	}
-	nodes := slices.DeleteFunc(slices.Sorted(maps.Keys(m.provider.Nodes)), func(node string) bool { return node == m.own })
+	nodes := slices.DeleteFunc(slices.Sorted(maps.Keys(m.provider.Nodes)), func(node string) bool { return node == m.options.Node })
 	var namespaces []string
 	if m.current != nil && m.byReference() {
 		namespaces = slices.Sorted(maps.Keys(m.mapping))
 	}
-	m.siblings.Follow(nodes, namespaces)
+	m.options.Siblings.Follow(nodes, namespaces)
 }
 
 // byReference tells whether what pods use decides about any kind. The caller locks.
-func (m *mirroring) byReference() bool {
+func (m *Reflection) byReference() bool {
 	for _, kind := range reflection.Kinds() {
-		if config := m.configs[kind.Name]; kind.ByReference && config.NumWorkers > 0 && config.Type == offloadingv1beta1.Referenced {
+		if config := m.settings.Kinds[kind.Name]; kind.ByReference && config.NumWorkers > 0 && config.Type == offloadingv1beta1.Referenced {
 			return true
 		}
 	}

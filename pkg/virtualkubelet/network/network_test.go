@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
@@ -42,13 +44,18 @@ func apiServerIP(name, kind string, status networkingv1beta1.IP) *ipamv1alpha1.I
 	return &ipamv1alpha1.IP{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ipamv1alpha1.IPTypeLabel: kind}}, Status: ipamv1alpha1.IPStatus{IP: status}}
 }
 
+// milan is the network to cluster milan, of a cluster whose API server is in no namespace.
+func milan(changed func(context.Context)) *Network {
+	return New(Options{Enabled: true, Provider: "milan", Changed: changed, Externals: func(translation.Externals) {}})
+}
+
 // shown are the addresses that the local pod of a remote one shows, given what the VirtualNode pins.
-func shown(t *testing.T, n *network, pinned, remote string) string {
+func shown(t *testing.T, n *Network, pinned, remote string) string {
 	t.Helper()
 	own := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: pinned}}}
 	of := settings.Settings{Node: vn}.OfPods(t.Context(), own)
-	n.apply(&of)
+	n.Apply(&of)
 	status, _ := reflection.LocalStatus(&corev1.Pod{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: remote, PodIPs: []corev1.PodIP{{IP: remote}}}},
 		reflection.StatusInput{PodPrefixes: of.PodPrefixes, OwnPrefixes: of.OwnPrefixes, Reserved: addressing.Reserved, Addresses: of.Addresses})
 	if len(status.PodIPs) > 0 && status.PodIPs[0].IP != status.PodIP {
@@ -80,8 +87,8 @@ func TestAddressesOfPodsAreTranslated(t *testing.T) {
 		"an address that belongs to no cluster is nobody's": {[]*networkingv1beta1.Configuration{mapped}, "none", "169.254.169.254", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNetwork(true, func(context.Context) {})
-			n.setConfigurations(t.Context(), tc.configurations, "milan")
+			n := milan(func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations)
 			if got := shown(t, n, tc.pinned, tc.remote); got != tc.want {
 				t.Errorf("shown as %q, want %q", got, tc.want)
 			}
@@ -92,7 +99,7 @@ func TestAddressesOfPodsAreTranslated(t *testing.T) {
 // What is shown follows the Configuration at once; while that does not say how the provider is seen, what was shown stays.
 func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
 	told := 0
-	n := newNetwork(true, func(context.Context) { told++ })
+	n := milan(func(context.Context) { told++ })
 	var plans []string
 	for _, step := range []struct {
 		configurations []*networkingv1beta1.Configuration
@@ -101,12 +108,12 @@ func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
 		{nil, ""}, {[]*networkingv1beta1.Configuration{milanIs("", "")}, ""}, {[]*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}, "10.61.2.2"},
 		{[]*networkingv1beta1.Configuration{milanIs("", "")}, "10.61.2.2"}, {[]*networkingv1beta1.Configuration{milanIs("10.62.0.0/16", "10.71.0.0/16")}, "10.62.2.2"}, {nil, ""},
 	} {
-		n.setConfigurations(t.Context(), step.configurations, "milan")
+		n.setConfigurations(t.Context(), step.configurations)
 		if got := shown(t, n, "none", "10.244.2.2"); got != step.want {
 			t.Errorf("shown as %q, want %q", got, step.want)
 		}
 		var settings pod.Settings
-		n.apply(&settings)
+		n.Apply(&settings)
 		plans = append(plans, settings.AddressPlan)
 	}
 	one, other := "10.244.0.0/16=10.61.0.0/16,10.70.0.0/16=10.71.0.0/16", "10.244.0.0/16=10.62.0.0/16,10.70.0.0/16=10.71.0.0/16"
@@ -136,8 +143,8 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 		"none without the IP resource": {mapped, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNetwork(true, func(context.Context) {})
-			n.setConfigurations(t.Context(), tc.configurations, "milan")
+			n := milan(func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations)
 			select {
 			case <-n.known:
 				t.Error("pods are made before the IP resources are read")
@@ -145,7 +152,7 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 			}
 			n.setIPs(tc.ips)
 			<-n.known
-			api := reflection.HomeAPI{Enabled: true}.At(n.apiServer)
+			api := reflection.HomeAPI{Enabled: true}.At(n.APIServer)
 			got := ""
 			if api.Known() {
 				got = net.JoinHostPort(api.Address.String(), api.Port)
@@ -153,14 +160,14 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("the API server is at %q, want %q", got, tc.want)
 			}
-			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.apiServer); named.Address.IsValid() {
+			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.APIServer); named.Address.IsValid() {
 				t.Error("a host that was named does not win")
 			}
 		})
 	}
-	off := newNetwork(false, nil)
+	off := New(Options{})
 	<-off.known
-	if off.apiServer().Addr().IsValid() {
+	if off.APIServer().Addr().IsValid() {
 		t.Error("there is an address without the module")
 	}
 }
@@ -192,26 +199,53 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 		"before ranges are given": {[]*networkingv1beta1.Configuration{milanIs("", "")}, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{Watched: true, Down: true, Message: silent}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNetwork(true, func(context.Context) {})
-			n.setConfigurations(t.Context(), tc.configurations, "milan")
-			n.setConnections(t.Context(), tc.connections, "milan")
+			n := milan(func(context.Context) {})
+			n.setConfigurations(t.Context(), tc.configurations)
+			n.setConnections(t.Context(), tc.connections)
 			vn := &offloadingv1beta1.VirtualNode{Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: &tc.disabled}}
-			if diff := cmp.Diff(tc.want, n.state(vn)); diff != "" {
+			if diff := cmp.Diff(tc.want, n.State(vn)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
+// engine remembers what it was told of the provider.
+type engine struct {
+	mirroring.Engine
+	running  chan struct{}
+	provider reflection.Provider
+}
+
+func (e *engine) SetMapping(map[string]string)             {}
+func (e *engine) SetNotReflected(reflection.NotReflected)  {}
+func (e *engine) SetProvider(provider reflection.Provider) { e.provider = provider }
+func (e *engine) Run(ctx context.Context) error {
+	close(e.running)
+	<-ctx.Done()
+	return nil
+}
+
 // Endpoints that are no pods are told to the provider by the addresses of their IP resources, in whatever namespace those are, as soon as there are
 // any and as long as there are. Where the API server is, only those of Liqo's namespace say.
 func TestEndpointsOfIPResources(t *testing.T) {
-	told := &actor{}
-	k := &kubelet{flags: flags{liqoNamespace: "liqo"}, own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
-		mirror: newMirroring(nil), network: newNetwork(true, func(context.Context) {})}
-	k.network.setConfigurations(t.Context(), []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}, "milan")
-	k.mirror.current = told
-	k.mirror.setVirtualNodes("milan", virtualNodes("milan"), "milan")
+	told := &engine{running: make(chan struct{})}
+	m := mirroring.New(mirroring.Options{Build: func() (mirroring.Engine, error) { return told, nil }, Node: "milan", Provider: "milan", Networked: New(Options{}).Known()},
+		settings.Settings{})
+	m.SetVirtualNodes([]*offloadingv1beta1.VirtualNode{{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan"}}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- m.Run(ctx) }()
+	<-told.running
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	n := New(Options{Enabled: true, Provider: "milan", LiqoNamespace: "liqo", Own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+		Changed: func(context.Context) {}, Externals: m.SetExternals})
+	n.setConfigurations(t.Context(), []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")})
 	of := func(namespace string, address, external networkingv1beta1.IP) *ipamv1alpha1.IP {
 		ip := apiServerIP("database", ipamv1alpha1.IPTypeAPIServer, external)
 		ip.Namespace, ip.Spec.IP = namespace, address
@@ -232,7 +266,7 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		{[]*ipamv1alpha1.IP{of("shop", "192.168.7.7", "10.70.0.4"), of("bank", "192.168.7.7", "10.70.0.3")}, []string{"10.244.2.2", "10.70.0.3"}},
 		{nil, []string{"10.244.2.2", "192.168.7.7"}},
 	} {
-		k.setIPs(step.ips)
+		n.setIPs(step.ips)
 		result := kind.Translate(reflection.Input{Local: local, Parent: &corev1.Service{}, Home: "rome", Remote: "milan", RemoteNamespace: "shop-rome", Provider: told.provider})
 		shadow, ok := result.Apply.(*offloadingv1beta1.ShadowEndpointSlice)
 		if !ok {
@@ -251,7 +285,7 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		}
 		plans[told.provider.AddressPlan] = fmt.Sprint(got)
 	}
-	if at := k.network.apiServer().Addr().String(); len(plans) != 3 || at != "10.70.0.5" {
+	if at := n.APIServer().Addr().String(); len(plans) != 3 || at != "10.70.0.5" {
 		t.Errorf("the API server is at %s; plans: %v", at, plans)
 	}
 }

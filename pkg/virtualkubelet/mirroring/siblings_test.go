@@ -1,8 +1,9 @@
-package main
+package mirroring
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // script records what siblings and the engine are told, in order.
@@ -54,8 +56,7 @@ func (r *reader) SetConfig(kind string, c offloadingv1beta1.ReflectorConfig) err
 func TestSiblingsAreFollowedOnlyWhileTheyMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
-		m := newMirroring(func() (engine, error) { return &reader{script: s}, nil })
-		m.siblings = s
+		m := New(Options{Build: func() (Engine, error) { return &reader{script: s}, nil }, Siblings: s, Node: "milan", Provider: "milan"}, settings.Settings{})
 		says := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -66,35 +67,40 @@ func TestSiblingsAreFollowedOnlyWhileTheyMatter(t *testing.T) {
 			}
 			s.lines = nil
 		}
-		config := func(policy offloadingv1beta1.ReflectionType, workers int32) {
-			m.setConfig("secret", offloadingv1beta1.ReflectorConfig{Type: policy, NumWorkers: workers})
+		config := func(kind string, policy offloadingv1beta1.ReflectionType, workers int32) {
+			kinds := maps.Clone(m.settings.Kinds)
+			if kinds == nil {
+				kinds = map[string]offloadingv1beta1.ReflectorConfig{}
+			}
+			kinds[kind] = offloadingv1beta1.ReflectorConfig{Type: policy, NumWorkers: workers}
+			m.Configure(settings.Settings{Kinds: kinds})
 		}
-		config(offloadingv1beta1.Referenced, 3)
-		m.setMapping(map[string]string{"shop": "shop"})
-		m.setVirtualNodes("milan", virtualNodes("milan", "milan-gpu"), "milan")
+		config("secret", offloadingv1beta1.Referenced, 3)
+		m.SetMapping(map[string]string{"shop": "shop"})
+		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu"))
 		says("another virtual node reflects", "follow [] in []", "follow [] in []", "follow [milan-gpu] in []")
 
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- m.reflect(ctx) }()
 		says("this one reflects", "secret Referenced 3", "provider of 2", "mapping of 1", "follow [milan-gpu] in [shop]", "runs")
-		config(offloadingv1beta1.DenyList, 3)
+		config("secret", offloadingv1beta1.DenyList, 3)
 		says("another policy", "follow [milan-gpu] in []", "secret DenyList 3")
-		config(offloadingv1beta1.Referenced, 0)
+		config("secret", offloadingv1beta1.Referenced, 0)
 		says("the kind is off", "follow [milan-gpu] in []", "secret Referenced 0")
-		config(offloadingv1beta1.Referenced, 1)
+		config("secret", offloadingv1beta1.Referenced, 1)
 		says("the kind is on", "follow [milan-gpu] in [shop]", "secret Referenced 1")
-		m.setConfig("service", offloadingv1beta1.ReflectorConfig{Type: offloadingv1beta1.AllowList, NumWorkers: 1})
-		says("another kind", "follow [milan-gpu] in [shop]", "service AllowList 1")
-		m.setMapping(map[string]string{"shop": "shop", "bank": "bank"})
+		config("service", offloadingv1beta1.AllowList, 1)
+		says("another kind", "follow [milan-gpu] in [shop]", "secret Referenced 1", "service AllowList 1")
+		m.SetMapping(map[string]string{"shop": "shop", "bank": "bank"})
 		says("a namespace is offloaded", "follow [milan-gpu] in [bank shop]", "mapping of 2")
-		m.setMapping(map[string]string{"bank": "bank"})
+		m.SetMapping(map[string]string{"bank": "bank"})
 		says("a namespace is not offloaded any more", "follow [milan-gpu] in [bank]", "mapping of 1")
-		m.setVirtualNodes("milan", virtualNodes("milan", "milan-gpu", "milan-big"), "milan")
+		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu", "milan-big"))
 		says("a sibling came", "follow [milan-big milan-gpu] in [bank]", "provider of 3")
-		m.setVirtualNodes("milan", virtualNodes("milan"), "milan")
+		m.SetVirtualNodes(virtualNodes("milan"))
 		says("the siblings went", "follow [] in [bank]", "provider of 1")
-		m.setVirtualNodes("milan", virtualNodes("milan", "milan-gpu"), "milan")
+		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu"))
 		says("one came back", "follow [milan-gpu] in [bank]", "provider of 2")
 		stop()
 		if err := <-ended; err != nil {
@@ -112,7 +118,7 @@ func (a answer) Uses(_, _, _ string) (used, known bool) { return a.used, a.known
 func TestUsesOfAllVirtualNodes(t *testing.T) {
 	used, unused, unknown := answer{true, true}, answer{false, true}, answer{false, false}
 	for sentence, tc := range map[string]struct {
-		own      uses
+		own      Uses
 		siblings answer
 		nodeless bool
 		want     answer
@@ -130,8 +136,8 @@ func TestUsesOfAllVirtualNodes(t *testing.T) {
 		"there is no own Node, a sibling's pod uses it":    {nodeless: true, siblings: used, want: used},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := &references{pods: tc.own}
-			r.prepare(newMirroring(nil), tc.siblings, tc.nodeless)
+			r := &References{pods: tc.own}
+			r.Prepare(New(Options{}, settings.Settings{}), tc.siblings, tc.nodeless)
 			is, known := r.Referenced("shop", "secret", "keys")
 			if got := (answer{is, known}); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)

@@ -1,4 +1,7 @@
-package main
+// Package network is what a virtual kubelet knows of the network to its provider, by the objects of the network module: how this cluster sees the
+// provider's pods, where these find this cluster's API server, and whether the tunnel works. Without the module it knows nothing, and addresses
+// are what they are.
+package network
 
 import (
 	"cmp"
@@ -11,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -28,13 +32,29 @@ const unmapped = "none"
 // defaultAPIPort is that of Service default/kubernetes.
 const defaultAPIPort = 443
 
-// network is what the network module knows of the provider: how this cluster sees its pods, and where they find this cluster's API server.
-// Without the module it knows nothing, and addresses are what they are.
-type network struct {
-	// changed is called when pods are to be shown anew.
-	changed func(context.Context)
+// Options of a Network. Functions do not block.
+type Options struct {
+	// Enabled says that there is the network module. The rest is for where there is.
+	Enabled bool
+	// Client of this cluster, with the reflection account.
+	Client client.WithWatch
+	// Provider is the provider's ID; its Connections are in TenantNamespace. Where the API server is, the IP resources of LiqoNamespace say.
+	Provider, TenantNamespace, LiqoNamespace string
+	// Own are the ranges of this cluster's pods.
+	Own []netip.Prefix
+	// Changed is called when pods are to be shown anew.
+	Changed func(context.Context)
+	// Peers is called with how this cluster sees its peers, Externals with by which addresses peers reach what is no pod.
+	Peers     func(translation.Peers)
+	Externals func(translation.Externals)
+}
+
+// Network is that to one provider. Make it with New.
+type Network struct {
+	options Options
 	// known is closed once it was read what there is.
 	known chan struct{}
+	once  sync.Once
 
 	mu sync.Mutex
 	// peer is the last that was known; waiting says that it never was although there is a Configuration.
@@ -47,48 +67,43 @@ type network struct {
 	tunnel node.Network
 }
 
-func newNetwork(enabled bool, changed func(context.Context)) *network {
-	n := &network{changed: changed, known: make(chan struct{})}
-	if !enabled {
+// New takes the options. Nothing is read before Run.
+func New(o Options) *Network {
+	n := &Network{options: o, known: make(chan struct{})}
+	if !o.Enabled {
 		close(n.known)
 	}
 	return n
 }
 
-// followNetwork keeps what is known of the network until the context ends.
-func (k *kubelet) followNetwork(ctx context.Context) {
-	if !k.flags.networking {
+// Known is closed once it was read what there is.
+func (n *Network) Known() <-chan struct{} { return n.known }
+
+// Run keeps what is known until the context ends.
+func (n *Network) Run(ctx context.Context) {
+	if !n.options.Enabled {
 		return
 	}
+	c := n.options.Client
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		watching.All(ctx, k.watching, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
+		watching.All(ctx, c, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
 			func(all []*networkingv1beta1.Configuration) {
-				k.mirror.setPeers(translation.PeersOf(all))
-				k.network.setConfigurations(ctx, all, k.flags.foreignCluster)
+				n.options.Peers(translation.PeersOf(all))
+				n.setConfigurations(ctx, all)
 			})
 	})
 	group.Go(func() {
-		watching.All(ctx, k.watching, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, k.flags.tenantNamespace,
-			func(all []*networkingv1beta1.Connection) { k.network.setConnections(ctx, all, k.flags.foreignCluster) })
+		watching.All(ctx, c, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, n.options.TenantNamespace,
+			func(all []*networkingv1beta1.Connection) { n.setConnections(ctx, all) })
 	})
-	watching.All(ctx, k.watching, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, k.setIPs)
-}
-
-// setIPs takes the IP resources of all namespaces. Where the API server is, those of Liqo's namespace alone say.
-func (k *kubelet) setIPs(all []*ipamv1alpha1.IP) {
-	every := make([]ipamv1alpha1.IP, 0, len(all))
-	for _, ip := range all {
-		every = append(every, *ip)
-	}
-	k.mirror.setExternals(translation.ExternalsOf(every, k.own))
-	k.network.setIPs(slices.DeleteFunc(all, func(ip *ipamv1alpha1.IP) bool { return ip.Namespace != k.flags.liqoNamespace }))
+	watching.All(ctx, c, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, n.setIPs)
 }
 
 // setConfigurations takes the Configurations of all peers. While that of the provider does not say how it is seen, what was known before stays.
-func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration, provider string) {
-	peer, err := translation.Of(translation.Choose(all, provider))
+func (n *Network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration) {
+	peer, err := translation.Of(translation.Choose(all, n.options.Provider))
 	n.mu.Lock()
 	if err != nil {
 		klog.FromContext(ctx).Info("It is not known how this cluster sees the provider's addresses", "reason", err.Error())
@@ -99,14 +114,14 @@ func (n *network) setConfigurations(ctx context.Context, all []*networkingv1beta
 	n.configured = true
 	n.inform()
 	n.mu.Unlock()
-	n.changed(ctx)
+	n.options.Changed(ctx)
 }
 
 // setConnections takes the Connections of the tenant namespace. One that works is enough.
-func (n *network) setConnections(ctx context.Context, all []*networkingv1beta1.Connection, provider string) {
+func (n *Network) setConnections(ctx context.Context, all []*networkingv1beta1.Connection) {
 	tunnel := node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}
 	all = slices.DeleteFunc(slices.Clone(all), func(c *networkingv1beta1.Connection) bool {
-		return c.Labels[corev1beta1.RemoteClusterIDLabel] != provider
+		return c.Labels[corev1beta1.RemoteClusterIDLabel] != n.options.Provider
 	})
 	tunnel.Down = len(all) > 0
 	for _, c := range all {
@@ -120,12 +135,12 @@ func (n *network) setConnections(ctx context.Context, all []*networkingv1beta1.C
 	n.mu.Lock()
 	n.tunnel = tunnel
 	n.mu.Unlock()
-	n.changed(ctx)
+	n.options.Changed(ctx)
 }
 
-// state is that of the network, for the Node. It is not watched over where the two clusters' ranges were not exchanged, or a VirtualNode
+// State is that of the network, for the Node. It is not watched over where the two clusters' ranges were not exchanged, or a VirtualNode
 // does not want it.
-func (n *network) state(vn *offloadingv1beta1.VirtualNode) node.Network {
+func (n *Network) State(vn *offloadingv1beta1.VirtualNode) node.Network {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.peer.Known && !n.waiting || ptr.Deref(vn.Spec.DisableNetworkCheck, false) {
@@ -134,11 +149,16 @@ func (n *network) state(vn *offloadingv1beta1.VirtualNode) node.Network {
 	return n.tunnel
 }
 
-// setIPs takes the IP resources of Liqo's namespace. The first one that is the API server's and has an address counts; that it has none for
-// a while changes nothing.
-func (n *network) setIPs(all []*ipamv1alpha1.IP) {
+// setIPs takes the IP resources of all namespaces. Of those of Liqo's namespace the first one that is the API server's and has an address
+// counts; that it has none for a while changes nothing.
+func (n *Network) setIPs(all []*ipamv1alpha1.IP) {
+	every := make([]ipamv1alpha1.IP, 0, len(all))
+	for _, ip := range all {
+		every = append(every, *ip)
+	}
+	n.options.Externals(translation.ExternalsOf(every, n.options.Own))
 	servers := slices.DeleteFunc(slices.Clone(all), func(ip *ipamv1alpha1.IP) bool {
-		return ip.Labels[ipamv1alpha1.IPTypeLabel] != ipamv1alpha1.IPTypeAPIServer || ip.Status.IP == ""
+		return ip.Namespace != n.options.LiqoNamespace || ip.Labels[ipamv1alpha1.IPTypeLabel] != ipamv1alpha1.IPTypeAPIServer || ip.Status.IP == ""
 	})
 	slices.SortFunc(servers, func(a, b *ipamv1alpha1.IP) int { return cmp.Compare(a.Name, b.Name) })
 	n.mu.Lock()
@@ -162,15 +182,15 @@ func portOf(ip *ipamv1alpha1.IP) uint16 {
 }
 
 // inform says that all is known, once it is. The caller locks.
-func (n *network) inform() {
+func (n *Network) inform() {
 	if n.configured && n.addressed {
-		closeOnce(n.known)
+		n.once.Do(func() { close(n.known) })
 	}
 }
 
-// apply has settings show addresses as this cluster sees them. What the provider announced itself does not count where a Configuration
+// Apply has settings show addresses as this cluster sees them. What the provider announced itself does not count where a Configuration
 // says which ranges are its pods'.
-func (n *network) apply(s *pod.Settings) {
+func (n *Network) Apply(s *pod.Settings) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	peer := n.peer
@@ -184,9 +204,9 @@ func (n *network) apply(s *pod.Settings) {
 	}
 }
 
-// apiServer is the address that pods at the provider are told for this cluster's API server, as this cluster knows it: the provider
+// APIServer is the address that pods at the provider are told for this cluster's API server, as this cluster knows it: the provider
 // translates it. It is invalid where no network leads there.
-func (n *network) apiServer() netip.AddrPort {
+func (n *Network) APIServer() netip.AddrPort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.peer.Known {

@@ -1,37 +1,36 @@
-package main
+package mirroring
 
 import (
 	"sync"
 
 	"liqo.io/liqo/pkg/reflection"
-	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
-// references tells the reflection engine what the pods on the provider's virtual nodes use: the own Node's, which is all there
+// References tells the reflection engine what the pods on the provider's virtual nodes use: the own Node's, which is all there
 // is of them without siblings, and those of the siblings. Without an own Node it has no pods: they use nothing.
-type references struct {
+type References struct {
 	mu       sync.Mutex
 	nodeless bool
-	mirror   *mirroring
-	pods     uses
-	siblings uses
+	mirror   *Reflection
+	pods     Uses
+	siblings Uses
 }
 
-// uses knows what pods use: a ConfigMap or a Secret of their namespace.
-type uses interface {
+// Uses knows what pods use: a ConfigMap or a Secret of their namespace.
+type Uses interface {
 	Uses(namespace, kind, name string) (used, known bool)
 }
 
-// prepare says who is to look again when the answers change, who knows the pods of the siblings, and whether there will be pods
+// Prepare says who is to look again when the answers change, who knows the pods of the siblings, and whether there will be pods
 // of an own Node.
-func (r *references) prepare(m *mirroring, siblings uses, nodeless bool) {
+func (r *References) Prepare(m *Reflection, siblings Uses, nodeless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mirror, r.siblings, r.nodeless = m, siblings, nodeless
 }
 
 // Referenced implements mirror.References: one pod that uses an object is enough; that none does must be known of all.
-func (r *references) Referenced(namespace, kind, name string) (used, known bool) {
+func (r *References) Referenced(namespace, kind, name string) (used, known bool) {
 	r.mu.Lock()
 	pods, siblings := r.pods, r.siblings
 	known = r.nodeless
@@ -49,8 +48,8 @@ func (r *references) Referenced(namespace, kind, name string) (used, known bool)
 	return false, known && certain
 }
 
-// changed has the engine look at an object again, or at all of a namespace, or of all namespaces, if the names are empty.
-func (r *references) changed(namespace, kind, name string) {
+// Changed has the engine look at an object again, or at all of a namespace, or of all namespaces, if the names are empty.
+func (r *References) Changed(namespace, kind, name string) {
 	r.mu.Lock()
 	m := r.mirror
 	r.mu.Unlock()
@@ -65,8 +64,8 @@ func (r *references) changed(namespace, kind, name string) {
 	}
 }
 
-// setPods says who knows the pods; it does not know them before its cache is filled.
-func (r *references) setPods(pods *pod.Reconciler) {
+// SetPods says who knows the pods; it does not know them before its cache is filled.
+func (r *References) SetPods(pods Uses) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods = pods

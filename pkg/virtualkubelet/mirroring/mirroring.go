@@ -1,4 +1,4 @@
-package main
+package mirroring
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // The terms of the Lease by which one of a provider's virtual nodes reflects.
@@ -27,8 +28,8 @@ const (
 	mirrorRetry    = 10 * time.Second
 )
 
-// engine is a reflection engine as far as it is told things.
-type engine interface {
+// Engine is a reflection engine as far as it is told things.
+type Engine interface {
 	Run(ctx context.Context) error
 	SetMapping(mapping map[string]string)
 	SetNotReflected(not reflection.NotReflected)
@@ -40,36 +41,50 @@ type engine interface {
 	Crossed(namespace string) bool
 }
 
-// mirroring runs the reflection to a provider. Of several virtual nodes of one provider only one does it at a time: the one
-// that holds the provider's Lease. A virtual node that is its provider's only one needs none.
-type mirroring struct {
-	// build makes an engine; an engine runs once.
-	build func() (engine, error)
+// Options of a Reflection. All but Siblings and Leads must be given.
+type Options struct {
+	// Build makes an engine; an engine runs once.
+	Build func() (Engine, error)
+	// Siblings knows the pods of the other virtual nodes; nil where they do not matter.
+	Siblings Siblings
+	// Leads is called, at first and whenever it changes, with whether this virtual node is the one of its provider that reflects. It does
+	// not block. Nil means that nobody wants to know.
+	Leads func(bool)
+	// Client of this cluster, where the Lease is in the Namespace.
+	Client    kubernetes.Interface
+	Namespace string
+	// Node is the virtual node that this process runs, Provider its provider's ID.
+	Node, Provider string
+	// Networked is closed once the networks are known: what is sent without them would take away what was sent with them.
+	Networked <-chan struct{}
+}
+
+// Reflection is that to one provider. Make it with New.
+type Reflection struct {
+	options Options
 	// known is closed when the provider's virtual nodes are known, crowded when there are several.
 	known, crowded chan struct{}
-	// siblings knows the pods of the other virtual nodes; nil where they do not matter.
-	siblings siblings
 
-	mu           sync.Mutex
-	own          string
-	current      engine
-	mapping      map[string]string
-	notReflected reflection.NotReflected
-	configs      map[string]offloadingv1beta1.ReflectorConfig
-	provider     reflection.Provider
-	peers        translation.Peers
-	externals    translation.Externals
-	// leads is told whether this virtual node reflects; nil as long as nobody wants to know.
-	leads func(bool)
+	mu        sync.Mutex
+	current   Engine
+	mapping   map[string]string
+	settings  settings.Settings
+	provider  reflection.Provider
+	peers     translation.Peers
+	externals translation.Externals
 	// term is held as long as an engine runs.
 	term sync.Mutex
 }
 
-func newMirroring(build func() (engine, error)) *mirroring {
-	return &mirroring{build: build, configs: map[string]offloadingv1beta1.ReflectorConfig{}, known: make(chan struct{}), crowded: make(chan struct{})}
+// New makes a reflection with the settings that are in force before any are read.
+func New(o Options, s settings.Settings) *Reflection {
+	m := &Reflection{options: o, settings: s, known: make(chan struct{}), crowded: make(chan struct{})}
+	m.lead()
+	return m
 }
 
-func (m *mirroring) setMapping(mapping map[string]string) {
+// SetMapping takes which namespaces have which twins.
+func (m *Reflection) SetMapping(mapping map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mapping = maps.Clone(mapping)
@@ -79,16 +94,15 @@ func (m *mirroring) setMapping(mapping map[string]string) {
 	}
 }
 
-// setVirtualNodes takes the virtual nodes of the provider; own is the one that this process runs. Without it nothing is
-// concluded from the others.
-func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.VirtualNode, cluster string) {
-	i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == own })
+// SetVirtualNodes takes all virtual nodes. Without the own one nothing is concluded from the others.
+func (m *Reflection) SetVirtualNodes(all []*offloadingv1beta1.VirtualNode) {
+	i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == m.options.Node })
 	if i < 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.own, m.provider = own, providerOf(all[i], all, cluster)
+	m.provider = providerOf(all[i], all, m.options.Provider)
 	m.attend()
 	m.tellProvider()
 	// In this order: who knows the virtual nodes must not take the own one for the only one.
@@ -98,16 +112,16 @@ func (m *mirroring) setVirtualNodes(own string, all []*offloadingv1beta1.Virtual
 	closeOnce(m.known)
 }
 
-// setPeers takes how this cluster sees its peers, which tells whose the pods at other providers are.
-func (m *mirroring) setPeers(peers translation.Peers) {
+// SetPeers takes how this cluster sees its peers, which tells whose the pods at other providers are.
+func (m *Reflection) SetPeers(peers translation.Peers) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.peers = peers
 	m.tellProvider()
 }
 
-// setExternals takes by which addresses peers reach what is no pod.
-func (m *mirroring) setExternals(externals translation.Externals) {
+// SetExternals takes by which addresses peers reach what is no pod.
+func (m *Reflection) SetExternals(externals translation.Externals) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.externals = externals
@@ -115,7 +129,7 @@ func (m *mirroring) setExternals(externals translation.Externals) {
 }
 
 // tellProvider tells what is known of the provider, once its virtual nodes are. The caller locks.
-func (m *mirroring) tellProvider() {
+func (m *Reflection) tellProvider() {
 	m.provider.Addresses, m.provider.Elsewhere = m.externals.Translate, m.peers.Home
 	m.provider.AddressPlan = m.externals.String() + "; " + m.peers.String()
 	if m.current != nil {
@@ -123,44 +137,36 @@ func (m *mirroring) tellProvider() {
 	}
 }
 
-// setLeads has f called, now and whenever it changes, with whether this virtual node is the one of its provider that reflects. It
-// does not block.
-func (m *mirroring) setLeads(f func(bool)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.leads = f
-	m.lead()
-}
-
 // lead tells who wants to know whether an engine runs. The caller locks.
-func (m *mirroring) lead() {
-	if m.leads != nil {
-		m.leads(m.current != nil)
+func (m *Reflection) lead() {
+	if m.options.Leads != nil {
+		m.options.Leads(m.current != nil)
 	}
 }
 
-func (m *mirroring) setNotReflected(not reflection.NotReflected) {
+// Configure takes what is in force.
+func (m *Reflection) Configure(s settings.Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notReflected = not
-	if m.current != nil {
-		m.current.SetNotReflected(not)
-	}
-}
-
-// setConfig takes the configuration of a kind, which must be one of the table.
-func (m *mirroring) setConfig(kind string, config offloadingv1beta1.ReflectorConfig) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.configs[kind] = config
+	m.settings = s
 	m.attend()
 	if m.current != nil {
-		_ = m.current.SetConfig(kind, config) // It fails for kinds that are not in the table only.
+		m.configure(m.current)
+	}
+}
+
+// configure tells an engine what is in force. The caller locks.
+func (m *Reflection) configure(e Engine) {
+	e.SetNotReflected(m.settings.NotReflected)
+	for _, kind := range reflection.Kinds() {
+		if config, there := m.settings.Kinds[kind.Name]; there {
+			_ = e.SetConfig(kind.Name, config) // It fails for kinds that are not in the table only.
+		}
 	}
 }
 
 // reconsider has objects of a kind, which must be one of the table, looked at again.
-func (m *mirroring) reconsider(kind, namespace string, names ...string) {
+func (m *Reflection) reconsider(kind, namespace string, names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current != nil {
@@ -168,8 +174,8 @@ func (m *mirroring) reconsider(kind, namespace string, names ...string) {
 	}
 }
 
-// refreshNamespaces has the annotations of all namespaces read again. An engine that starts later reads them anyway.
-func (m *mirroring) refreshNamespaces() {
+// RefreshNamespaces has the annotations of all namespaces read again. An engine that starts later reads them anyway.
+func (m *Reflection) RefreshNamespaces() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current != nil {
@@ -178,7 +184,7 @@ func (m *mirroring) refreshNamespaces() {
 }
 
 // Reflected returns the local object behind a remote one, as far as this process reflects.
-func (m *mirroring) Reflected(kind, namespace, name string) (reflection.Object, bool) {
+func (m *Reflection) Reflected(kind, namespace, name string) (reflection.Object, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == nil {
@@ -188,7 +194,7 @@ func (m *mirroring) Reflected(kind, namespace, name string) (reflection.Object, 
 }
 
 // Crossed tells whether this process knows of anything of a namespace at the provider.
-func (m *mirroring) Crossed(namespace string) bool {
+func (m *Reflection) Crossed(namespace string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current != nil && m.current.Crossed(namespace)
@@ -215,10 +221,9 @@ func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.Vir
 	return provider
 }
 
-// run reflects until the context ends, once the provider's virtual nodes are known and networked is closed, which says that the networks are: what
-// is sent without them would take away what was sent with them.
-func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags, networked <-chan struct{}) error {
-	for what, known := range map[string]<-chan struct{}{"virtual nodes": m.known, "networks": networked} {
+// Run reflects until the context ends, once the provider's virtual nodes and the networks are known.
+func (m *Reflection) Run(ctx context.Context) error {
+	for what, known := range map[string]<-chan struct{}{"virtual nodes": m.known, "networks": m.options.Networked} {
 		select {
 		case <-known:
 			continue
@@ -235,7 +240,7 @@ func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags, ne
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := m.compete(ctx, c, f); err != nil {
+		if err := m.compete(ctx); err != nil {
 			return err
 		}
 	}
@@ -243,7 +248,7 @@ func (m *mirroring) run(ctx context.Context, c kubernetes.Interface, f flags, ne
 }
 
 // alone reflects without Lease until there is another virtual node of the provider.
-func (m *mirroring) alone(ctx context.Context) error {
+func (m *Reflection) alone(ctx context.Context) error {
 	select {
 	case <-m.crowded:
 		return nil
@@ -262,7 +267,7 @@ func (m *mirroring) alone(ctx context.Context) error {
 }
 
 // reflect runs one engine until the context ends.
-func (m *mirroring) reflect(ctx context.Context) error {
+func (m *Reflection) reflect(ctx context.Context) error {
 	m.term.Lock()
 	defer m.term.Unlock()
 	select {
@@ -270,15 +275,12 @@ func (m *mirroring) reflect(ctx context.Context) error {
 		return nil
 	default:
 	}
-	e, err := m.build()
+	e, err := m.options.Build()
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	for kind, config := range m.configs {
-		_ = e.SetConfig(kind, config) // It fails for kinds that are not in the table only.
-	}
-	e.SetNotReflected(m.notReflected)
+	m.configure(e)
 	e.SetProvider(m.provider)
 	e.SetMapping(m.mapping)
 	m.current = e
@@ -296,22 +298,22 @@ func (m *mirroring) reflect(ctx context.Context) error {
 }
 
 // compete tries to get the provider's Lease and reflects while it holds it. It returns when the Lease is lost.
-func (m *mirroring) compete(ctx context.Context, c kubernetes.Interface, f flags) error {
+func (m *Reflection) compete(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Name: mirrorLease(f.foreignCluster), Namespace: f.tenantNamespace},
-			Client:    c.CoordinationV1(),
+			LeaseMeta: metav1.ObjectMeta{Name: leaseOf(m.options.Provider), Namespace: m.options.Namespace},
+			Client:    m.options.Client.CoordinationV1(),
 			// The virtual node is who leads: after a restart it still does.
-			LockConfig: resourcelock.ResourceLockConfig{Identity: f.node},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: m.options.Node},
 		},
-		Name: mirrorLease(f.foreignCluster), ReleaseOnCancel: true,
+		Name: leaseOf(m.options.Provider), ReleaseOnCancel: true,
 		LeaseDuration: mirrorDuration, RenewDeadline: mirrorRenew, RetryPeriod: mirrorRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				if err := m.reflect(ctx); err != nil {
-					cancel(fmt.Errorf("reflecting to cluster %q: %w", f.foreignCluster, err))
+					cancel(fmt.Errorf("reflecting to cluster %q: %w", m.options.Provider, err))
 				}
 			},
 			OnStoppedLeading: func() {},
@@ -334,5 +336,5 @@ func (m *mirroring) compete(ctx context.Context, c kubernetes.Interface, f flags
 	return nil
 }
 
-// mirrorLease names the Lease of a provider; cluster IDs are short enough for it.
-func mirrorLease(cluster string) string { return "mirror-" + cluster }
+// leaseOf names the Lease of a provider; cluster IDs are short enough for it.
+func leaseOf(cluster string) string { return "mirror-" + cluster }
