@@ -12,9 +12,9 @@ import (
 // newEvents makes what brings the provider's Events back.
 func (k *kubelet) newEvents() (*event.Carrier, error) {
 	return event.New(event.Options{
-		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
 		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
-		Config: k.flags.reflectors.Settings(nil, nil).Kinds[settings.Events],
+		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
 	})
 }
 

@@ -26,8 +26,8 @@ type nodeIdentity interface {
 }
 
 func newNodeIdentity(ctx context.Context, k *kubelet) (nodeIdentity, error) {
-	options := credential.Options{Node: k.flags.node, Directory: k.flags.certificates, Address: k.around.address, Bootstrap: k.home, Wrap: k.fence.Wrap}
-	if v1alpha1.NodeIdentity(k.flags.identity) == v1alpha1.NodeIdentityServiceAccount {
+	options := credential.Options{Node: k.flags.Node, Directory: k.flags.Identity.Directory, Address: k.around.Address, Bootstrap: k.home, Wrap: k.fence.Wrap}
+	if k.flags.Identity.Kind == v1alpha1.NodeIdentityServiceAccount {
 		return credential.NewAccount(options)
 	}
 	return credential.New(ctx, options)

@@ -18,7 +18,7 @@ import (
 // one provider do not add up by mistake.
 func (k *kubelet) meter() (*peer.Meter, error) {
 	meter := peer.NewMeter()
-	if err := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": k.flags.node}, k.metrics).Register(meter); err != nil {
+	if err := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": k.flags.Node}, k.metrics).Register(meter); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the connection: %w", err)
 	}
 	return meter, nil
@@ -26,8 +26,8 @@ func (k *kubelet) meter() (*peer.Meter, error) {
 
 // measure shows what the node's pods are and take, and until when its certificates are valid.
 func (n *nodeSide) measure(store nodeIdentity) error {
-	cluster := n.k.flags.foreignCluster
-	ofNode := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": n.k.flags.node}, n.k.metrics)
+	cluster := n.k.flags.Provider.ID
+	ofNode := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": n.k.flags.Node}, n.k.metrics)
 	for _, collector := range []prometheus.Collector{
 		newCensus(cluster, n.census),
 		expiry.Of(expiry.NodeClient, cluster, store.ClientCertificate),

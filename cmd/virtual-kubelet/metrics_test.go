@@ -18,6 +18,7 @@ import (
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/flags"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
@@ -38,9 +39,8 @@ func (papers) ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // putTogether registers all that a virtual kubelet registers.
 func putTogether(t *testing.T, registry *monitoring.Registry) *kubelet {
 	t.Helper()
-	f := flags{homeCluster: "rome", foreignCluster: "milan", node: "milan-1", tenantNamespace: "liqo-tenant-milan",
-		pingInterval: time.Second, nodeLease: time.Minute, port: 10250, createNode: true,
-		tokens: tokenFlags{enabled: true, host: "api", maxLifetime: time.Hour}}
+	f := &flags.Flags{Home: "rome", Provider: flags.Provider{ID: "milan", PingInterval: time.Second}, Node: "milan-1", TenantNamespace: "liqo-tenant-milan",
+		NodeLease: time.Minute, Port: 10250, CreateNode: true, Tokens: flags.Tokens{Enabled: true, Host: "api", MaxLifetime: time.Hour}}
 	k := &kubelet{flags: f, account: fake.NewClientset(), metrics: registry, network: network.New(network.Options{}), settings: settings.New(settings.Options{})}
 	meter, err := k.meter()
 	if err != nil {

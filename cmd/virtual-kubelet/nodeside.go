@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/kube/caller"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/flags"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
@@ -58,7 +61,7 @@ type nodeSide struct {
 }
 
 func newNodeSide(k *kubelet) *nodeSide {
-	return &nodeSide{k: k, renewed: make(chan struct{}, 1), settings: k.flags.reflectors.Settings(nil, nil)}
+	return &nodeSide{k: k, renewed: make(chan struct{}, 1), settings: k.flags.Reflectors.Settings(nil, nil)}
 }
 
 // prepare keeps the node's certificates until the context ends, and closes ready once they are there and the endpoint answers, so that it
@@ -81,8 +84,8 @@ func (n *nodeSide) prepare(ctx context.Context, ready chan<- struct{}) error {
 			return err == nil && n.answering.Load(), nil
 		})
 		close(ready)
-		if n.k.flags.metrics.enabled {
-			return serveMetrics(ctx, n.k.flags.metrics, n.identity)
+		if n.k.flags.Metrics.Enabled {
+			return serveMetrics(ctx, n.k.flags.Metrics, n.identity)
 		}
 		return nil
 	})
@@ -134,17 +137,17 @@ func (n *nodeSide) build(ctx context.Context, local kubernetes.Interface) error 
 	f, around := n.k.flags, n.k.around
 	events := recorder(ctx, local)
 	reporter, err := node.New(node.Options{
-		Client: local, Node: f.node, Address: around.address.String(), Port: f.port, Cluster: f.foreignCluster,
-		LeaseDuration: f.nodeLease, Interval: f.nodeLeaseInterval(), Recorder: events, Renewed: wake(n.renewed),
+		Client: local, Node: f.Node, Address: around.Address.String(), Port: f.Port, Cluster: f.Provider.ID,
+		LeaseDuration: f.NodeLease, Interval: f.NodeLeaseInterval(), Recorder: events, Renewed: wake(n.renewed),
 	})
 	if err != nil {
 		return err
 	}
 	pods, err := pod.New(pod.Options{
-		Home: f.homeCluster, Remote: f.foreignCluster, Node: f.node, NodeIP: around.address.String(),
+		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, NodeIP: around.Address.String(),
 		Local: local, Account: n.k.account, Peer: n.k.peer, Recorder: events, Workers: max(1, n.settings.Workers(settings.Pods)), Registerer: n.k.metrics,
-		Confirm: n.k.settings.Offloaded, UsesChanged: n.k.uses.Changed, HideAddresses: f.reflectors.HideAddresses,
-		API: func() reflection.HomeAPI { return f.tokens.api().At(n.k.network.APIServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
+		Confirm: n.k.settings.Offloaded, UsesChanged: n.k.uses.Changed, HideAddresses: f.Reflectors.HideAddresses,
+		API: func() reflection.HomeAPI { return f.Tokens.API().At(n.k.network.APIServer) }, Host: reporter.Host, Placed: n.placed, Claims: n.k.resolveClaim(), Budget: n.k.budget, Removals: n.k.removals.guard,
 	})
 	if err != nil {
 		return err
@@ -175,7 +178,7 @@ func (n *nodeSide) tell(ctx context.Context) {
 	}
 	if vn := n.settings.Node; vn != nil {
 		network := n.k.network.State(vn)
-		of := n.settings.OfPods(ctx, n.k.own)
+		of := n.settings.OfPods(ctx, n.k.flags.PodRanges)
 		n.k.network.Apply(&of)
 		of.NetworkDown, of.NetworkWatched = network.Watched && network.Down, network.Watched
 		n.pods.SetSettings(of)
@@ -242,11 +245,11 @@ func (n *nodeSide) serve(ctx context.Context, local kubernetes.Interface, store 
 	}
 	server, err := api.New(api.Options{
 		Remote: n, LocalClient: local, ClientCA: ca, GetCertificate: store.ServingCertificate,
-		Address: n.k.flags.listenAddress(), NodeName: n.k.flags.node,
+		Address: ":" + strconv.Itoa(int(n.k.flags.Port)), NodeName: n.k.flags.Node,
 		Serving:  func() { n.answering.Store(true) },
 		Working:  func() bool { pods := n.running(); return pods != nil && pods.Informed() },
 		Pods:     n.allPods,
-		Usage:    usage.New(usage.Options{Node: n.k.flags.node, Pods: n.allPods, Twins: n, Provider: n.k.provider}),
+		Usage:    usage.New(usage.Options{Node: n.k.flags.Node, Pods: n.allPods, Twins: n, Provider: n.k.provider}),
 		Gatherer: n.k.metrics, Registerer: n.k.metrics,
 	})
 	if err != nil {
@@ -280,13 +283,13 @@ func (n *nodeSide) clientCA(ctx context.Context, local kubernetes.Interface) (dy
 }
 
 // serveMetrics serves the metrics to whom this cluster authorizes, or to everybody.
-func serveMetrics(ctx context.Context, f metricsFlags, store nodeIdentity) error {
+func serveMetrics(ctx context.Context, f flags.Metrics, store nodeIdentity) error {
 	config := store.Config()
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("making the client that authorizes readers of metrics: %w", err)
 	}
-	options := caller.Serving(f.address, f.plain, func(c *tls.Config) { c.GetCertificate = store.ServingCertificate })
+	options := caller.Serving(f.Address, f.Plain, func(c *tls.Config) { c.GetCertificate = store.ServingCertificate })
 	server, err := metricsserver.NewServer(options, config, httpClient)
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
@@ -295,4 +298,28 @@ func serveMetrics(ctx context.Context, f metricsFlags, store nodeIdentity) error
 		return fmt.Errorf("serving metrics: %w", err)
 	}
 	return nil
+}
+
+// tokenKeeper makes what keeps the pods' tokens; nil if they have none.
+func (n *nodeSide) tokenKeeper(local kubernetes.Interface, events token.Recorder, pods *pod.Reconciler) (*token.Keeper, error) {
+	f := n.k.flags
+	if !f.Tokens.API().Enabled {
+		return nil, nil
+	}
+	return token.New(token.Options{
+		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, Local: local, API: f.Tokens.API(), APIAddress: n.k.network.APIServer,
+		MaxLifetime: f.Tokens.MaxLifetime, Workers: n.settings.Workers(settings.Tokens),
+		Recorder: events, Registerer: n.k.metrics,
+		Place: func(name types.NamespacedName) (token.Place, bool) {
+			place, there := pods.Place(name)
+			return token.Place(place), there
+		},
+	})
+}
+
+// placed tells the keeper of tokens that a pod came, moved or went.
+func (n *nodeSide) placed(name types.NamespacedName) {
+	if n.tokens != nil {
+		n.tokens.Enqueue(name)
+	}
 }

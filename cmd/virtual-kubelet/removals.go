@@ -33,7 +33,7 @@ type removals struct {
 
 func newRemovals(k *kubelet) *removals {
 	r := &removals{k: k, changed: make(chan struct{}, 1)}
-	r.guard = massremoval.New(massremoval.Options{Share: k.flags.maxRemovals, Changed: func() {
+	r.guard = massremoval.New(massremoval.Options{Share: k.flags.Limits.Removals, Changed: func() {
 		select {
 		case r.changed <- struct{}{}:
 		default:
@@ -63,7 +63,7 @@ func (r *removals) said() string {
 	}
 	return fmt.Sprintf("held back: the removal of %s, whose originals are missing here, as after the restore of an old backup; once they are there again this ends by itself; "+
 		"to have the copies removed, run: kubectl annotate virtualnode -n %s %s --overwrite %s=%s",
-		held, r.k.flags.tenantNamespace, r.k.flags.node, offloadingv1beta1.ConfirmedRemovalsAnnotation, confirm)
+		held, r.k.flags.TenantNamespace, r.k.flags.Node, offloadingv1beta1.ConfirmedRemovalsAnnotation, confirm)
 }
 
 // run tells of changes until the context ends.

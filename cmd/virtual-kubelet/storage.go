@@ -12,12 +12,12 @@ import (
 
 // newStorage makes the storage fabric; nil if it is turned off. What was provided before stays as it is then.
 func (k *kubelet) newStorage(ctx context.Context) (*storage.Reconciler, error) {
-	workers := k.flags.reflectors.Settings(nil, nil).Workers(settings.Claims)
+	workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims)
 	if workers == 0 {
 		return nil, nil
 	}
 	return storage.New(storage.Options{
-		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, Node: k.flags.node,
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
 		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.guard,
 	})
 }

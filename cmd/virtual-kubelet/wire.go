@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,8 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // offers --logging-format=json
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -33,6 +35,7 @@ import (
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
+	"liqo.io/liqo/pkg/virtualkubelet/flags"
 	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
 	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
@@ -45,11 +48,58 @@ import (
 
 const component = "liqo-virtual-kubelet"
 
+func newCommand() *cobra.Command {
+	f := &flags.Flags{}
+	logging := logsapi.NewLoggingConfiguration()
+	command := &cobra.Command{
+		Use:           "virtual-kubelet",
+		Short:         "Run one virtual node: a share of another cluster's resources as a Node of this one",
+		Version:       version.Version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+				return fmt.Errorf("applying the logging flags: %w", err)
+			}
+			log.SetLogger(klog.Background())
+			if err := f.Complete(klog.Background(), cmd.Flags()); err != nil {
+				return err
+			}
+			around, err := flags.Environment()
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), f, around)
+		},
+	}
+	logsapi.AddFlags(logging, command.Flags())
+	f.Register(command.Flags())
+	command.AddCommand(newCheckCommand())
+	return command
+}
+
+// newCheckCommand tells the pod's probes whether the process works.
+func newCheckCommand() *cobra.Command {
+	var file string
+	var ready bool
+	command := &cobra.Command{
+		Use:           "check",
+		Short:         "Tell whether the virtual kubelet in this pod works",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(*cobra.Command, []string) error { return heartbeat.Check(file, time.Now(), ready) },
+	}
+	command.Flags().StringVar(&file, "file", heartbeat.DefaultFile, "the heartbeat file")
+	command.Flags().BoolVar(&ready, "ready", false, "ask also whether it has all that it needs to take over the node")
+	return command
+}
+
 // kubelet is everything that runs, put together.
 type kubelet struct {
-	flags  flags
-	around surroundings
-	own    []netip.Prefix
+	flags  *flags.Flags
+	around flags.Surroundings
 	home   *rest.Config
 	// leases writes who is the active replica, whatever the fence says.
 	leases   kubernetes.Interface
@@ -72,24 +122,25 @@ type kubelet struct {
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
-func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) error {
-	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.remoteMemory) << 20)}
-	logger := klog.FromContext(ctx).WithValues("node", f.node)
+func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
+	k := &kubelet{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.Limits.Memory) << 20)}
+	logger := klog.FromContext(ctx).WithValues("node", f.Node)
 	ctx = klog.NewContext(ctx, logger)
 	k.removals = newRemovals(k)
-	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
+	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.Provider.ID)
 	if err := k.connect(ctx); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{})
-	group.Go(func() error { return heartbeat.Beat(ctx, f.heartbeat, k.alive, ready) })
+	group.Go(func() error { return heartbeat.Beat(ctx, f.Heartbeat, k.alive, ready) })
 	// Whoever stands by has its certificates already.
 	group.Go(func() error { return k.node.prepare(ctx, ready) })
 	group.Go(func() error {
-		if f.leaseEnabled {
+		if f.Replicas.Enabled {
 			return leader.Candidate{
-				Client: k.leases, Node: f.node, Namespace: f.tenantNamespace, Terms: f.lease, Replica: around.pod, Owner: k.ownerOfLease, Fence: &k.fence,
+				Client: k.leases, Node: f.Node, Namespace: f.TenantNamespace, Terms: f.Replicas.Terms, Replica: around.Pod,
+				Owner: k.ownerOfLease, Fence: &k.fence,
 			}.Lead(ctx, k.work)
 		}
 		return k.work(ctx)
@@ -100,7 +151,7 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 // connect makes the clients of this cluster with the reflection account.
 func (k *kubelet) connect(ctx context.Context) error {
 	var err error
-	if k.home, err = homeConfig(k.flags.homeKubeconfig); err != nil {
+	if k.home, err = homeConfig(k.flags.HomeKubeconfig); err != nil {
 		return err
 	}
 	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
@@ -120,31 +171,31 @@ func (k *kubelet) connect(ctx context.Context) error {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
 	k.settings = settings.New(settings.Options{
-		Client: k.watching, TenantNamespace: k.flags.tenantNamespace, LiqoNamespace: k.flags.liqoNamespace,
-		Node: k.flags.node, Provider: k.flags.foreignCluster, Reflectors: &k.flags.reflectors,
+		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
+		Node: k.flags.Node, Provider: k.flags.Provider.ID, Reflectors: &k.flags.Reflectors,
 		Siblings: func(all []*offloadingv1beta1.VirtualNode) { k.mirror.SetVirtualNodes(all) },
 		Changed:  k.configure, Mapped: k.offload, Skipped: func() { k.mirror.RefreshNamespaces() },
 	})
 	k.network = network.New(network.Options{
-		Enabled: k.flags.networking, Client: k.watching, Own: k.own,
-		Provider: k.flags.foreignCluster, TenantNamespace: k.flags.tenantNamespace, LiqoNamespace: k.flags.liqoNamespace,
+		Enabled: k.flags.Networking, Client: k.watching, Own: k.flags.PodRanges,
+		Provider: k.flags.Provider.ID, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
 		Changed: func(ctx context.Context) { k.node.networkChanged(ctx) },
 		Peers:   func(p translation.Peers) { k.mirror.SetPeers(p) }, Externals: func(e translation.Externals) { k.mirror.SetExternals(e) },
 	})
 	k.peer, err = peer.New(peer.Options{
-		ClusterID:     k.flags.foreignCluster,
-		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
+		ClusterID:     k.flags.Provider.ID,
+		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.TenantNamespace, Name: k.flags.Provider.KubeconfigSecret},
 		Scheme:        scheme,
 		Rights:        k.settings.Rights,
 		Wrap:          k.fence.Wrap,
-		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
-		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
+		Endpoints:     identity.EndpointPolicy{Deny: k.flags.PodRanges, AllowLoopback: k.flags.Provider.AllowLoopback},
+		ProbeInterval: k.flags.Provider.PingInterval, ProbeTimeout: k.flags.Provider.PingTimeout,
 		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,
 	})
 	if err != nil {
 		return err
 	}
-	if k.flags.createNode {
+	if k.flags.CreateNode {
 		k.node = newNodeSide(k)
 		k.node.identity, err = newNodeIdentity(ctx, k)
 	}
@@ -227,15 +278,15 @@ func (k *kubelet) work(ctx context.Context) error {
 
 // reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
 func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
-	initial := k.flags.reflectors.Settings(nil, nil)
+	initial := k.flags.Reflectors.Settings(nil, nil)
 	options := mirror.Options{
-		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
 		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
 	}
 	k.mirror = mirroring.New(mirroring.Options{
 		Build: func() (mirroring.Engine, error) { return mirror.New(options) }, Siblings: others, Leads: k.leads, Client: k.account,
-		Namespace: k.flags.tenantNamespace, Node: k.flags.node, Provider: k.flags.foreignCluster, Networked: k.network.Known(),
+		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Networked: k.network.Known(),
 	}, initial)
 	k.uses.Prepare(k.mirror, others, k.node == nil)
 }
@@ -276,8 +327,8 @@ func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }
 // ownerOfLease is the VirtualNode.
 func (k *kubelet) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
 	vn := &offloadingv1beta1.VirtualNode{}
-	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.tenantNamespace, Name: k.flags.node}, vn); err != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.tenantNamespace, k.flags.node, err)
+	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.TenantNamespace, Name: k.flags.Node}, vn); err != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.TenantNamespace, k.flags.Node, err)
 	}
 	return metav1.OwnerReference{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "VirtualNode", Name: vn.Name, UID: vn.UID}, nil
 }
@@ -288,6 +339,3 @@ func recorder(ctx context.Context, c kubernetes.Interface) record.EventRecorder 
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events(corev1.NamespaceAll)})
 	return broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: component})
 }
-
-// listenAddress is where the kubelet endpoint listens.
-func (f *flags) listenAddress() string { return ":" + strconv.Itoa(int(f.port)) }

@@ -13,7 +13,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	chartflags "liqo.io/liqo/test/flags"
 )
+
+func TestTheChartKnowsTheFlags(t *testing.T) {
+	chartflags.Fresh(t, "virtual-kubelet", newCommand().LocalFlags())
+}
 
 // Both clients of this cluster ask for protobuf where a kind has it; the second one chooses by itself, unless it is told.
 func TestClientsAskForProtobuf(t *testing.T) {

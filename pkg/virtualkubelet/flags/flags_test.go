@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"net/netip"
@@ -47,13 +47,13 @@ func TestFlags(t *testing.T) {
 		"too many workers for tokens":   {[]string{"--serviceaccount-reflection-workers=1001"}, "between 0 and 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f flags
+			var f Flags
 			set := pflag.NewFlagSet("", pflag.ContinueOnError)
-			f.register(set)
+			f.Register(set)
 			if err := set.Parse(append(append([]string{}, good...), tc.args...)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := f.validate()
+			err := f.validate()
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -64,15 +64,15 @@ func TestFlags(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("POD_IP", "10.0.0.9")
 	t.Setenv("POD_NAME", "vk-1")
-	if got, err := environment(); err != nil || got.address != netip.MustParseAddr("10.0.0.9") || got.pod != "vk-1" {
+	if got, err := Environment(); err != nil || got.Address != netip.MustParseAddr("10.0.0.9") || got.Pod != "vk-1" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	t.Setenv("POD_NAME", "")
-	if _, err := environment(); err == nil {
+	if _, err := Environment(); err == nil {
 		t.Error("no name is accepted")
 	}
 	t.Setenv("POD_IP", "x")
-	if _, err := environment(); err == nil {
+	if _, err := Environment(); err == nil {
 		t.Error("no address is accepted")
 	}
 }
@@ -91,13 +91,13 @@ func TestTheLeasesOfANodeShareABudget(t *testing.T) {
 		"and as seldom as it is, if the Lease lasts long": {[]string{"--vk-lease-enabled", "--node-ping-interval=20s", "--node-lease-duration=2m"}, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f flags
+			var f Flags
 			set := pflag.NewFlagSet("", pflag.ContinueOnError)
-			f.register(set)
+			f.Register(set)
 			if err := set.Parse(tc.args); err != nil {
 				t.Fatal(err)
 			}
-			if got := f.nodeLeaseInterval(); got != tc.want {
+			if got := f.NodeLeaseInterval(); got != tc.want {
 				t.Errorf("the node's Lease is renewed each %s, want %s", got, tc.want)
 			}
 		})

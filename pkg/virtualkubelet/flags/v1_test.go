@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"os"
@@ -10,14 +10,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/yaml"
-
-	chartflags "liqo.io/liqo/test/flags"
 )
-
-func TestTheChartKnowsTheFlags(t *testing.T) {
-	chartflags.Fresh(t, "virtual-kubelet", newCommand().LocalFlags())
-}
 
 // v1 are the flags of Liqo v1's virtual kubelet, as somebody may give them.
 const v1 = `--home-kubeconfig= --foreign-kubeconfig-secret-name=a --nodename=virtual-kubelet --tenant-namespace=default --liqo-namespace=liqo
@@ -35,15 +30,18 @@ const v1 = `--home-kubeconfig= --foreign-kubeconfig-secret-name=a --nodename=vir
 
 // Arguments of Liqo v1 start a virtual kubelet; its log says which of them have no effect, and what does it here.
 func TestFlagsOfV1(t *testing.T) {
-	command := newCommand()
-	if err := command.ParseFlags(strings.Fields(v1)); err != nil {
+	var f Flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	logsapi.AddFlags(logsapi.NewLoggingConfiguration(), set)
+	f.Register(set)
+	if err := set.Parse(strings.Fields(v1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := command.Flags().Lookup("v").Value.String(); got != "4" {
+	if got := set.Lookup("v").Value.String(); got != "4" {
 		t.Errorf("--klog.v=4 makes the log level %s", got)
 	}
 	var log strings.Builder
-	warnOfIdle(funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{}), command.Flags())
+	warnOfIdle(funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{}), set)
 	for _, flag := range idle {
 		given := strings.Contains(v1, "--"+flag.name+"=") || strings.Contains(v1, "--"+flag.name+" ") || strings.HasSuffix(v1, "--"+flag.name)
 		if line := `"flag"="--` + flag.name + `" "instead"="` + flag.instead + `"`; given != strings.Contains(log.String(), line) {
@@ -67,16 +65,16 @@ func TestWhatV1TakesIsReplaced(t *testing.T) {
 		"and nothing of it": {[]string{"--vk-lease-duration=2m"}, "", 10 * time.Second, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f flags
+			var f Flags
 			set := pflag.NewFlagSet("", pflag.ContinueOnError)
-			f.register(set)
+			f.Register(set)
 			if err := set.Parse(slices.Concat(good, []string{"--vk-lease-enabled"}, tc.args)); err != nil {
 				t.Fatal(err)
 			}
 			var log strings.Builder
 			f.replaceV1(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
-			if _, err := f.validate(); err != nil || f.pingInterval != tc.ping || f.lease.Duration != tc.duration {
-				t.Errorf("%s, %s, %v", f.pingInterval, f.lease.Duration, err)
+			if err := f.validate(); err != nil || f.Provider.PingInterval != tc.ping || f.Replicas.Duration != tc.duration {
+				t.Errorf("%s, %s, %v", f.Provider.PingInterval, f.Replicas.Duration, err)
 			}
 			if (tc.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), tc.log) {
 				t.Errorf("the log says %q, want %q", log.String(), tc.log)
@@ -96,7 +94,7 @@ const defaultsOfV1 = `--nodename=virtual-kubelet --tenant-namespace=default --li
 
 // A default that is not v1's stands in charts/liqo/files/compat.yaml, which the reference of values is made of, with the reason.
 func TestDefaultsAreThoseOfV1(t *testing.T) {
-	raw, err := os.ReadFile("../../charts/liqo/files/compat.yaml")
+	raw, err := os.ReadFile("../../../charts/liqo/files/compat.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +110,9 @@ func TestDefaultsAreThoseOfV1(t *testing.T) {
 	for _, one := range compat.Arguments {
 		listed = append(listed, one.Paths...)
 	}
-	set := newCommand().Flags()
+	var f Flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Register(set)
 	for _, argument := range strings.Fields(defaultsOfV1) {
 		name, v1, _ := strings.Cut(argument, "=")
 		here := set.Lookup(strings.TrimPrefix(name, "--")).DefValue
