@@ -33,14 +33,18 @@ import (
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/flags"
 	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
+	"liqo.io/liqo/pkg/virtualkubelet/kubelet"
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
 	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/removal"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
@@ -96,8 +100,8 @@ func newCheckCommand() *cobra.Command {
 	return command
 }
 
-// kubelet is everything that runs, put together.
-type kubelet struct {
+// wiring is everything that runs, put together.
+type wiring struct {
 	flags  *flags.Flags
 	around flags.Surroundings
 	home   *rest.Config
@@ -109,7 +113,7 @@ type kubelet struct {
 	settings *settings.Source
 	mirror   *mirroring.Reflection
 	events   *event.Carrier
-	node     *nodeSide
+	node     *kubelet.Kubelet
 	network  *network.Network
 	uses     mirroring.References
 	storage  *storage.Reconciler
@@ -118,24 +122,23 @@ type kubelet struct {
 	// budget bounds what is held of the provider, whichever part holds it.
 	budget *replica.Budget
 	// removals holds back the removal of many copies at once, whichever part is about to make it.
-	removals *removals
+	removals *removal.Held
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
 func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
-	k := &kubelet{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.Limits.Memory) << 20)}
+	k := &wiring{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.Limits.Memory) << 20)}
 	logger := klog.FromContext(ctx).WithValues("node", f.Node)
 	ctx = klog.NewContext(ctx, logger)
-	k.removals = newRemovals(k)
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.Provider.ID)
 	if err := k.connect(ctx); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{})
-	group.Go(func() error { return heartbeat.Beat(ctx, f.Heartbeat, k.alive, ready) })
+	group.Go(func() error { return heartbeat.Beat(ctx, f.Heartbeat, k.node.Alive, ready) })
 	// Whoever stands by has its certificates already.
-	group.Go(func() error { return k.node.prepare(ctx, ready) })
+	group.Go(func() error { return k.node.Prepare(ctx, ready) })
 	group.Go(func() error {
 		if f.Replicas.Enabled {
 			return leader.Candidate{
@@ -149,7 +152,7 @@ func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
 }
 
 // connect makes the clients of this cluster with the reflection account.
-func (k *kubelet) connect(ctx context.Context) error {
+func (k *wiring) connect(ctx context.Context) error {
 	var err error
 	if k.home, err = homeConfig(k.flags.HomeKubeconfig); err != nil {
 		return err
@@ -162,14 +165,15 @@ func (k *kubelet) connect(ctx context.Context) error {
 	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
-	meter, err := k.meter()
-	if err != nil {
-		return err
-	}
 	scheme := newScheme()
 	if k.watching, err = client.NewWithWatch(k.home, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
+	return k.assemble(ctx, scheme)
+}
+
+// assemble makes what is there before it is this replica's turn.
+func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	k.settings = settings.New(settings.Options{
 		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
 		Node: k.flags.Node, Provider: k.flags.Provider.ID, Reflectors: &k.flags.Reflectors,
@@ -179,9 +183,13 @@ func (k *kubelet) connect(ctx context.Context) error {
 	k.network = network.New(network.Options{
 		Enabled: k.flags.Networking, Client: k.watching, Own: k.flags.PodRanges,
 		Provider: k.flags.Provider.ID, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
-		Changed: func(ctx context.Context) { k.node.networkChanged(ctx) },
+		Changed: func(ctx context.Context) { k.node.NetworkChanged(ctx) },
 		Peers:   func(p translation.Peers) { k.mirror.SetPeers(p) }, Externals: func(e translation.Externals) { k.mirror.SetExternals(e) },
 	})
+	meter, err := kubelet.NewMeter(k.metrics, k.flags.Node)
+	if err != nil {
+		return err
+	}
 	k.peer, err = peer.New(peer.Options{
 		ClusterID:     k.flags.Provider.ID,
 		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.TenantNamespace, Name: k.flags.Provider.KubeconfigSecret},
@@ -195,17 +203,23 @@ func (k *kubelet) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.flags.CreateNode {
-		k.node = newNodeSide(k)
-		k.node.identity, err = newNodeIdentity(ctx, k)
+	k.removals = removal.New(removal.Options{
+		Share: k.flags.Limits.Removals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer, Changed: func() { k.node.RemovalsChanged() },
+	})
+	if !k.flags.CreateNode {
+		return nil
 	}
-	return err
-}
-
-// provider is the client of the provider's API server that leaves encoding to its caller.
-func (k *kubelet) provider() (rest.Interface, error) {
-	clients, err := k.peer.Clients()
-	return clients.REST, err
+	who, err := credential.NewIdentity(ctx, k.flags.Identity.Kind, credential.Options{
+		Node: k.flags.Node, Directory: k.flags.Identity.Directory, Address: k.around.Address, Bootstrap: k.home, Wrap: k.fence.Wrap,
+	})
+	if err != nil {
+		return err
+	}
+	k.node = kubelet.New(kubelet.Options{
+		Flags: k.flags, Address: k.around.Address, Identity: who, Account: k.account, CAFile: k.home.CAFile, Peer: k.peer, Network: k.network,
+		Offloaded: k.settings.Offloaded, References: &k.uses, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
+	})
+	return nil
 }
 
 // compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
@@ -246,14 +260,14 @@ func newScheme() *runtime.Scheme {
 }
 
 // work is what only the active replica does.
-func (k *kubelet) work(ctx context.Context) error {
+func (k *wiring) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.Changed})
 	if err != nil {
 		return err
 	}
-	k.removals.recorder = recorder(ctx, k.account)
-	group.Go(func() error { k.removals.run(ctx); return nil })
+	held := recorder(ctx, k.account)
+	group.Go(func() error { k.removals.Run(ctx, held); return nil })
 	if k.storage, err = k.newStorage(ctx); err != nil {
 		return err
 	}
@@ -265,11 +279,13 @@ func (k *kubelet) work(ctx context.Context) error {
 	group.Go(func() error { return k.mirror.Run(ctx) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
+	beside := kubelet.Beside{Crossed: k.events.Crossed}
 	if k.storage != nil {
+		beside.Claims = k.storage.Resolve
 		group.Go(func() error { return k.storage.Run(ctx) })
 	}
 	if k.node != nil {
-		group.Go(func() error { return k.node.run(ctx) })
+		group.Go(func() error { return k.node.Run(ctx, beside) })
 	}
 	group.Go(func() error { k.network.Run(ctx); return nil })
 	group.Go(func() error { k.settings.Run(ctx); return nil })
@@ -277,12 +293,12 @@ func (k *kubelet) work(ctx context.Context) error {
 }
 
 // reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
-func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
+func (k *wiring) reflect(ctx context.Context, others *sibling.Pods) {
 	initial := k.flags.Reflectors.Settings(nil, nil)
 	options := mirror.Options{
 		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
 		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.Guard,
 	}
 	k.mirror = mirroring.New(mirroring.Options{
 		Build: func() (mirroring.Engine, error) { return mirror.New(options) }, Siblings: others, Leads: k.leads, Client: k.account,
@@ -292,40 +308,85 @@ func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
 }
 
 // leads tells the storage fabric, unless it is turned off, whether this virtual node is the one of its provider that reflects.
-func (k *kubelet) leads(leads bool) {
+func (k *wiring) leads(leads bool) {
 	if k.storage != nil {
 		k.storage.SetLeads(leads)
 	}
 }
 
+// newStorage makes the storage fabric; nil if it is turned off. What was provided before stays as it is then.
+func (k *wiring) newStorage(ctx context.Context) (*storage.Reconciler, error) {
+	workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims)
+	if workers == 0 {
+		return nil, nil
+	}
+	return storage.New(storage.Options{
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
+		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.Guard,
+	})
+}
+
+// newEvents makes what brings the provider's Events back.
+func (k *wiring) newEvents() (*event.Carrier, error) {
+	return event.New(event.Options{
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
+		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
+		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
+	})
+}
+
+// locals knows what is at the provider: the node side its pods, the storage fabric its claims, the reflection engine all else.
+type locals struct{ k *wiring }
+
+func (l locals) Find(remoteKind string, target corev1.ObjectReference) (reflection.Object, bool) {
+	switch target.Kind {
+	case "Pod":
+	case "PersistentVolumeClaim":
+		if l.k.storage == nil {
+			return nil, false
+		}
+		return l.k.storage.Reflected(target.Namespace, target.Name)
+	default:
+		return l.k.mirror.Reflected(target.Kind, target.Namespace, target.Name)
+	}
+	pods := l.k.node.Pods()
+	if pods == nil {
+		return nil, false
+	}
+	return pods.Reflected(target.Namespace, target.Name, remoteKind == "ShadowPod")
+}
+
+func (l locals) Crossed(namespace string) bool {
+	pods := l.k.node.Pods()
+	return pods != nil && pods.Occupied(namespace) || l.k.mirror.Crossed(namespace) || l.k.storage != nil && l.k.storage.Crossed(namespace)
+}
+
 // configure tells all parts what the VirtualNode and its template say.
-func (k *kubelet) configure(ctx context.Context, s settings.Settings) {
+func (k *wiring) configure(ctx context.Context, s settings.Settings) {
 	k.peer.Tell(s.Revoked()) // before the node is told anything: a restart is no news
-	k.removals.setVirtualNode(s.Node)
+	k.removals.Hear(s.Node)
 	k.mirror.Configure(s)
 	if k.storage != nil {
 		k.storage.SetWorkers(s.Workers(settings.Claims))
 		k.storage.SetSettings(s.OfClaims())
 	}
 	k.events.SetConfig(s.Kinds[settings.Events])
-	k.node.configure(ctx, s)
+	k.node.Configure(ctx, s)
 }
 
 // offload tells all parts which namespaces are offloaded.
-func (k *kubelet) offload(mapping pod.Mapping) {
-	k.removals.guard.Follow(mapping.Desired)
+func (k *wiring) offload(mapping pod.Mapping) {
+	k.removals.Guard.Follow(mapping.Desired)
 	k.mirror.SetMapping(mapping.Effective)
 	k.events.SetMapping(mapping.Effective)
 	if k.storage != nil {
 		k.storage.SetMapping(mapping.Effective)
 	}
-	k.node.setMapping(mapping)
+	k.node.SetMapping(mapping)
 }
 
-func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }
-
 // ownerOfLease is the VirtualNode.
-func (k *kubelet) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
+func (k *wiring) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
 	vn := &offloadingv1beta1.VirtualNode{}
 	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.TenantNamespace, Name: k.flags.Node}, vn); err != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.TenantNamespace, k.flags.Node, err)

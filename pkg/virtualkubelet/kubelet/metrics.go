@@ -1,4 +1,4 @@
-package main
+package kubelet
 
 import (
 	"crypto/tls"
@@ -14,25 +14,25 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
-// meter shows the connection to the provider. All of a virtual kubelet's own metrics name its node, so that those of two nodes of
+// NewMeter shows the connection to the provider. All of a virtual kubelet's own metrics name its node, so that those of two nodes of
 // one provider do not add up by mistake.
-func (k *kubelet) meter() (*peer.Meter, error) {
+func NewMeter(registerer prometheus.Registerer, node string) (*peer.Meter, error) {
 	meter := peer.NewMeter()
-	if err := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": k.flags.Node}, k.metrics).Register(meter); err != nil {
+	if err := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": node}, registerer).Register(meter); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the connection: %w", err)
 	}
 	return meter, nil
 }
 
 // measure shows what the node's pods are and take, and until when its certificates are valid.
-func (n *nodeSide) measure(store nodeIdentity) error {
-	cluster := n.k.flags.Provider.ID
-	ofNode := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": n.k.flags.Node}, n.k.metrics)
+func (n *Kubelet) measure() error {
+	cluster := n.options.Flags.Provider.ID
+	ofNode := prometheus.WrapRegistererWith(prometheus.Labels{"node_name": n.options.Flags.Node}, n.options.Metrics)
 	for _, collector := range []prometheus.Collector{
 		newCensus(cluster, n.census),
-		expiry.Of(expiry.NodeClient, cluster, store.ClientCertificate),
+		expiry.Of(expiry.NodeClient, cluster, n.options.Identity.ClientCertificate),
 		expiry.Of(expiry.KubeletServing, cluster, func() *tls.Certificate {
-			serving, err := store.ServingCertificate(nil)
+			serving, err := n.options.Identity.ServingCertificate(nil)
 			if err != nil {
 				return nil // there is none yet, which the endpoint's log tells
 			}
@@ -47,7 +47,7 @@ func (n *nodeSide) measure(store nodeIdentity) error {
 }
 
 // census is what the node's pods are and take, and what its VirtualNode grants; nil while that is not known.
-func (n *nodeSide) census() (pod.Census, corev1.ResourceList) {
+func (n *Kubelet) census() (pod.Census, corev1.ResourceList) {
 	n.mu.Lock()
 	pods, vn := n.pods, n.settings.Node
 	n.mu.Unlock()

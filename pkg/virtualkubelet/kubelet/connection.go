@@ -1,4 +1,4 @@
-package main
+package kubelet
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/peer"
-	"liqo.io/liqo/pkg/virtualkubelet/node"
-	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
 // followPeer tells the node what is known of the provider. The platform is asked for once per connection.
-func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) error {
+func (n *Kubelet) followPeer(ctx context.Context) error {
+	p := n.options.Peer
 	changed := make(chan struct{}, 1)
 	changes := wake(changed)
 	cancel := p.Subscribe(func(peer.State) { changes() })
@@ -20,12 +19,12 @@ func followPeer(ctx context.Context, p *peer.Peer, reporter *node.Reporter) erro
 	for {
 		state := p.State()
 		if state.Connected && platform == "" {
-			platform = platformOf(ctx, p)
+			platform = n.platform(ctx)
 		}
 		if !state.Connected {
 			platform = ""
 		}
-		tellConnection(p, reporter, platform)
+		n.tellConnection(platform)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -46,14 +45,14 @@ func wake(waiting chan<- struct{}) func() {
 
 // giveSigns gives the provider a sign of life after each renewal of the node's Lease. Without renewals this cluster takes the node for lost and
 // may replace its pods: then the provider hears nothing either.
-func giveSigns(ctx context.Context, renewed <-chan struct{}, signs *sign.Giver) {
+func (n *Kubelet) giveSigns(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-renewed:
+		case <-n.renewed:
 		}
-		if err := signs.Give(ctx); err != nil {
+		if err := n.pods.Signs.Give(ctx); err != nil {
 			klog.FromContext(ctx).V(1).Info("A sign of life did not come to the provider", "reason", err.Error())
 		}
 	}
@@ -61,14 +60,14 @@ func giveSigns(ctx context.Context, renewed <-chan struct{}, signs *sign.Giver) 
 
 // tellConnection tells the node what is known of the provider now. While nothing is known yet, nothing is told: a restart is no news
 // of the provider.
-func tellConnection(p *peer.Peer, reporter *node.Reporter, platform string) {
-	if state := p.State(); state.Connected || state.Lost() {
-		reporter.SetConnection(state.Usable(), state.Reason, state.Message, state.ServerVersion, platform)
+func (n *Kubelet) tellConnection(platform string) {
+	if state := n.options.Peer.State(); state.Connected || state.Lost() {
+		n.reporter.SetConnection(state.Usable(), state.Reason, state.Message, state.ServerVersion, platform)
 	}
 }
 
-func platformOf(ctx context.Context, p *peer.Peer) string {
-	clients, err := p.Clients()
+func (n *Kubelet) platform(ctx context.Context) string {
+	clients, err := n.options.Peer.Clients()
 	if err != nil {
 		return ""
 	}

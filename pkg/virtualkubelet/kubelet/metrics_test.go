@@ -1,6 +1,7 @@
-package main
+package kubelet
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -13,20 +14,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
 
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/credential"
+	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/flags"
+	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
-	"liqo.io/liqo/pkg/virtualkubelet/settings"
+	"liqo.io/liqo/pkg/virtualkubelet/removal"
 	"liqo.io/liqo/test/monitoring"
 )
 
 // papers are the credentials of a node that has a client certificate and waits for the one of its endpoint.
-type papers struct{ nodeIdentity }
+type papers struct{ credential.Identity }
 
 func (papers) ClientCertificate() *tls.Certificate {
 	return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Unix(2_000_000_000, 0)}}
@@ -37,44 +43,47 @@ func (papers) ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // putTogether registers all that a virtual kubelet registers.
-func putTogether(t *testing.T, registry *monitoring.Registry) *kubelet {
+func putTogether(t *testing.T, registry *monitoring.Registry) {
 	t.Helper()
 	f := &flags.Flags{Home: "rome", Provider: flags.Provider{ID: "milan", PingInterval: time.Second}, Node: "milan-1", TenantNamespace: "liqo-tenant-milan",
 		NodeLease: time.Minute, Port: 10250, CreateNode: true, Tokens: flags.Tokens{Enabled: true, Host: "api", MaxLifetime: time.Hour}}
-	k := &kubelet{flags: f, account: fake.NewClientset(), metrics: registry, network: network.New(network.Options{}), settings: settings.New(settings.Options{})}
-	meter, err := k.meter()
+	meter, err := NewMeter(registry, "milan-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.peer, err = peer.New(peer.Options{ClusterID: "milan", Kubeconfig: peer.StaticSource(nil), Meter: meter}); err != nil {
+	p, err := peer.New(peer.Options{ClusterID: "milan", Kubeconfig: peer.StaticSource(nil), Meter: meter})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mirror.NewErrorCounter(k.metrics, "milan", "milan-1"); err != nil {
+	if _, err := mirror.NewErrorCounter(registry, "milan", "milan-1"); err != nil {
 		t.Fatal(err)
 	}
-	if k.events, err = k.newEvents(); err != nil {
+	account, local := fake.NewClientset(), fake.NewClientset()
+	events, err := event.New(event.Options{Home: "rome", Remote: "milan", NodeName: "milan-1", Events: account.CoreV1(), Peer: p,
+		Locals: struct{ event.Locals }{}, Registerer: registry})
+	if err != nil {
 		t.Fatal(err)
 	}
-	k.node, k.removals = newNodeSide(k), newRemovals(k)
-	local := fake.NewClientset()
-	if err := k.node.build(t.Context(), local); err != nil {
+	k := New(Options{Flags: f, Identity: papers{}, Account: account, Peer: p, Network: network.New(network.Options{}), References: &mirroring.References{},
+		Removals: removal.New(removal.Options{}), Metrics: registry,
+		Recorder: func(context.Context, kubernetes.Interface) record.EventRecorder { return record.NewFakeRecorder(1) }})
+	if err := k.build(t.Context(), local, Beside{Crossed: events.Crossed}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.node.measure(papers{}); err != nil {
+	if err := k.measure(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.New(api.Options{Remote: k.node.pods, LocalClient: local, NodeName: "milan-1", Registerer: k.metrics,
+	if _, err := api.New(api.Options{Remote: k.pods, LocalClient: local, NodeName: "milan-1", Registerer: registry,
 		GetCertificate: papers{}.ServingCertificate}); err != nil {
 		t.Fatal(err)
 	}
-	return k
 }
 
 // docs/metrics.md says what there is, with its labels, no more and no less.
 func TestThePageHasTheMetricsOfAVirtualKubelet(t *testing.T) {
 	registry := monitoring.NewRegistry()
 	putTogether(t, registry)
-	if diff := cmp.Diff(monitoring.Of(t, "../..", monitoring.VirtualKubelets), registry.Registered()); diff != "" {
+	if diff := cmp.Diff(monitoring.Of(t, "../../..", monitoring.VirtualKubelets), registry.Registered()); diff != "" {
 		t.Errorf("-docs/metrics.md +registered:\n%s", diff)
 	}
 	problems, err := testutil.GatherAndLint(registry, "liqo_peer_up", "liqo_certificate_expiration_timestamp_seconds",

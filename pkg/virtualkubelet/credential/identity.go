@@ -1,4 +1,4 @@
-package main
+package credential
 
 import (
 	"context"
@@ -8,11 +8,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"liqo.io/liqo/pkg/config/v1alpha1"
-	"liqo.io/liqo/pkg/virtualkubelet/credential"
 )
 
-// nodeIdentity is who the process is for its own cluster.
-type nodeIdentity interface {
+// Identity is who the process is for its own cluster.
+type Identity interface {
 	// Run keeps the credentials valid until the context ends.
 	Run(ctx context.Context) error
 	// Client waits for the credentials and returns a client that goes on over renewals.
@@ -25,10 +24,10 @@ type nodeIdentity interface {
 	ClientCertificate() *tls.Certificate
 }
 
-func newNodeIdentity(ctx context.Context, k *kubelet) (nodeIdentity, error) {
-	options := credential.Options{Node: k.flags.Node, Directory: k.flags.Identity.Directory, Address: k.around.Address, Bootstrap: k.home, Wrap: k.fence.Wrap}
-	if k.flags.Identity.Kind == v1alpha1.NodeIdentityServiceAccount {
-		return credential.NewAccount(options)
+// NewIdentity makes the identity of a kind.
+func NewIdentity(ctx context.Context, kind v1alpha1.NodeIdentity, o Options) (Identity, error) {
+	if kind == v1alpha1.NodeIdentityServiceAccount {
+		return NewAccount(o)
 	}
-	return credential.New(ctx, options)
+	return New(ctx, o)
 }
