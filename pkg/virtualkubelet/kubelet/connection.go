@@ -5,16 +5,15 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 )
 
 // followPeer tells the node what is known of the provider. The platform is asked for once per connection.
 func (n *Kubelet) followPeer(ctx context.Context) error {
 	p := n.options.Peer
-	changed := make(chan struct{}, 1)
-	changes := wake(changed)
-	cancel := p.Subscribe(func(peer.State) { changes() })
-	defer cancel()
+	changed := signal.New()
+	defer p.Subscribe(func(peer.State) { changed.Raise() })()
 	var platform string
 	for {
 		state := p.State()
@@ -29,16 +28,6 @@ func (n *Kubelet) followPeer(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		}
-	}
-}
-
-// wake returns what has somebody who waits for a channel of one go round, and does not block.
-func wake(waiting chan<- struct{}) func() {
-	return func() {
-		select {
-		case waiting <- struct{}{}:
-		default:
 		}
 	}
 }

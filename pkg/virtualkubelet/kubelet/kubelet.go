@@ -15,6 +15,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
@@ -75,7 +76,7 @@ type Kubelet struct {
 	// answering is whether the node's endpoint does.
 	answering atomic.Bool
 	// renewed tells that the node's Lease was renewed.
-	renewed chan struct{}
+	renewed signal.Signal
 
 	mu       sync.Mutex
 	reporter *node.Reporter
@@ -87,7 +88,7 @@ type Kubelet struct {
 
 // New takes the options. Nothing happens before Prepare.
 func New(o Options) *Kubelet {
-	return &Kubelet{options: o, renewed: make(chan struct{}, 1), settings: o.Flags.Reflectors.Settings(nil, nil)}
+	return &Kubelet{options: o, renewed: signal.New(), settings: o.Flags.Reflectors.Settings(nil, nil)}
 }
 
 // Prepare keeps the node's certificates until the context ends, and closes ready once they are there and the endpoint answers, so that it
@@ -165,7 +166,7 @@ func (n *Kubelet) build(ctx context.Context, local kubernetes.Interface, beside 
 	events := o.Recorder(ctx, local)
 	reporter, err := node.New(node.Options{
 		Client: local, Node: f.Node, Address: address, Port: f.Port, Cluster: f.Provider.ID,
-		LeaseDuration: f.NodeLease, Interval: f.NodeLeaseInterval(), Recorder: events, Renewed: wake(n.renewed),
+		LeaseDuration: f.NodeLease, Interval: f.NodeLeaseInterval(), Recorder: events, Renewed: n.renewed.Raise,
 	})
 	if err != nil {
 		return err

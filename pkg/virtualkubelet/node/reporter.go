@@ -21,6 +21,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/kube/selection"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -64,7 +65,7 @@ const (
 type Reporter struct {
 	options  Options
 	informer cache.SharedIndexInformer
-	changed  chan struct{}
+	changed  signal.Signal
 	lease    heartbeat
 
 	// patched is the version of the Node that the last patch was made from: until the cache moves on, it shows the past.
@@ -92,7 +93,7 @@ func New(o Options) (*Reporter, error) {
 		o.Clock = clock.RealClock{}
 	}
 	r := &Reporter{
-		options: o, changed: make(chan struct{}, 1), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
+		options: o, changed: signal.New(), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
 		facts: Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster},
 	}
 	nodes := o.Client.CoreV1().Nodes()
@@ -135,14 +136,7 @@ func (r *Reporter) update(change func(*Facts)) {
 	r.mu.Lock()
 	change(&r.facts)
 	r.mu.Unlock()
-	r.wake()
-}
-
-func (r *Reporter) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
+	r.changed.Raise()
 }
 
 // Host is what the Node says of itself to those who admit pods to it; nothing while it is not known.
@@ -163,7 +157,7 @@ func (r *Reporter) Alive(since time.Time) bool {
 // Run reports until the context ends.
 func (r *Reporter) Run(ctx context.Context) error {
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { r.wake() }, UpdateFunc: func(_, _ any) { r.wake() }, DeleteFunc: func(any) { r.wake() },
+		AddFunc: func(any) { r.changed.Raise() }, UpdateFunc: func(_, _ any) { r.changed.Raise() }, DeleteFunc: func(any) { r.changed.Raise() },
 	}
 	if _, err := r.informer.AddEventHandler(handler); err != nil {
 		return fmt.Errorf("watching node %q: %w", r.options.Node, err)

@@ -15,6 +15,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/massremoval"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -43,7 +44,7 @@ type Held struct {
 	options Options
 	// Guard decides what is held.
 	Guard   *massremoval.Guard
-	changed chan struct{}
+	changed signal.Signal
 
 	mu sync.Mutex
 	vn *offloadingv1beta1.VirtualNode
@@ -53,13 +54,8 @@ type Held struct {
 
 // New makes the guard. Nothing is told before Run.
 func New(o Options) *Held {
-	r := &Held{options: o, changed: make(chan struct{}, 1)}
-	r.Guard = massremoval.New(massremoval.Options{Share: o.Share, Changed: func() {
-		select {
-		case r.changed <- struct{}{}:
-		default:
-		}
-	}})
+	r := &Held{options: o, changed: signal.New()}
+	r.Guard = massremoval.New(massremoval.Options{Share: o.Share, Changed: r.changed.Raise})
 	return r
 }
 
