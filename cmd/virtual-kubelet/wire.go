@@ -115,7 +115,6 @@ type wiring struct {
 	events   *event.Carrier
 	node     *kubelet.Kubelet
 	network  *network.Network
-	uses     mirroring.References
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
 	fence    leader.Fence
@@ -183,8 +182,8 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	k.network = network.New(network.Options{
 		Enabled: k.flags.Networking, Client: k.watching, Own: k.flags.PodRanges,
 		Provider: k.flags.Provider.ID, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
-		Changed: func(ctx context.Context) { k.node.NetworkChanged(ctx) },
-		Peers:   func(p translation.Peers) { k.mirror.SetPeers(p) }, Externals: func(e translation.Externals) { k.mirror.SetExternals(e) },
+		Changed:   func(ctx context.Context) { k.node.NetworkChanged(ctx) },
+		Addresses: func(p translation.Peers, e translation.Externals) { k.mirror.SetAddresses(p, e) },
 	})
 	meter, err := kubelet.NewMeter(k.metrics, k.flags.Node)
 	if err != nil {
@@ -217,7 +216,7 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	}
 	k.node = kubelet.New(kubelet.Options{
 		Flags: k.flags, Address: k.around.Address, Identity: who, Account: k.account, CAFile: k.home.CAFile, Peer: k.peer, Network: k.network,
-		Offloaded: k.settings.Offloaded, References: &k.uses, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
+		Offloaded: k.settings.Offloaded, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
 	})
 	return nil
 }
@@ -262,7 +261,7 @@ func newScheme() *runtime.Scheme {
 // work is what only the active replica does.
 func (k *wiring) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.Changed})
+	others, err := sibling.New(sibling.Options{Local: k.account, Changed: func(namespace, kind, name string) { k.mirror.UsesChanged(namespace, kind, name) }})
 	if err != nil {
 		return err
 	}
@@ -279,7 +278,7 @@ func (k *wiring) work(ctx context.Context) error {
 	group.Go(func() error { return k.mirror.Run(ctx) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
-	beside := kubelet.Beside{Crossed: k.events.Crossed}
+	beside := kubelet.Beside{Reflection: k.mirror, Crossed: k.events.Crossed}
 	if k.storage != nil {
 		beside.Claims = k.storage.Resolve
 		group.Go(func() error { return k.storage.Run(ctx) })
@@ -298,13 +297,16 @@ func (k *wiring) reflect(ctx context.Context, others *sibling.Pods) {
 	options := mirror.Options{
 		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
 		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.Guard,
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, Budget: k.budget, Removals: k.removals.Guard,
 	}
 	k.mirror = mirroring.New(mirroring.Options{
-		Build: func() (mirroring.Engine, error) { return mirror.New(options) }, Siblings: others, Leads: k.leads, Client: k.account,
+		Build: func() (mirroring.Engine, error) {
+			options.References = k.mirror
+			return mirror.New(options)
+		},
+		Siblings: others, Nodeless: k.node == nil, Leads: k.leads, Client: k.account,
 		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Networked: k.network.Known(),
 	}, initial)
-	k.uses.Prepare(k.mirror, others, k.node == nil)
 }
 
 // leads tells the storage fabric, unless it is turned off, whether this virtual node is the one of its provider that reflects.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -30,13 +31,17 @@ func (n *Kubelet) serve(ctx context.Context, local kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
+	provider := func() (rest.Interface, error) {
+		clients, err := n.options.Peer.Clients()
+		return clients.REST, err
+	}
 	server, err := api.New(api.Options{
 		Remote: n, LocalClient: local, ClientCA: ca, GetCertificate: n.options.Identity.ServingCertificate,
 		Address: ":" + strconv.Itoa(int(n.options.Flags.Port)), NodeName: n.options.Flags.Node,
 		Serving:  func() { n.answering.Store(true) },
 		Working:  func() bool { pods := n.Pods(); return pods != nil && pods.Informed() },
 		Pods:     n.allPods,
-		Usage:    usage.New(usage.Options{Node: n.options.Flags.Node, Pods: n.allPods, Twins: n, Provider: n.provider}),
+		Usage:    usage.New(usage.Options{Node: n.options.Flags.Node, Pods: n.allPods, Twins: n, Provider: provider}),
 		Gatherer: n.options.Metrics, Registerer: n.options.Metrics,
 	})
 	if err != nil {
@@ -54,19 +59,15 @@ func (n *Kubelet) Twin(ctx context.Context, namespace, name, uid string) (api.Ta
 }
 
 // clientCA reads the CA of the cluster's clients, again and again until it is told.
-func (n *Kubelet) clientCA(ctx context.Context, local kubernetes.Interface) (dynamiccertificates.CAContentProvider, error) {
-	for {
-		ca, err := api.ClientCA(ctx, local, n.options.CAFile)
-		if err == nil {
-			return ca, nil
+func (n *Kubelet) clientCA(ctx context.Context, local kubernetes.Interface) (ca dynamiccertificates.CAContentProvider, err error) {
+	err = wait.PollUntilContextCancel(ctx, clientCARetry, true, func(ctx context.Context) (bool, error) {
+		var failure error
+		if ca, failure = api.ClientCA(ctx, local, n.options.CAFile); failure != nil {
+			klog.FromContext(ctx).Error(failure, "The CA of the cluster's clients cannot be read")
 		}
-		klog.FromContext(ctx).Error(err, "The CA of the cluster's clients cannot be read")
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(clientCARetry):
-		}
-	}
+		return failure == nil, nil
+	})
+	return ca, err
 }
 
 // serveMetrics serves the metrics to whom this cluster authorizes, or to everybody.
@@ -86,10 +87,4 @@ func (n *Kubelet) serveMetrics(ctx context.Context) error {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
 	return nil
-}
-
-// provider is the client of the provider's API server that leaves encoding to its caller.
-func (n *Kubelet) provider() (rest.Interface, error) {
-	clients, err := n.options.Peer.Clients()
-	return clients.REST, err
 }

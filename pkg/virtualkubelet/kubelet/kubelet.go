@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
@@ -51,8 +52,6 @@ type Options struct {
 	Network *network.Network
 	// Offloaded asks, past all caches, whether a namespace is still to be offloaded.
 	Offloaded func(ctx context.Context, namespace string) (bool, error)
-	// References are told who knows the pods.
-	References *mirroring.References
 	// Budget bounds what is held of the provider, Removals what is removed there at once.
 	Budget   *replica.Budget
 	Removals *removal.Held
@@ -63,6 +62,8 @@ type Options struct {
 
 // Beside is what runs beside the pods and knows of them, or they of it.
 type Beside struct {
+	// Reflection is told what pods use.
+	Reflection *mirroring.Reflection
 	// Crossed is told that something of a namespace is at the provider.
 	Crossed func(namespace string)
 	// Claims tells which claims at the provider stand for those of pods; nil means those of the same names.
@@ -174,7 +175,7 @@ func (n *Kubelet) build(ctx context.Context, local kubernetes.Interface, beside 
 	pods, err := pod.New(pod.Options{
 		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, NodeIP: address,
 		Local: local, Account: o.Account, Peer: o.Peer, Recorder: events, Workers: max(1, now.Workers(settings.Pods)), Registerer: o.Metrics,
-		Confirm: o.Offloaded, UsesChanged: o.References.Changed, HideAddresses: f.Reflectors.HideAddresses,
+		Confirm: o.Offloaded, UsesChanged: beside.Reflection.UsesChanged, HideAddresses: f.Reflectors.HideAddresses,
 		API:  func() reflection.HomeAPI { return f.Tokens.API().At(o.Network.APIServer) },
 		Host: reporter.Host, Placed: n.placed, Claims: beside.Claims, Budget: o.Budget, Removals: o.Removals.Guard,
 	})
@@ -191,7 +192,7 @@ func (n *Kubelet) build(ctx context.Context, local kubernetes.Interface, beside 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reporter, n.pods, n.tokens = reporter, pods, tokens
-	o.References.SetPods(pods)
+	beside.Reflection.SetPods(pods)
 	n.tell(ctx)
 	return nil
 }
@@ -212,14 +213,19 @@ func (n *Kubelet) tell(ctx context.Context) {
 		of.NetworkDown, of.NetworkWatched = tunnel.Watched && tunnel.Down, tunnel.Watched
 		n.pods.SetSettings(of)
 		n.tellConnection("")
-		n.reporter.SetHeld(n.options.Removals.Said())
-		n.reporter.SetOverCommitted(n.settings.OverCommitted())
-		n.reporter.SetNetwork(tunnel)
-		n.reporter.SetCapacity(vn.Spec.ResourceQuota.Hard, vn.Spec.Images, vn.Spec.ProviderNodes)
+		n.tellNode(vn)
 	}
 	if n.mapping.Known {
 		n.pods.SetMapping(n.mapping)
 	}
+}
+
+// tellNode tells the Node what this cluster says of it. The caller locks.
+func (n *Kubelet) tellNode(vn *offloadingv1beta1.VirtualNode) {
+	n.reporter.Tell(node.Said{
+		Capacity: vn.Spec.ResourceQuota.Hard, Images: vn.Spec.Images, Nodes: vn.Spec.ProviderNodes,
+		Held: n.options.Removals.Said(), Over: n.settings.OverCommitted(), Network: n.options.Network.State(vn),
+	})
 }
 
 // Configure takes what is in force.
@@ -246,8 +252,8 @@ func (n *Kubelet) SetMapping(m pod.Mapping) {
 // RemovalsChanged has the Node say which removals are held.
 func (n *Kubelet) RemovalsChanged() {
 	n.change(func() {
-		if n.reporter != nil {
-			n.reporter.SetHeld(n.options.Removals.Said())
+		if vn := n.settings.Node; vn != nil && n.reporter != nil {
+			n.tellNode(vn)
 		}
 	})
 }

@@ -28,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/removal"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/monitoring"
 )
 
@@ -64,10 +65,10 @@ func putTogether(t *testing.T, registry *monitoring.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := New(Options{Flags: f, Identity: papers{}, Account: account, Peer: p, Network: network.New(network.Options{}), References: &mirroring.References{},
+	k := New(Options{Flags: f, Identity: papers{}, Account: account, Peer: p, Network: network.New(network.Options{}),
 		Removals: removal.New(removal.Options{}), Metrics: registry,
 		Recorder: func(context.Context, kubernetes.Interface) record.EventRecorder { return record.NewFakeRecorder(1) }})
-	if err := k.build(t.Context(), local, Beside{Crossed: events.Crossed}); err != nil {
+	if err := k.build(t.Context(), local, Beside{Reflection: mirroring.New(mirroring.Options{}, settings.Settings{}), Crossed: events.Crossed}); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.measure(); err != nil {

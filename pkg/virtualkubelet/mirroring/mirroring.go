@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,12 +42,14 @@ type Engine interface {
 	Crossed(namespace string) bool
 }
 
-// Options of a Reflection. All but Siblings and Leads must be given.
+// Options of a Reflection. All but Leads must be given.
 type Options struct {
 	// Build makes an engine; an engine runs once.
 	Build func() (Engine, error)
-	// Siblings knows the pods of the other virtual nodes; nil where they do not matter.
+	// Siblings knows the pods of the other virtual nodes.
 	Siblings Siblings
+	// Nodeless says that there is no own Node, so that it has no pods, which use nothing.
+	Nodeless bool
 	// Leads is called, at first and whenever it changes, with whether this virtual node is the one of its provider that reflects. It does
 	// not block. Nil means that nobody wants to know.
 	Leads func(bool)
@@ -64,6 +67,8 @@ type Reflection struct {
 	options Options
 	// known is closed when the provider's virtual nodes are known, crowded when there are several.
 	known, crowded chan struct{}
+	// pods knows those of the own Node.
+	pods atomic.Pointer[Uses]
 
 	mu        sync.Mutex
 	current   Engine
@@ -112,19 +117,12 @@ func (m *Reflection) SetVirtualNodes(all []*offloadingv1beta1.VirtualNode) {
 	closeOnce(m.known)
 }
 
-// SetPeers takes how this cluster sees its peers, which tells whose the pods at other providers are.
-func (m *Reflection) SetPeers(peers translation.Peers) {
+// SetAddresses takes how this cluster sees its peers, which tells whose the pods at other providers are, and by which addresses peers reach
+// what is no pod.
+func (m *Reflection) SetAddresses(peers translation.Peers, externals translation.Externals) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.peers = peers
-	m.tellProvider()
-}
-
-// SetExternals takes by which addresses peers reach what is no pod.
-func (m *Reflection) SetExternals(externals translation.Externals) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.externals = externals
+	m.peers, m.externals = peers, externals
 	m.tellProvider()
 }
 

@@ -115,7 +115,7 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		dead = true
 	}}
 	r.Reflection = New(Options{
-		Client: c, Namespace: "liqo-tenant-milan", Node: name, Provider: "milan", Networked: r.networked,
+		Client: c, Siblings: &script{}, Namespace: "liqo-tenant-milan", Node: name, Provider: "milan", Networked: r.networked,
 		Build: func() (Engine, error) {
 			r.last = &actor{stage: s, name: name}
 			return r.last, nil
@@ -212,7 +212,7 @@ func TestProviderOf(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"milan": true, "milan-big": true}, providerOf(all[0], all, "milan").Nodes); diff != "" {
 		t.Error(diff)
 	}
-	m := New(Options{Node: "milan", Provider: "milan"}, settings.Settings{})
+	m := New(Options{Siblings: &script{}, Node: "milan", Provider: "milan"}, settings.Settings{})
 	m.SetVirtualNodes(virtualNodes("turin"))
 	select {
 	case <-m.known:

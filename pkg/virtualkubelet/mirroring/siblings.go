@@ -12,15 +12,13 @@ import (
 type Siblings interface {
 	// Follow says which nodes these are, and in which namespaces their pods matter. It does not block.
 	Follow(nodes, namespaces []string)
+	Uses
 }
 
 // attend says whose pods matter to the reflection: those of the other virtual nodes, and only while this process reflects, by
 // the policy Referenced. It comes before the engine hears of anything, so that an engine that asks gets no answer from before.
 // The caller locks.
 func (m *Reflection) attend() {
-	if m.options.Siblings == nil {
-		return
-	}
 	nodes := slices.DeleteFunc(slices.Sorted(maps.Keys(m.provider.Nodes)), func(node string) bool { return node == m.options.Node })
 	var namespaces []string
 	if m.current != nil && m.byReference() {

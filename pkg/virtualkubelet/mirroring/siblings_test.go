@@ -17,6 +17,7 @@ import (
 
 // script records what siblings and the engine are told, in order.
 type script struct {
+	answer
 	mu    sync.Mutex
 	lines []string
 }
@@ -136,9 +137,11 @@ func TestUsesOfAllVirtualNodes(t *testing.T) {
 		"there is no own Node, a sibling's pod uses it":    {nodeless: true, siblings: used, want: used},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := &References{pods: tc.own}
-			r.Prepare(New(Options{}, settings.Settings{}), tc.siblings, tc.nodeless)
-			is, known := r.Referenced("shop", "secret", "keys")
+			m := New(Options{Siblings: &script{answer: tc.siblings}, Nodeless: tc.nodeless}, settings.Settings{})
+			if tc.own != nil {
+				m.SetPods(tc.own)
+			}
+			is, known := m.Referenced("shop", "secret", "keys")
 			if got := (answer{is, known}); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -44,9 +44,8 @@ type Options struct {
 	Own []netip.Prefix
 	// Changed is called when pods are to be shown anew.
 	Changed func(context.Context)
-	// Peers is called with how this cluster sees its peers, Externals with by which addresses peers reach what is no pod.
-	Peers     func(translation.Peers)
-	Externals func(translation.Externals)
+	// Addresses is called with how this cluster sees its peers, and by which addresses peers reach what is no pod.
+	Addresses func(translation.Peers, translation.Externals)
 }
 
 // Network is that to one provider. Make it with New.
@@ -56,7 +55,9 @@ type Network struct {
 	known chan struct{}
 	once  sync.Once
 
-	mu sync.Mutex
+	mu        sync.Mutex
+	peers     translation.Peers
+	externals translation.Externals
 	// peer is the last that was known; waiting says that it never was although there is a Configuration.
 	peer    translation.Peer
 	waiting bool
@@ -89,10 +90,7 @@ func (n *Network) Run(ctx context.Context) {
 	defer group.Wait()
 	group.Go(func() {
 		watching.All(ctx, c, &networkingv1beta1.Configuration{}, &networkingv1beta1.ConfigurationList{}, metav1.NamespaceAll,
-			func(all []*networkingv1beta1.Configuration) {
-				n.options.Peers(translation.PeersOf(all))
-				n.setConfigurations(ctx, all)
-			})
+			func(all []*networkingv1beta1.Configuration) { n.setConfigurations(ctx, all) })
 	})
 	group.Go(func() {
 		watching.All(ctx, c, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, n.options.TenantNamespace,
@@ -105,6 +103,8 @@ func (n *Network) Run(ctx context.Context) {
 func (n *Network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration) {
 	peer, err := translation.Of(translation.Choose(all, n.options.Provider))
 	n.mu.Lock()
+	n.peers = translation.PeersOf(all)
+	n.options.Addresses(n.peers, n.externals)
 	if err != nil {
 		klog.FromContext(ctx).Info("It is not known how this cluster sees the provider's addresses", "reason", err.Error())
 		n.waiting = n.waiting || !n.configured
@@ -156,13 +156,14 @@ func (n *Network) setIPs(all []*ipamv1alpha1.IP) {
 	for _, ip := range all {
 		every = append(every, *ip)
 	}
-	n.options.Externals(translation.ExternalsOf(every, n.options.Own))
 	servers := slices.DeleteFunc(slices.Clone(all), func(ip *ipamv1alpha1.IP) bool {
 		return ip.Namespace != n.options.LiqoNamespace || ip.Labels[ipamv1alpha1.IPTypeLabel] != ipamv1alpha1.IPTypeAPIServer || ip.Status.IP == ""
 	})
 	slices.SortFunc(servers, func(a, b *ipamv1alpha1.IP) int { return cmp.Compare(a.Name, b.Name) })
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.externals = translation.ExternalsOf(every, n.options.Own)
+	n.options.Addresses(n.peers, n.externals)
 	for _, ip := range servers {
 		if address, err := ip.Status.IP.Addr(); err == nil {
 			n.server = netip.AddrPortFrom(address, portOf(ip))

@@ -46,7 +46,7 @@ func apiServerIP(name, kind string, status networkingv1beta1.IP) *ipamv1alpha1.I
 
 // milan is the network to cluster milan, of a cluster whose API server is in no namespace.
 func milan(changed func(context.Context)) *Network {
-	return New(Options{Enabled: true, Provider: "milan", Changed: changed, Externals: func(translation.Externals) {}})
+	return New(Options{Enabled: true, Provider: "milan", Changed: changed, Addresses: func(translation.Peers, translation.Externals) {}})
 }
 
 // shown are the addresses that the local pod of a remote one shows, given what the VirtualNode pins.
@@ -210,6 +210,11 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 	}
 }
 
+// siblings are none.
+type siblings struct{ mirroring.Siblings }
+
+func (siblings) Follow(_, _ []string) {}
+
 // engine remembers what it was told of the provider.
 type engine struct {
 	mirroring.Engine
@@ -230,7 +235,7 @@ func (e *engine) Run(ctx context.Context) error {
 // any and as long as there are. Where the API server is, only those of Liqo's namespace say.
 func TestEndpointsOfIPResources(t *testing.T) {
 	told := &engine{running: make(chan struct{})}
-	m := mirroring.New(mirroring.Options{Build: func() (mirroring.Engine, error) { return told, nil }, Node: "milan", Provider: "milan", Networked: New(Options{}).Known()},
+	m := mirroring.New(mirroring.Options{Build: func() (mirroring.Engine, error) { return told, nil }, Siblings: siblings{}, Node: "milan", Provider: "milan", Networked: New(Options{}).Known()},
 		settings.Settings{})
 	m.SetVirtualNodes([]*offloadingv1beta1.VirtualNode{{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan"}}})
 	ctx, stop := context.WithCancel(t.Context())
@@ -244,7 +249,7 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		}
 	}()
 	n := New(Options{Enabled: true, Provider: "milan", LiqoNamespace: "liqo", Own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
-		Changed: func(context.Context) {}, Externals: m.SetExternals})
+		Changed: func(context.Context) {}, Addresses: m.SetAddresses})
 	n.setConfigurations(t.Context(), []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")})
 	of := func(namespace string, address, external networkingv1beta1.IP) *ipamv1alpha1.IP {
 		ip := apiServerIP("database", ipamv1alpha1.IPTypeAPIServer, external)

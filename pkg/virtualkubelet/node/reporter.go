@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
@@ -101,16 +100,13 @@ func New(o Options) (*Reporter, error) {
 	return r, nil
 }
 
-// SetCapacity takes what the VirtualNode says. Nothing is reported before.
-func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.ContainerImage, nodes *authv1beta1.ProviderNodes) {
+// Tell takes what this cluster says. Nothing is reported before.
+func (r *Reporter) Tell(s Said) {
 	r.update(func(f *Facts) {
-		f.Capacity, f.Images, f.Nodes = capacity, images, nodes
+		f.Said = s
 		r.known = true
 	})
 }
-
-// SetOverCommitted takes what is said of more that runs than is offered; empty if no more does.
-func (r *Reporter) SetOverCommitted(said string) { r.update(func(f *Facts) { f.Over = said }) }
 
 // SetConnection takes what is known of the provider. An empty version or platform leaves the last known one.
 func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
@@ -125,12 +121,6 @@ func (r *Reporter) SetConnection(connected bool, reason, message, version, platf
 		}
 	})
 }
-
-// SetHeld takes what is said of removals that wait for a confirmation; empty if none does.
-func (r *Reporter) SetHeld(said string) { r.update(func(f *Facts) { f.Held = said }) }
-
-// SetNetwork takes the state of the network to the provider.
-func (r *Reporter) SetNetwork(n Network) { r.update(func(f *Facts) { f.Network = n }) }
 
 func (r *Reporter) update(change func(*Facts)) {
 	r.mu.Lock()
