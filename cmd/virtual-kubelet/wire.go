@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -33,6 +34,7 @@ import (
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
@@ -126,7 +128,7 @@ type wiring struct {
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
 func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
-	k := &wiring{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.Limits.Memory) << 20)}
+	k := &wiring{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.RemoteMemory) << 20)}
 	logger := klog.FromContext(ctx).WithValues("node", f.Node)
 	ctx = klog.NewContext(ctx, logger)
 	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.Provider.ID)
@@ -141,7 +143,7 @@ func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
 	group.Go(func() error {
 		if f.Replicas.Enabled {
 			return leader.Candidate{
-				Client: k.leases, Node: f.Node, Namespace: f.TenantNamespace, Terms: f.Replicas.Terms, Replica: around.Pod,
+				Client: k.leases, Node: f.Node, Namespace: f.TenantNamespace, Terms: f.Replicas, Replica: around.Pod,
 				Owner: k.ownerOfLease, Fence: &k.fence,
 			}.Lead(ctx, k.work)
 		}
@@ -157,11 +159,11 @@ func (k *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
-	if k.leases, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
+	if k.leases, err = kubernetes.NewForConfig(peer.Compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
 	k.home.Wrap(k.fence.Wrap)
-	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
+	if k.account, err = kubernetes.NewForConfig(peer.Compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
 	scheme := newScheme()
@@ -174,7 +176,7 @@ func (k *wiring) connect(ctx context.Context) error {
 // assemble makes what is there before it is this replica's turn.
 func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	k.settings = settings.New(settings.Options{
-		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
+		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, Home: placement.HomeNamespaces{Liqo: k.flags.LiqoNamespace},
 		Node: k.flags.Node, Provider: k.flags.Provider.ID, Reflectors: &k.flags.Reflectors,
 		Siblings: func(all []*offloadingv1beta1.VirtualNode) { k.mirror.SetVirtualNodes(all) },
 		Changed:  k.configure, Mapped: k.offload, Skipped: func() { k.mirror.RefreshNamespaces() },
@@ -203,7 +205,7 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 		return err
 	}
 	k.removals = removal.New(removal.Options{
-		Share: k.flags.Limits.Removals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer, Changed: func() { k.node.RemovalsChanged() },
+		Share: k.flags.MaxRemovals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer, Changed: func() { k.node.RemovalsChanged() },
 	})
 	if !k.flags.CreateNode {
 		return nil
@@ -221,23 +223,14 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	return nil
 }
 
-// compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
-func compact(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	return config
-}
-
-func homeConfig(kubeconfig string) (*rest.Config, error) {
+func homeConfig(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
+		if config, err = rest.InClusterConfig(); err != nil {
 			return nil, fmt.Errorf("connecting to this cluster with the pod's ServiceAccount: %w", err)
 		}
 		return config, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
+	if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of this cluster: %w", err)
 	}
 	return config, nil
@@ -246,15 +239,10 @@ func homeConfig(kubeconfig string) (*rest.Config, error) {
 // newScheme knows the groups of the kinds that are reflected, and our own: others only take memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, offloadingv1beta1.AddToScheme,
-		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme,
-	} {
-		// Registering compiled-in types cannot fail at run time.
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme,
+		offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme)
+	// Registering compiled-in types cannot fail at run time.
+	utilruntime.Must(builder.AddToScheme(scheme))
 	return scheme
 }
 
@@ -267,11 +255,23 @@ func (k *wiring) work(ctx context.Context) error {
 	}
 	held := recorder(ctx, k.account)
 	group.Go(func() error { k.removals.Run(ctx, held); return nil })
-	if k.storage, err = k.newStorage(ctx); err != nil {
-		return err
+	// Turned off, what was provided before stays as it is.
+	if workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims); workers > 0 {
+		k.storage, err = storage.New(storage.Options{
+			Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
+			Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.Guard,
+		})
+		if err != nil {
+			return err
+		}
 	}
 	k.reflect(ctx, others)
-	if k.events, err = k.newEvents(); err != nil {
+	k.events, err = event.New(event.Options{
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
+		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
+		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
+	})
+	if err != nil {
 		return err
 	}
 	group.Go(func() error { return k.peer.Run(ctx) })
@@ -299,42 +299,18 @@ func (k *wiring) reflect(ctx context.Context, others *sibling.Pods) {
 		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: k.metrics, Budget: k.budget, Removals: k.removals.Guard,
 	}
-	k.mirror = mirroring.New(mirroring.Options{
+	reflects := mirroring.Options{
 		Build: func() (mirroring.Engine, error) {
 			options.References = k.mirror
 			return mirror.New(options)
 		},
-		Siblings: others, Nodeless: k.node == nil, Leads: k.leads, Client: k.account,
+		Siblings: others, Nodeless: k.node == nil, Client: k.account,
 		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Networked: k.network.Known(),
-	}, initial)
-}
-
-// leads tells the storage fabric, unless it is turned off, whether this virtual node is the one of its provider that reflects.
-func (k *wiring) leads(leads bool) {
+	}
 	if k.storage != nil {
-		k.storage.SetLeads(leads)
+		reflects.Leads = k.storage.SetLeads
 	}
-}
-
-// newStorage makes the storage fabric; nil if it is turned off. What was provided before stays as it is then.
-func (k *wiring) newStorage(ctx context.Context) (*storage.Reconciler, error) {
-	workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims)
-	if workers == 0 {
-		return nil, nil
-	}
-	return storage.New(storage.Options{
-		Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
-		Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.Guard,
-	})
-}
-
-// newEvents makes what brings the provider's Events back.
-func (k *wiring) newEvents() (*event.Carrier, error) {
-	return event.New(event.Options{
-		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
-		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
-		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
-	})
+	k.mirror = mirroring.New(reflects, initial)
 }
 
 // locals knows what is at the provider: the node side its pods, the storage fabric its claims, the reflection engine all else.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/peer"
 	chartflags "liqo.io/liqo/test/flags"
 )
 
@@ -30,7 +31,7 @@ func TestClientsAskForProtobuf(t *testing.T) {
 	}))
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
-	typed, err := kubernetes.NewForConfig(compact(config))
+	typed, err := kubernetes.NewForConfig(peer.Compact(config))
 	if err != nil {
 		t.Fatal(err)
 	}

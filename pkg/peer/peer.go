@@ -284,6 +284,13 @@ func (p *Peer) load(kubeconfig []byte) {
 	p.wake.Raise()
 }
 
+// Compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
+func Compact(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	return config
+}
+
 func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 	config, err := ParseKubeconfig(kubeconfig, p.options.Endpoints)
 	if err != nil {
@@ -302,10 +309,8 @@ func (p *Peer) build(kubeconfig []byte) (*rest.Config, Clients, error) {
 		// The words may quote the credentials.
 		return nil, Clients{}, errors.New("the kubeconfig's certificate, key and CA do not make a usable TLS configuration")
 	}
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType, protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	clients := Clients{User: userOf(config.CertData)}
-	if clients.Kube, err = kubernetes.NewForConfigAndClient(protobuf, httpClient); err != nil {
+	if clients.Kube, err = kubernetes.NewForConfigAndClient(Compact(config), httpClient); err != nil {
 		return nil, Clients{}, fmt.Errorf("making clients for cluster %q: %w", p.options.ClusterID, err)
 	}
 	clients.REST = clients.Kube.CoreV1().RESTClient()

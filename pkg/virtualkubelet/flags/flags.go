@@ -22,67 +22,38 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
-// Flags are where the process runs. What it does stands in its VirtualNode.
+// Flags are where the process runs. What it does stands in its VirtualNode. The help of each flag says what it is.
 type Flags struct {
-	// HomeKubeconfig is the one of this cluster; empty means the pod's ServiceAccount.
-	HomeKubeconfig string
-	// Home is this cluster's ID.
-	Home     string
-	Provider Provider
-	// Node is the name of the VirtualNode, which is in TenantNamespace.
+	HomeKubeconfig  string
+	Home            string
+	Provider        Provider
 	Node            string
 	TenantNamespace string
 	LiqoNamespace   string
-	// Port of the kubelet endpoint.
-	Port int32
+	Port            int32
 	// PodRanges are this cluster's, once Complete has read them.
-	PodRanges []netip.Prefix
-	podCIDRs  []string
-	// CreateNode runs a Node; without one only reflection runs.
-	CreateNode bool
-	// NodeLease is how long the node's Lease lasts.
-	NodeLease time.Duration
-	Replicas  Replicas
-	// Reflectors are the flags about reflected kinds.
-	Reflectors settings.Reflectors
-	// Networking says that there is the network module.
-	Networking bool
-	Limits     Limits
-	Tokens     Tokens
-	Metrics    Metrics
-	Identity   Identity
-	// Heartbeat is the file for the pod's probes.
-	Heartbeat string
+	PodRanges    []netip.Prefix
+	podCIDRs     []string
+	CreateNode   bool
+	NodeLease    time.Duration
+	Replicas     leader.Terms
+	Reflectors   settings.Reflectors
+	Networking   bool
+	RemoteMemory int32
+	MaxRemovals  int
+	Tokens       Tokens
+	Metrics      Metrics
+	Identity     Identity
+	Heartbeat    string
 }
 
 // Provider is the cluster that the virtual node stands for.
 type Provider struct {
-	ID string
-	// KubeconfigSecret is in the tenant namespace.
+	ID               string
 	KubeconfigSecret string
 	AllowLoopback    bool
-	// PingInterval is the time between two probes, PingTimeout the deadline of one.
-	PingInterval time.Duration
-	PingTimeout  time.Duration
-}
-
-// Replicas are whether, and by which terms, one of several is active.
-type Replicas struct {
-	Enabled bool
-	leader.Terms
-}
-
-func (r Replicas) validate() error {
-	if !r.Enabled {
-		return nil
-	}
-	return r.Terms.Validate()
-}
-
-// Limits are how much is held of the provider, in MiB, and which share, in percent, of its copies is removed at once.
-type Limits struct {
-	Memory   int32
-	Removals int
+	PingInterval     time.Duration
+	PingTimeout      time.Duration
 }
 
 // Metrics are whether, where and to whom metrics are served.
@@ -117,10 +88,10 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.DurationVar(&f.Provider.PingTimeout, "node-ping-timeout", 5*time.Second, "deadline of one probe of the provider")
 	set.DurationVar(&f.NodeLease, "node-lease-duration", 40*time.Second, "duration of the node's Lease")
 	f.Reflectors.Register(set)
-	set.Int32Var(&f.Limits.Memory, "remote-memory", replica.DefaultBudget>>20,
+	set.Int32Var(&f.RemoteMemory, "remote-memory", replica.DefaultBudget>>20,
 		"MiB of memory that what the provider shows may take, besides what copies of local objects and pods of this node account for; what is "+
 			"beyond is not followed (RemoteOverLimit)")
-	set.IntVar(&f.Limits.Removals, "max-removals", massremoval.DefaultShare,
+	set.IntVar(&f.MaxRemovals, "max-removals", massremoval.DefaultShare,
 		"share, in percent, of the copies of a kind that may go at once because their originals are missing in a list; more than that, and more "+
 			"than 5, are held until confirmed (ManyAtOnce)")
 	settings.Bounded(set, "remote-memory", 1, math.MaxInt32)
@@ -179,7 +150,7 @@ func (f *Flags) validate() error {
 	if err := f.validateBounds(); err != nil {
 		return err
 	}
-	if err := f.Replicas.validate(); err != nil {
+	if err := f.Replicas.Validate(); err != nil {
 		return err
 	}
 	if err := f.Tokens.validate(); err != nil {
@@ -190,10 +161,10 @@ func (f *Flags) validate() error {
 
 // validateBounds checks how much is held of the provider, and how much is removed there at once.
 func (f *Flags) validateBounds() error {
-	if f.Limits.Memory <= 0 {
+	if f.RemoteMemory <= 0 {
 		return errors.New("--remote-memory must be at least 1")
 	}
-	if f.Limits.Removals < 0 || f.Limits.Removals > massremoval.Unlimited {
+	if f.MaxRemovals < 0 || f.MaxRemovals > massremoval.Unlimited {
 		return errors.New("--max-removals must be a share in percent, from 0 to 100")
 	}
 	return nil

@@ -85,10 +85,11 @@ func Beat(ctx context.Context, file string, alive func(since time.Time) bool, re
 
 // touch replaces the file at once: a probe never reads half of it.
 func touch(file, content string) error {
-	if err := os.WriteFile(file+".new", []byte(content), 0o600); err != nil {
-		return fmt.Errorf("writing the heartbeat file: %w", err)
+	err := os.WriteFile(file+".new", []byte(content), 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file)
 	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing the heartbeat file: %w", err)
 	}
 	return nil

@@ -103,9 +103,11 @@ func (n *Kubelet) Prepare(ctx context.Context, ready chan<- struct{}) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.options.Identity.Run(ctx) })
 	group.Go(func() error {
-		if _, err := n.options.Identity.Client(ctx); err != nil {
+		local, err := n.options.Identity.Client(ctx)
+		if err != nil {
 			return err
 		}
+		group.Go(func() error { return n.serve(ctx, local) })
 		// What an attempt ends with does not matter: it is the time that counts.
 		_ = wait.PollUntilContextTimeout(ctx, servingRetry, servingPatience, true, func(context.Context) (bool, error) {
 			_, err := n.options.Identity.ServingCertificate(nil)
@@ -116,13 +118,6 @@ func (n *Kubelet) Prepare(ctx context.Context, ready chan<- struct{}) error {
 			return n.serveMetrics(ctx)
 		}
 		return nil
-	})
-	group.Go(func() error {
-		local, err := n.options.Identity.Client(ctx)
-		if err != nil {
-			return err
-		}
-		return n.serve(ctx, local)
 	})
 	return group.Wait()
 }
@@ -276,13 +271,9 @@ func (n *Kubelet) Pods() (pods *pod.Reconciler) {
 
 // Alive tells whether all loops gave a sign since then; before there is an identity there are none.
 func (n *Kubelet) Alive(since time.Time) bool {
-	if n == nil {
-		return true
-	}
-	n.mu.Lock()
-	reporter, pods := n.reporter, n.pods
-	n.mu.Unlock()
-	return pods == nil || reporter.Alive(since) && pods.Alive(since)
+	alive := true
+	n.change(func() { alive = n.pods == nil || n.reporter.Alive(since) && n.pods.Alive(since) })
+	return alive
 }
 
 // tokenKeeper makes what keeps the pods' tokens; nil if they have none.

@@ -33,6 +33,8 @@ var errNotWound = errors.New("the work did not end in time; the lease is left to
 
 // Terms are those of the Lease. The active replica of a rolling update gives it back: that it runs out is for machines that are lost.
 type Terms struct {
+	// Enabled says that there may be several replicas.
+	Enabled bool
 	// Duration is how long a silent replica stays the active one for the others.
 	Duration time.Duration
 	// Renew is how long the active replica stays it without a renewal.
@@ -43,7 +45,7 @@ type Terms struct {
 
 // Validate sees to it that a replica which could not renew the Lease has ended before another one takes it.
 func (t Terms) Validate() error {
-	if t.Retry <= 0 || t.Renew < t.Retry+2*lookEvery || t.Duration < t.Renew+Winding {
+	if t.Enabled && (t.Retry <= 0 || t.Renew < t.Retry+2*lookEvery || t.Duration < t.Renew+Winding) {
 		return fmt.Errorf("--vk-lease-renew-interval must be at least %s more than --vk-lease-retry-period, and --vk-lease-duration at least %s more than it",
 			2*lookEvery, Winding)
 	}
@@ -98,7 +100,11 @@ func (c Candidate) Lead(ctx context.Context, work func(context.Context) error) e
 				let()
 			},
 			OnStoppedLeading: func() {},
-			OnNewLeader:      func(leader string) { c.tell(ctx, leader) },
+			OnNewLeader: func(leader string) {
+				if leader != c.Replica && leader != "" {
+					klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
+				}
+			},
 		},
 	})
 	if err != nil {
@@ -127,13 +133,6 @@ func (c Candidate) Lead(ctx context.Context, work func(context.Context) error) e
 		return errors.Join(errDeposed, err)
 	}
 	return err
-}
-
-// tell says who the active replica is, if it is another one.
-func (c Candidate) tell(ctx context.Context, leader string) {
-	if leader != c.Replica && leader != "" {
-		klog.FromContext(ctx).Info("Another replica is active; this one stands by", "active", leader)
-	}
 }
 
 // wound waits for the end of the work, but not for ever.

@@ -66,7 +66,8 @@ type Options struct {
 type Reflection struct {
 	options Options
 	// known is closed when the provider's virtual nodes are known, crowded when there are several.
-	known, crowded chan struct{}
+	known, crowded     chan struct{}
+	onKnown, onCrowded sync.Once
 	// pods knows those of the own Node.
 	pods atomic.Pointer[Uses]
 
@@ -83,9 +84,11 @@ type Reflection struct {
 
 // New makes a reflection with the settings that are in force before any are read.
 func New(o Options, s settings.Settings) *Reflection {
-	m := &Reflection{options: o, settings: s, known: make(chan struct{}), crowded: make(chan struct{})}
-	m.lead()
-	return m
+	if o.Leads == nil {
+		o.Leads = func(bool) {}
+	}
+	o.Leads(false)
+	return &Reflection{options: o, settings: s, known: make(chan struct{}), crowded: make(chan struct{})}
 }
 
 // SetMapping takes which namespaces have which twins.
@@ -112,9 +115,9 @@ func (m *Reflection) SetVirtualNodes(all []*offloadingv1beta1.VirtualNode) {
 	m.tellProvider()
 	// In this order: who knows the virtual nodes must not take the own one for the only one.
 	if len(m.provider.Nodes) > 1 {
-		closeOnce(m.crowded)
+		m.onCrowded.Do(func() { close(m.crowded) })
 	}
-	closeOnce(m.known)
+	m.onKnown.Do(func() { close(m.known) })
 }
 
 // SetAddresses takes how this cluster sees its peers, which tells whose the pods at other providers are, and by which addresses peers reach
@@ -132,13 +135,6 @@ func (m *Reflection) tellProvider() {
 	m.provider.AddressPlan = m.externals.String() + "; " + m.peers.String()
 	if m.current != nil {
 		m.current.SetProvider(m.provider)
-	}
-}
-
-// lead tells who wants to know whether an engine runs. The caller locks.
-func (m *Reflection) lead() {
-	if m.options.Leads != nil {
-		m.options.Leads(m.current != nil)
 	}
 }
 
@@ -165,45 +161,30 @@ func (m *Reflection) configure(e Engine) {
 
 // reconsider has objects of a kind, which must be one of the table, looked at again.
 func (m *Reflection) reconsider(kind, namespace string, names ...string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current != nil {
-		_ = m.current.Reconsider(kind, namespace, names...) // It fails for kinds that are not in the table only.
-	}
+	m.ask(func(e Engine) { _ = e.Reconsider(kind, namespace, names...) }) // It fails for kinds that are not in the table only.
 }
 
 // RefreshNamespaces has the annotations of all namespaces read again. An engine that starts later reads them anyway.
-func (m *Reflection) RefreshNamespaces() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current != nil {
-		m.current.RefreshNamespaces()
-	}
-}
+func (m *Reflection) RefreshNamespaces() { m.ask(Engine.RefreshNamespaces) }
 
 // Reflected returns the local object behind a remote one, as far as this process reflects.
-func (m *Reflection) Reflected(kind, namespace, name string) (reflection.Object, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current == nil {
-		return nil, false
-	}
-	return m.current.Reflected(kind, namespace, name)
+func (m *Reflection) Reflected(kind, namespace, name string) (local reflection.Object, known bool) {
+	m.ask(func(e Engine) { local, known = e.Reflected(kind, namespace, name) })
+	return local, known
 }
 
 // Crossed tells whether this process knows of anything of a namespace at the provider.
-func (m *Reflection) Crossed(namespace string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.current != nil && m.current.Crossed(namespace)
+func (m *Reflection) Crossed(namespace string) (crossed bool) {
+	m.ask(func(e Engine) { crossed = e.Crossed(namespace) })
+	return crossed
 }
 
-// closeOnce closes a channel that may be closed; its callers lock.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
+// ask asks the engine that runs something, if one does.
+func (m *Reflection) ask(ask func(Engine)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current != nil {
+		ask(m.current)
 	}
 }
 
@@ -268,10 +249,8 @@ func (m *Reflection) alone(ctx context.Context) error {
 func (m *Reflection) reflect(ctx context.Context) error {
 	m.term.Lock()
 	defer m.term.Unlock()
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil
-	default:
 	}
 	e, err := m.options.Build()
 	if err != nil {
@@ -281,18 +260,21 @@ func (m *Reflection) reflect(ctx context.Context) error {
 	m.configure(e)
 	e.SetProvider(m.provider)
 	e.SetMapping(m.mapping)
-	m.current = e
-	m.attend()
-	m.lead()
+	m.turn(e)
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.current = nil
-		m.attend()
-		m.lead()
+		m.turn(nil)
 	}()
 	return e.Run(ctx)
+}
+
+// turn has an engine be the one that runs, or none. The caller locks.
+func (m *Reflection) turn(e Engine) {
+	m.current = e
+	m.attend()
+	m.options.Leads(e != nil)
 }
 
 // compete tries to get the provider's Lease and reflects while it holds it. It returns when the Lease is lost.

@@ -29,14 +29,9 @@ type Options struct {
 	// Namespace and Node are the VirtualNode's.
 	Namespace, Node string
 	// Peer is the provider.
-	Peer Peer
+	Peer interface{ State() peer.State }
 	// Changed is called when something else is held; it does not block.
 	Changed func()
-}
-
-// Peer is the connection to the provider.
-type Peer interface {
-	State() peer.State
 }
 
 // Held are the removals that wait for a confirmation. Make it with New.

@@ -30,11 +30,6 @@ func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces)
 	}
 }
 
-// mappingOf reads a NamespaceMap.
-func (s *Source) mappingOf(m *offloadingv1beta1.NamespaceMap) pod.Mapping {
-	return mappingOf(m, placement.HomeNamespaces{Liqo: s.options.LiqoNamespace})
-}
-
 // followMap tells which namespaces are offloaded, once the settings are known, until the context ends.
 func (s *Source) followMap(ctx context.Context) {
 	select {
@@ -45,7 +40,7 @@ func (s *Source) followMap(ctx context.Context) {
 	skips := &skips{refresh: s.options.Skipped}
 	watching.One(ctx, s.options.Client, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 		s.options.TenantNamespace, s.options.Provider, func(m *offloadingv1beta1.NamespaceMap) {
-			mapping := s.mappingOf(m)
+			mapping := mappingOf(m, s.options.Home)
 			if !mapping.Known {
 				return
 			}
@@ -62,7 +57,7 @@ func (s *Source) Offloaded(ctx context.Context, namespace string) (bool, error) 
 	if err := s.options.Client.Get(ctx, name, m); err != nil {
 		return false, fmt.Errorf("reading NamespaceMap %s: %w", name, err)
 	}
-	mapping := s.mappingOf(m)
+	mapping := mappingOf(m, s.options.Home)
 	if !mapping.Known {
 		return false, fmt.Errorf("reading NamespaceMap %s: it is the peer's, for the other direction", name)
 	}

@@ -82,7 +82,5 @@ func notReflected(vn *offloadingv1beta1.VirtualNode, t *offloadingv1beta1.VkOpti
 }
 
 func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }

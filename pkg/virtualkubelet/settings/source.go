@@ -11,6 +11,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/watching"
+	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
@@ -18,8 +19,10 @@ import (
 type Options struct {
 	// Client of this cluster, with the reflection account.
 	Client client.WithWatch
-	// TenantNamespace holds the VirtualNode and the NamespaceMap. VkOptionsTemplates are in LiqoNamespace if nobody says otherwise.
-	TenantNamespace, LiqoNamespace string
+	// TenantNamespace holds the VirtualNode and the NamespaceMap.
+	TenantNamespace string
+	// Home are the namespaces that are never offloaded; VkOptionsTemplates are in Liqo's if nobody says otherwise.
+	Home placement.HomeNamespaces
 	// Node is the VirtualNode, Provider its provider, by whose ID the NamespaceMap is called.
 	Node, Provider string
 	// Reflectors are the flags, which win.
@@ -95,7 +98,7 @@ func (s *Source) setNode(ctx context.Context, vn *offloadingv1beta1.VirtualNode)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node = vn
-	if key := templateOf(vn, s.options.LiqoNamespace); key != s.source {
+	if key := templateOf(vn, s.options.Home.Liqo); key != s.source {
 		if s.stop != nil {
 			s.stop()
 		}

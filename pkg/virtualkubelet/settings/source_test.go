@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/placement"
 )
 
 // What a VirtualNode and its template keep at home stays there from the first moment on, and while the template is exchanged.
@@ -35,7 +36,7 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 					}
 				}
 			},
-			options: Options{LiqoNamespace: "liqo", Reflectors: &Reflectors{}, Changed: func(_ context.Context, s Settings) {
+			options: Options{Home: placement.HomeNamespaces{Liqo: "liqo"}, Reflectors: &Reflectors{}, Changed: func(_ context.Context, s Settings) {
 				inForce = append(inForce, s.Node.ResourceVersion+" "+strings.Join(s.NotReflected.Labels, ","))
 			}},
 		}
