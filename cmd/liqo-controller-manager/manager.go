@@ -113,13 +113,10 @@ func restConfiguration(kubeconfig string) (*rest.Config, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme,
-		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering API types: %w", err)
-		}
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme,
+		offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering API types: %w", err)
 	}
 	return scheme, nil
 }

@@ -15,6 +15,7 @@ import (
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/fabric/node"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/pkg/version"
 )
@@ -111,7 +112,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	a := node.New(node.Options{
-		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: agent.NewSignal()}, Name: f.node, Namespace: f.namespace,
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: signal.New()}, Name: f.node, Namespace: f.namespace,
 		Port: uint16(f.overlayPort), //nolint:gosec // Validated.
 		Work: agent.NewMetrics(kernel), Silent: node.NewSilent(),
 	})

@@ -19,6 +19,7 @@ import (
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/fabric/gateway"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/pkg/networking/inputs"
 	"liqo.io/liqo/pkg/version"
@@ -157,7 +158,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	a := gateway.New(gateway.Options{
-		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: agent.NewSignal()}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
+		Cluster: cluster, Kernel: kernel, Health: &agent.Health{Repair: signal.New()}, Namespace: f.namespace, Name: f.name, Peer: f.peer, Pod: pod,
 		Liqo: f.liqo,
 		Work: agent.NewMetrics(kernel), Tunnel: gateway.NewMetrics(kernel, f.peer),
 	})

@@ -13,6 +13,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/authentication/slicenode"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
 // W2: a hostile provider has the consumer publish addresses of the consumer's own Services, nodes and neighbours.
@@ -43,14 +44,14 @@ func TestNoProviderSteersTraffic(t *testing.T) {
 			Status: authv1beta1.ResourceSliceStatus{PodCIDRs: announced}}
 		vn := &offloadingv1beta1.VirtualNode{}
 		slicenode.Fill(vn, slice, "kubeconfig", slicenode.Trust{Protected: protected, PrivateAddresses: tc.private})
-		settings := settingsOf(t.Context(), vn, reflection.NotReflected{}, own)
+		of := settings.Settings{Node: vn}.OfPods(t.Context(), own)
 		for what, ip := range hosts {
 			local := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}
 			remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "r"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 				ContainerStatuses: []corev1.ContainerStatus{{Name: "a", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}}
-			status, doubts := reflection.LocalStatus(local, remote, reflection.StatusInput{NodeIP: "10.244.0.9", PodPrefixes: settings.PodPrefixes,
-				OwnPrefixes: settings.OwnPrefixes, Reserved: addressing.Reserved, Now: time.Unix(1e9, 0)})
+			status, doubts := reflection.LocalStatus(local, remote, reflection.StatusInput{NodeIP: "10.244.0.9", PodPrefixes: of.PodPrefixes,
+				OwnPrefixes: of.OwnPrefixes, Reserved: addressing.Reserved, Now: time.Unix(1e9, 0)})
 			ready, told := false, len(doubts) > 0
 			for _, c := range status.Conditions {
 				told = told || c.Type == offloadingv1beta1.AddressShownCondition && c.Status == corev1.ConditionFalse

@@ -3,24 +3,27 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"slices"
-	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // offers --logging-format=json
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -28,62 +31,121 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/version"
+	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
+	"liqo.io/liqo/pkg/virtualkubelet/flags"
+	"liqo.io/liqo/pkg/virtualkubelet/heartbeat"
+	"liqo.io/liqo/pkg/virtualkubelet/kubelet"
+	"liqo.io/liqo/pkg/virtualkubelet/leader"
+	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
+	"liqo.io/liqo/pkg/virtualkubelet/network"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/removal"
+	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
 	"liqo.io/liqo/pkg/virtualkubelet/storage"
 )
 
 const component = "liqo-virtual-kubelet"
 
-// kubelet is everything that runs, put together.
-type kubelet struct {
-	flags  flags
-	around surroundings
-	own    []netip.Prefix
+func newCommand() *cobra.Command {
+	f := &flags.Flags{}
+	logging := logsapi.NewLoggingConfiguration()
+	command := &cobra.Command{
+		Use:           "virtual-kubelet",
+		Short:         "Run one virtual node: a share of another cluster's resources as a Node of this one",
+		Version:       version.Version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+				return fmt.Errorf("applying the logging flags: %w", err)
+			}
+			log.SetLogger(klog.Background())
+			if err := f.Complete(klog.Background(), cmd.Flags()); err != nil {
+				return err
+			}
+			around, err := flags.Environment()
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), f, around)
+		},
+	}
+	logsapi.AddFlags(logging, command.Flags())
+	f.Register(command.Flags())
+	command.AddCommand(newCheckCommand())
+	return command
+}
+
+// newCheckCommand tells the pod's probes whether the process works.
+func newCheckCommand() *cobra.Command {
+	var file string
+	var ready bool
+	command := &cobra.Command{
+		Use:           "check",
+		Short:         "Tell whether the virtual kubelet in this pod works",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(*cobra.Command, []string) error { return heartbeat.Check(file, time.Now(), ready) },
+	}
+	command.Flags().StringVar(&file, "file", heartbeat.DefaultFile, "the heartbeat file")
+	command.Flags().BoolVar(&ready, "ready", false, "ask also whether it has all that it needs to take over the node")
+	return command
+}
+
+// wiring is everything that runs, put together.
+type wiring struct {
+	flags  *flags.Flags
+	around flags.Surroundings
 	home   *rest.Config
 	// leases writes who is the active replica, whatever the fence says.
 	leases   kubernetes.Interface
 	account  kubernetes.Interface
 	watching client.WithWatch
 	peer     *peer.Peer
-	rights   twinRights
-	mirror   *mirroring
+	settings *settings.Source
+	mirror   *mirroring.Reflection
 	events   *event.Carrier
-	node     *nodeSide
-	network  *network
-	uses     references
+	node     *kubelet.Kubelet
+	network  *network.Network
 	storage  *storage.Reconciler
 	metrics  ctrlmetrics.RegistererGatherer
-	fence    fence
+	fence    leader.Fence
 	// budget bounds what is held of the provider, whichever part holds it.
 	budget *replica.Budget
 	// removals holds back the removal of many copies at once, whichever part is about to make it.
-	removals *removals
+	removals *removal.Held
 }
 
 // run puts the virtual kubelet together and runs it until the context ends or a part fails.
-func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) error {
-	k := &kubelet{flags: f, around: around, own: own, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.remoteMemory) << 20)}
-	logger := klog.FromContext(ctx).WithValues("node", f.node)
+func run(ctx context.Context, f *flags.Flags, around flags.Surroundings) error {
+	k := &wiring{flags: f, around: around, metrics: ctrlmetrics.Registry, budget: replica.NewBudget(int64(f.RemoteMemory) << 20)}
+	logger := klog.FromContext(ctx).WithValues("node", f.Node)
 	ctx = klog.NewContext(ctx, logger)
-	k.removals = newRemovals(k)
-	k.network = newNetwork(f.networking, func(ctx context.Context) { k.node.networkChanged(ctx) })
-	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.foreignCluster)
+	logger.Info("Starting the virtual kubelet", "version", version.Version, "provider", f.Provider.ID)
 	if err := k.connect(ctx); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{})
-	group.Go(func() error { return beat(ctx, f.heartbeat, k.alive, ready) })
+	group.Go(func() error { return heartbeat.Beat(ctx, f.Heartbeat, k.node.Alive, ready) })
 	// Whoever stands by has its certificates already.
-	group.Go(func() error { return k.node.prepare(ctx, ready) })
+	group.Go(func() error { return k.node.Prepare(ctx, ready) })
 	group.Go(func() error {
-		if f.leaseEnabled {
-			return candidate{client: k.leases, flags: f, replica: around.pod, owner: k.ownerOfLease, fence: &k.fence}.lead(ctx, k.work)
+		if f.Replicas.Enabled {
+			return leader.Candidate{
+				Client: k.leases, Node: f.Node, Namespace: f.TenantNamespace, Terms: f.Replicas, Replica: around.Pod,
+				Owner: k.ownerOfLease, Fence: &k.fence,
+			}.Lead(ctx, k.work)
 		}
 		return k.work(ctx)
 	})
@@ -91,70 +153,84 @@ func run(ctx context.Context, f flags, around surroundings, own []netip.Prefix) 
 }
 
 // connect makes the clients of this cluster with the reflection account.
-func (k *kubelet) connect(ctx context.Context) error {
+func (k *wiring) connect(ctx context.Context) error {
 	var err error
-	if k.home, err = homeConfig(k.flags.homeKubeconfig); err != nil {
+	if k.home, err = homeConfig(k.flags.HomeKubeconfig); err != nil {
 		return err
 	}
 	k.home.QPS, k.home.UserAgent = -1, component+"/"+version.Version
-	if k.leases, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
+	if k.leases, err = kubernetes.NewForConfig(peer.Compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
-	k.home.Wrap(k.fence.wrap)
-	if k.account, err = kubernetes.NewForConfig(compact(k.home)); err != nil {
+	k.home.Wrap(k.fence.Wrap)
+	if k.account, err = kubernetes.NewForConfig(peer.Compact(k.home)); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
-	}
-	meter, err := k.meter()
-	if err != nil {
-		return err
 	}
 	scheme := newScheme()
 	if k.watching, err = client.NewWithWatch(k.home, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making the client of this cluster: %w", err)
 	}
+	return k.assemble(ctx, scheme)
+}
+
+// assemble makes what is there before it is this replica's turn.
+func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
+	k.settings = settings.New(settings.Options{
+		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, Home: placement.HomeNamespaces{Liqo: k.flags.LiqoNamespace},
+		Node: k.flags.Node, Provider: k.flags.Provider.ID, Reflectors: &k.flags.Reflectors,
+		Siblings: func(all []*offloadingv1beta1.VirtualNode) { k.mirror.SetVirtualNodes(all) },
+		Changed:  k.configure, Mapped: k.offload, Skipped: func() { k.mirror.RefreshNamespaces() },
+	})
+	k.network = network.New(network.Options{
+		Enabled: k.flags.Networking, Client: k.watching, Own: k.flags.PodRanges,
+		Provider: k.flags.Provider.ID, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
+		Changed:   func(ctx context.Context) { k.node.NetworkChanged(ctx) },
+		Addresses: func(p translation.Peers, e translation.Externals) { k.mirror.SetAddresses(p, e) },
+	})
+	meter, err := kubelet.NewMeter(k.metrics, k.flags.Node)
+	if err != nil {
+		return err
+	}
 	k.peer, err = peer.New(peer.Options{
-		ClusterID:     k.flags.foreignCluster,
-		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.tenantNamespace, Name: k.flags.kubeconfigSecret},
+		ClusterID:     k.flags.Provider.ID,
+		Kubeconfig:    peer.SecretSource{Client: k.account, Namespace: k.flags.TenantNamespace, Name: k.flags.Provider.KubeconfigSecret},
 		Scheme:        scheme,
-		Rights:        k.rights.wanted,
-		Wrap:          k.fence.wrap,
-		Endpoints:     identity.EndpointPolicy{Deny: k.own, AllowLoopback: k.flags.allowLoopback},
-		ProbeInterval: k.flags.pingInterval, ProbeTimeout: k.flags.pingTimeout,
+		Rights:        k.settings.Rights,
+		Wrap:          k.fence.Wrap,
+		Endpoints:     identity.EndpointPolicy{Deny: k.flags.PodRanges, AllowLoopback: k.flags.Provider.AllowLoopback},
+		ProbeInterval: k.flags.Provider.PingInterval, ProbeTimeout: k.flags.Provider.PingTimeout,
 		UserAgent: component + "/" + version.Version, Log: klog.FromContext(ctx), Meter: meter,
 	})
 	if err != nil {
 		return err
 	}
-	if k.flags.createNode {
-		k.node = newNodeSide(k)
-		k.node.identity, err = newNodeIdentity(ctx, k)
+	k.removals = removal.New(removal.Options{
+		Share: k.flags.MaxRemovals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer, Changed: func() { k.node.RemovalsChanged() },
+	})
+	if !k.flags.CreateNode {
+		return nil
 	}
-	return err
+	who, err := credential.NewIdentity(ctx, k.flags.Identity.Kind, credential.Options{
+		Node: k.flags.Node, Directory: k.flags.Identity.Directory, Address: k.around.Address, Bootstrap: k.home, Wrap: k.fence.Wrap,
+	})
+	if err != nil {
+		return err
+	}
+	k.node = kubelet.New(kubelet.Options{
+		Flags: k.flags, Address: k.around.Address, Identity: who, Account: k.account, CAFile: k.home.CAFile, Peer: k.peer, Network: k.network,
+		Offloaded: k.settings.Offloaded, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
+	})
+	return nil
 }
 
-// provider is the client of the provider's API server that leaves encoding to its caller.
-func (k *kubelet) provider() (rest.Interface, error) {
-	clients, err := k.peer.Clients()
-	return clients.REST, err
-}
-
-// compact has Kubernetes' own kinds travel as protobuf, which takes less time and memory than JSON, on both sides.
-func compact(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	return config
-}
-
-func homeConfig(kubeconfig string) (*rest.Config, error) {
+func homeConfig(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
+		if config, err = rest.InClusterConfig(); err != nil {
 			return nil, fmt.Errorf("connecting to this cluster with the pod's ServiceAccount: %w", err)
 		}
 		return config, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
+	if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of this cluster: %w", err)
 	}
 	return config, nil
@@ -163,108 +239,138 @@ func homeConfig(kubeconfig string) (*rest.Config, error) {
 // newScheme knows the groups of the kinds that are reflected, and our own: others only take memory.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, offloadingv1beta1.AddToScheme,
-		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme,
-	} {
-		// Registering compiled-in types cannot fail at run time.
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme,
+		offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme)
+	// Registering compiled-in types cannot fail at run time.
+	utilruntime.Must(builder.AddToScheme(scheme))
 	return scheme
 }
 
 // work is what only the active replica does.
-func (k *kubelet) work(ctx context.Context) error {
+func (k *wiring) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	others, err := sibling.New(sibling.Options{Local: k.account, Changed: k.uses.changed})
+	others, err := sibling.New(sibling.Options{Local: k.account, Changed: func(namespace, kind, name string) { k.mirror.UsesChanged(namespace, kind, name) }})
 	if err != nil {
 		return err
 	}
-	k.removals.recorder = recorder(ctx, k.account)
-	group.Go(func() error { k.removals.run(ctx); return nil })
+	held := recorder(ctx, k.account)
+	group.Go(func() error { k.removals.Run(ctx, held); return nil })
+	// Turned off, what was provided before stays as it is.
+	if workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims); workers > 0 {
+		k.storage, err = storage.New(storage.Options{
+			Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
+			Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.Guard,
+		})
+		if err != nil {
+			return err
+		}
+	}
 	k.reflect(ctx, others)
-	if k.events, err = k.newEvents(); err != nil {
+	k.events, err = event.New(event.Options{
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
+		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
+		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
+	})
+	if err != nil {
 		return err
 	}
 	group.Go(func() error { return k.peer.Run(ctx) })
-	group.Go(func() error { return k.mirror.run(ctx, k.account, k.flags, k.network.known) })
+	group.Go(func() error { return k.mirror.Run(ctx) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
-	if err := k.startStorage(ctx, group); err != nil {
-		return err
+	beside := kubelet.Beside{Reflection: k.mirror, Crossed: k.events.Crossed}
+	if k.storage != nil {
+		beside.Claims = k.storage.Resolve
+		group.Go(func() error { return k.storage.Run(ctx) })
 	}
 	if k.node != nil {
-		group.Go(func() error { return k.node.run(ctx) })
+		group.Go(func() error { return k.node.Run(ctx, beside) })
 	}
-	group.Go(func() error { k.followNetwork(ctx); return nil })
-	settings := k.settings()
-	group.Go(func() error { k.followNode(ctx, settings); return nil })
-	group.Go(func() error { k.followNamespaces(ctx, settings); return nil })
+	group.Go(func() error { k.network.Run(ctx); return nil })
+	group.Go(func() error { k.settings.Run(ctx); return nil })
 	return group.Wait()
 }
 
 // reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
-func (k *kubelet) reflect(ctx context.Context, others *sibling.Pods) {
+func (k *wiring) reflect(ctx context.Context, others *sibling.Pods) {
+	initial := k.flags.Reflectors.Settings(nil, nil)
 	options := mirror.Options{
-		Home: k.flags.homeCluster, Remote: k.flags.foreignCluster, NodeName: k.flags.node,
-		Config: k.reflectors(), Local: k.watching, Peer: mirrorPeer{k.peer},
-		Recorder: recorder(ctx, k.account), Registerer: k.metrics, References: &k.uses, Budget: k.budget, Removals: k.removals.guard,
+		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
+		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
+		Recorder: recorder(ctx, k.account), Registerer: k.metrics, Budget: k.budget, Removals: k.removals.Guard,
 	}
-	k.mirror = newMirroring(func() (engine, error) { return mirror.New(options) })
-	for kind, config := range options.Config {
-		k.mirror.setConfig(kind, config)
+	reflects := mirroring.Options{
+		Build: func() (mirroring.Engine, error) {
+			options.References = k.mirror
+			return mirror.New(options)
+		},
+		Siblings: others, Nodeless: k.node == nil, Client: k.account,
+		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Networked: k.network.Known(),
 	}
-	k.mirror.siblings = others
-	k.uses.prepare(k.mirror, others, k.node == nil)
+	if k.storage != nil {
+		reflects.Leads = k.storage.SetLeads
+	}
+	k.mirror = mirroring.New(reflects, initial)
 }
 
-// followNode tells all parts what the VirtualNode says, and which other ones there are, until the context ends.
-func (k *kubelet) followNode(ctx context.Context, settings *settings) {
-	watchAll(ctx, k.watching, &offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{},
-		k.flags.tenantNamespace, func(all []*offloadingv1beta1.VirtualNode) {
-			k.mirror.setVirtualNodes(k.flags.node, all, k.flags.foreignCluster)
-			if i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == k.flags.node }); i >= 0 {
-				settings.setNode(ctx, all[i])
-			}
-		})
-}
+// locals knows what is at the provider: the node side its pods, the storage fabric its claims, the reflection engine all else.
+type locals struct{ k *wiring }
 
-// followNamespaces tells all parts which namespaces are offloaded, once the settings are known, until the context ends.
-func (k *kubelet) followNamespaces(ctx context.Context, settings *settings) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-settings.known:
+func (l locals) Find(remoteKind string, target corev1.ObjectReference) (reflection.Object, bool) {
+	switch target.Kind {
+	case "Pod":
+	case "PersistentVolumeClaim":
+		if l.k.storage == nil {
+			return nil, false
+		}
+		return l.k.storage.Reflected(target.Namespace, target.Name)
+	default:
+		return l.k.mirror.Reflected(target.Kind, target.Namespace, target.Name)
 	}
-	skips := &skips{refresh: k.mirror.refreshNamespaces}
-	watchOne(ctx, k.watching, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
-		k.flags.tenantNamespace, k.flags.foreignCluster, func(m *offloadingv1beta1.NamespaceMap) {
-			mapping := mappingOf(m, k.flags.home())
-			if !mapping.Known {
-				return
-			}
-			k.rights.set(mapping.Effective)
-			k.removals.guard.Follow(mapping.Desired)
-			k.mirror.setMapping(mapping.Effective)
-			k.events.SetMapping(mapping.Effective)
-			k.mapStorage(mapping.Effective)
-			k.node.setMapping(mapping)
-			skips.see(m)
-		})
-}
-
-// reflectors is the configuration of the mirrored kinds as far as the flags tell it.
-func (k *kubelet) reflectors() map[string]offloadingv1beta1.ReflectorConfig {
-	config := map[string]offloadingv1beta1.ReflectorConfig{}
-	for _, kind := range reflection.Kinds() {
-		config[kind.Name] = k.flags.kind(kind.Name, nil)
+	pods := l.k.node.Pods()
+	if pods == nil {
+		return nil, false
 	}
-	return config
+	return pods.Reflected(target.Namespace, target.Name, remoteKind == "ShadowPod")
 }
 
-func (k *kubelet) alive(since time.Time) bool { return k.node.alive(since) }
+func (l locals) Crossed(namespace string) bool {
+	pods := l.k.node.Pods()
+	return pods != nil && pods.Occupied(namespace) || l.k.mirror.Crossed(namespace) || l.k.storage != nil && l.k.storage.Crossed(namespace)
+}
+
+// configure tells all parts what the VirtualNode and its template say.
+func (k *wiring) configure(ctx context.Context, s settings.Settings) {
+	k.peer.Tell(s.Revoked()) // before the node is told anything: a restart is no news
+	k.removals.Hear(s.Node)
+	k.mirror.Configure(s)
+	if k.storage != nil {
+		k.storage.SetWorkers(s.Workers(settings.Claims))
+		k.storage.SetSettings(s.OfClaims())
+	}
+	k.events.SetConfig(s.Kinds[settings.Events])
+	k.node.Configure(ctx, s)
+}
+
+// offload tells all parts which namespaces are offloaded.
+func (k *wiring) offload(mapping pod.Mapping) {
+	k.removals.Guard.Follow(mapping.Desired)
+	k.mirror.SetMapping(mapping.Effective)
+	k.events.SetMapping(mapping.Effective)
+	if k.storage != nil {
+		k.storage.SetMapping(mapping.Effective)
+	}
+	k.node.SetMapping(mapping)
+}
+
+// ownerOfLease is the VirtualNode.
+func (k *wiring) ownerOfLease(ctx context.Context) (metav1.OwnerReference, error) {
+	vn := &offloadingv1beta1.VirtualNode{}
+	if err := k.watching.Get(ctx, client.ObjectKey{Namespace: k.flags.TenantNamespace, Name: k.flags.Node}, vn); err != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("reading VirtualNode %s/%s: %w", k.flags.TenantNamespace, k.flags.Node, err)
+	}
+	return metav1.OwnerReference{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "VirtualNode", Name: vn.Name, UID: vn.UID}, nil
+}
 
 // recorder writes Events with the given client until the context ends.
 func recorder(ctx context.Context, c kubernetes.Interface) record.EventRecorder {
@@ -272,6 +378,3 @@ func recorder(ctx context.Context, c kubernetes.Interface) record.EventRecorder 
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events(corev1.NamespaceAll)})
 	return broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: component})
 }
-
-// listenAddress is where the kubelet endpoint listens.
-func (f *flags) listenAddress() string { return ":" + strconv.Itoa(int(f.port)) }

@@ -13,7 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"liqo.io/liqo/pkg/peer"
+	chartflags "liqo.io/liqo/test/flags"
 )
+
+func TestTheChartKnowsTheFlags(t *testing.T) {
+	chartflags.Fresh(t, "virtual-kubelet", newCommand().LocalFlags())
+}
 
 // Both clients of this cluster ask for protobuf where a kind has it; the second one chooses by itself, unless it is told.
 func TestClientsAskForProtobuf(t *testing.T) {
@@ -24,7 +31,7 @@ func TestClientsAskForProtobuf(t *testing.T) {
 	}))
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
-	typed, err := kubernetes.NewForConfig(compact(config))
+	typed, err := kubernetes.NewForConfig(peer.Compact(config))
 	if err != nil {
 		t.Fatal(err)
 	}

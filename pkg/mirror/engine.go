@@ -14,6 +14,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -23,9 +24,9 @@ type Engine struct {
 	runners    map[string]*runner
 	namespaces *namespaces
 	reporter   *reporter
-	wake       chan struct{}
+	wake       signal.Signal
 	// stale says that what is known of namespaces may be old.
-	stale chan struct{}
+	stale signal.Signal
 	// budget bounds what all views of the provider hold.
 	budget *replica.Budget
 	// following keeps the latest mapping the last one that is followed.
@@ -57,8 +58,8 @@ func New(o Options) (*Engine, error) {
 		options:      o,
 		runners:      map[string]*runner{},
 		reporter:     reporter,
-		wake:         make(chan struct{}, 1),
-		stale:        make(chan struct{}, 1),
+		wake:         signal.New(),
+		stale:        signal.New(),
 		budget:       o.Budget,
 		mapping:      map[string]string{},
 		notReflected: o.NotReflected,
@@ -90,7 +91,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", e.options.Remote))
 	_, epoch := e.options.Peer.State()
 	e.refit()
-	cancel := e.options.Peer.Subscribe(e.poke)
+	cancel := e.options.Peer.Subscribe(e.wake.Raise)
 	defer cancel()
 	defer e.each(func(r *runner) { e.options.Removals.Leave(r.kind.Name) })
 	var group sync.WaitGroup
@@ -155,18 +156,7 @@ func (e *Engine) refresh(ctx context.Context) (failed bool) {
 
 // RefreshNamespaces has the annotations of all namespaces read again, because those of some changed. It does not block.
 func (e *Engine) RefreshNamespaces() {
-	select {
-	case e.stale <- struct{}{}:
-	default:
-	}
-}
-
-// poke makes the loop look at the peer.
-func (e *Engine) poke() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
+	e.stale.Raise()
 }
 
 // SetMapping says which local namespaces are reflected into which remote ones. Namespaces that leave the mapping are left

@@ -283,7 +283,7 @@ func TestAShortCutIsNotMissed(t *testing.T) {
 		w.peer.connected = true
 		w.peer.epoch += 2
 		w.peer.mu.Unlock()
-		w.engine.poke()
+		w.engine.wake.Raise()
 		w.pass(time.Second)
 		w.equal("content", "1", w.value(configMap("a", "")))
 		w.peer.set(func(*fakePeer) {})

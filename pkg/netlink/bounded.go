@@ -6,6 +6,8 @@ import (
 
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/tun"
+
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 // WireGuard in user space has a buffer of 64 KiB for each packet that is on its way through the process, and takes as many as there are: a few
@@ -30,10 +32,10 @@ const (
 type window struct {
 	busy  sync.Mutex
 	count int
-	moved chan struct{}
+	moved signal.Signal
 }
 
-func newWindow() *window { return &window{moved: make(chan struct{}, 1)} }
+func newWindow() *window { return &window{moved: signal.New()} }
 
 func (w *window) full() bool {
 	w.busy.Lock()
@@ -62,10 +64,7 @@ func (w *window) leave(packets int) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.count = max(w.count-packets, 0)
-	select {
-	case w.moved <- struct{}{}:
-	default:
-	}
+	w.moved.Raise()
 }
 
 // buffered are packets that were read at once, to be passed on in batches. It is used by one goroutine.

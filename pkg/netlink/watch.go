@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 // nftTable is, in whatever nftables tells of, the attribute with the name of the table: 1 in all its messages.
@@ -36,7 +37,7 @@ func (k *Kernel) watch(ctx context.Context) (events <-chan struct{}, lost <-chan
 		route.Close()
 		return nil, nil, fmt.Errorf("listen to nftables: %w", err)
 	}
-	signals, failed := make(chan struct{}, 1), make(chan error, 2)
+	signals, failed := signal.New(), make(chan error, 2)
 	go k.listen(route, k.concernsRoutes, signals, failed)
 	go k.listen(firewall, concernsFirewall, signals, failed)
 	context.AfterFunc(ctx, func() {
@@ -47,7 +48,7 @@ func (k *Kernel) watch(ctx context.Context) (events <-chan struct{}, lost <-chan
 }
 
 // listen signals what concerns us. What was lost because there was too much of it may concern us.
-func (k *Kernel) listen(socket *nl.NetlinkSocket, concerns func(kind uint16, data []byte) bool, signals chan<- struct{}, failed chan<- error) {
+func (k *Kernel) listen(socket *nl.NetlinkSocket, concerns func(kind uint16, data []byte) bool, signals signal.Signal, failed chan<- error) {
 	// A burst that does not fit is noticed as such: a smaller buffer costs a pass, no more.
 	_ = socket.SetReceiveBufferSize(buffer, true)
 	for {
@@ -61,10 +62,7 @@ func (k *Kernel) listen(socket *nl.NetlinkSocket, concerns func(kind uint16, dat
 			concerned = concerned || concerns(m.Header.Type, m.Data)
 		}
 		if concerned {
-			select {
-			case signals <- struct{}{}:
-			default:
-			}
+			signals.Raise()
 		}
 	}
 }

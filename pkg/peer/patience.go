@@ -15,6 +15,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 type patience struct {
 	clock clock.WithTicker
 	// told has the probe loop report it; a request must not run the subscribers of the state.
-	told chan struct{}
+	told signal.Signal
 
 	mu    sync.Mutex
 	until time.Time
@@ -61,10 +63,7 @@ func (p *patience) asked(wait time.Duration) {
 		p.until = until
 	}
 	p.mu.Unlock()
-	select {
-	case p.told <- struct{}{}:
-	default:
-	}
+	p.told.Raise()
 }
 
 // patientTransport honours what the peer asked for.

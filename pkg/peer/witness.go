@@ -25,10 +25,7 @@ func (p *Peer) Doubt() {
 	p.testimony.doubts++
 	p.rights.doubted = true
 	p.mu.Unlock()
-	select {
-	case p.doubted <- struct{}{}:
-	default:
-	}
+	p.doubted.Raise()
 }
 
 // AnsweredSince tells whether the peer answered something that it was asked after the given time. If not, it is asked at once.

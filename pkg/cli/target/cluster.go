@@ -56,13 +56,10 @@ type Cluster struct {
 // Scheme returns the types that commands read and write.
 var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme, offloadingv1beta1.AddToScheme,
-		networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
-	} {
-		// Registration fails on contradicting types only, which a test would have met.
-		_ = add(scheme)
-	}
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme,
+		offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme, apiextensionsv1.AddToScheme)
+	// Registration fails on contradicting types only, which a test would have met.
+	_ = builder.AddToScheme(scheme)
 	return scheme
 })
 

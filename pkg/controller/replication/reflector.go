@@ -16,6 +16,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -32,7 +33,7 @@ type reflector struct {
 	peer   *peer.Peer
 	kinds  []kind
 	queue  workqueue.TypedRateLimitingInterface[item]
-	nudge  chan struct{}
+	nudge  signal.Signal
 	gone   atomic.Bool
 	cancel context.CancelFunc
 	// ended is closed once run is over.
@@ -62,7 +63,7 @@ func newReflector(r *Reconciler, to target, gone bool) (*reflector, error) {
 		return nil, err
 	}
 	f := &reflector{
-		target: to, home: r, peer: connection, kinds: kinds(), nudge: make(chan struct{}, 1),
+		target: to, home: r, peer: connection, kinds: kinds(), nudge: signal.New(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[item](minBackOff, reconcile.RefusedRetry),
 			workqueue.TypedRateLimitingQueueConfig[item]{Name: "replication-" + to.clusterID}),
 	}
@@ -107,7 +108,7 @@ func (f *reflector) run(ctx context.Context) {
 		if f.home.options.OnState != nil {
 			f.home.options.OnState(f.clusterID, state)
 		}
-		f.wake()
+		f.nudge.Raise()
 	})
 	defer unsubscribe()
 	group.Go(func() { _ = f.peer.Run(ctx) })
@@ -133,17 +134,10 @@ func (f *reflector) run(ctx context.Context) {
 	}
 }
 
-func (f *reflector) wake() {
-	select {
-	case f.nudge <- struct{}{}:
-	default:
-	}
-}
-
 // setGone has everything looked at again when the user gave the peer up.
 func (f *reflector) setGone(gone bool) {
 	if f.gone.Swap(gone) != gone {
-		f.wake()
+		f.nudge.Raise()
 	}
 }
 

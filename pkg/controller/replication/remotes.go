@@ -73,7 +73,7 @@ func (f *reflector) follow(all *remotes, index int, clients peer.Clients, budget
 		Event: func(_, object client.Object, _ bool) {
 			f.queue.Add(item{index, object.GetName()})
 		},
-		Synced: f.wake,
+		Synced: f.nudge.Raise,
 		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := k.list()
 			if err := clients.Client.List(ctx, list, options(&o)...); err != nil {
@@ -101,7 +101,7 @@ func (f *reflector) overLimit(which *remotes) {
 		return
 	}
 	ctrl.Log.WithName("replication").Info("What a peer shows is not followed for a while", "clusterID", f.clusterID, "reason", offloadingv1beta1.ReasonRemoteOverLimit)
-	f.wake()
+	f.nudge.Raise()
 }
 
 // over tells whether the peer showed more than is accepted lately. The caller locks.
@@ -116,7 +116,7 @@ func (f *reflector) flooded() error {
 	}
 	if !f.over() {
 		f.shut = time.Time{}
-		f.wake()
+		f.nudge.Raise()
 		return nil
 	}
 	return reconcile.Refuse(offloadingv1beta1.ReasonRemoteOverLimit, fmt.Errorf(

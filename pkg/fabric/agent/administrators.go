@@ -16,6 +16,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
 
@@ -31,7 +32,7 @@ type Administrators struct {
 	host    inputs.Host
 	// name is the host's in conditions.
 	name      string
-	changed   Signal
+	changed   signal.Signal
 	firewalls []*Objects[networkingv1beta1.FirewallConfiguration]
 	routes    []*Objects[networkingv1beta1.RouteConfiguration]
 	followers []Follower
@@ -53,7 +54,7 @@ type write struct {
 }
 
 // NewAdministrators prepares to follow. Without the namespace of Liqo, what is in it is not followed.
-func NewAdministrators(c *Cluster, host inputs.Host, name string, changed Signal) *Administrators {
+func NewAdministrators(c *Cluster, host inputs.Host, name string, changed signal.Signal) *Administrators {
 	a := &Administrators{cluster: c, host: host, name: name, changed: changed, told: map[types.UID]toldCondition{}, writes: make(chan write, maxWaiting)}
 	version := networkingv1beta1.GroupVersion
 	for _, namespace := range slices.Compact([]string{host.Namespace, host.Own}) {

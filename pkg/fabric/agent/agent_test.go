@@ -19,6 +19,7 @@ import (
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/test/fakeapi"
 )
@@ -173,9 +174,9 @@ func TestFollowAndApply(t *testing.T) {
 	}
 	put("b")
 	put("a")
-	signal := NewSignal()
-	all := Follow[networkingv1beta1.InternalNode](cluster, nodes, "", "", signal.Raise)
-	one := Follow[networkingv1beta1.InternalNode](cluster, nodes, "", "b", signal.Raise)
+	changed := signal.New()
+	all := Follow[networkingv1beta1.InternalNode](cluster, nodes, "", "", changed.Raise)
+	one := Follow[networkingv1beta1.InternalNode](cluster, nodes, "", "b", changed.Raise)
 	if Synced(all, one) {
 		t.Error("what was not listed is synced")
 	}
@@ -202,7 +203,7 @@ func TestFollowAndApply(t *testing.T) {
 	deadline := time.After(10 * time.Second)
 	for names() != "a b c, b" {
 		select {
-		case <-signal:
+		case <-changed:
 		case <-deadline:
 			t.Fatalf("followed: %s", names())
 		}
@@ -213,7 +214,7 @@ func TestFollowAndApply(t *testing.T) {
 	}
 	for len(one.One().Status.Addresses) == 0 {
 		select {
-		case <-signal:
+		case <-changed:
 		case <-deadline:
 			t.Fatalf("%+v", one.One())
 		}

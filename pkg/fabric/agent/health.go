@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 const (
@@ -37,7 +38,7 @@ type Reader interface {
 // Health is how an agent is, and what it wants. The zero value is that of one that begins.
 type Health struct {
 	// Repair is raised when somebody asks the agent to compare the kernel with what it wants, and to put right what differs; nil if nobody can.
-	Repair Signal
+	Repair signal.Signal
 
 	mu     sync.Mutex
 	said   bool

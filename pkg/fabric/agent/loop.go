@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/dataplane"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 )
 
@@ -21,23 +22,9 @@ const maxLogged = 20
 // ErrLost ends an agent that is to be started again: the kernel does not tell any more what changes.
 var ErrLost = errors.New("the kernel does not tell any more what changes")
 
-// Signal tells that something changed. What happens before it is taken is one.
-type Signal chan struct{}
-
-// NewSignal makes one.
-func NewSignal() Signal { return make(Signal, 1) }
-
-// Raise tells it.
-func (s Signal) Raise() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
 // Settled passes a signal on, at most once in a while.
-func Settled(ctx context.Context, from Signal) Signal {
-	to := NewSignal()
+func Settled(ctx context.Context, from signal.Signal) signal.Signal {
+	to := signal.New()
 	go func() {
 		for {
 			select {

@@ -15,6 +15,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -42,7 +43,7 @@ type Options struct {
 // Agent is the agent of a gateway.
 type Agent struct {
 	Options
-	changed agent.Signal
+	changed signal.Signal
 	side    side
 	// configurations and keys are all of the tenant namespace: which of them counts, inputs.OfPeer says.
 	configurations *agent.Objects[networkingv1beta1.Configuration]
@@ -57,7 +58,7 @@ type Agent struct {
 
 // New makes an agent.
 func New(o Options) *Agent {
-	a := &Agent{Options: o, changed: agent.NewSignal()}
+	a := &Agent{Options: o, changed: signal.New()}
 	version, changed := networkingv1beta1.GroupVersion, a.changed.Raise
 	a.side = follow(o, changed)
 	a.configurations = agent.Follow[networkingv1beta1.Configuration](o.Cluster, version.WithResource("configurations"), o.Namespace, "", changed)

@@ -14,6 +14,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/netlink"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -44,7 +45,7 @@ type Options struct {
 // Agent is the agent of a node.
 type Agent struct {
 	Options
-	changed agent.Signal
+	changed signal.Signal
 	self    *agent.Objects[networkingv1beta1.InternalNode]
 	fabrics *agent.Objects[networkingv1beta1.InternalFabric]
 	ips     *agent.Objects[ipamv1alpha1.IP]
@@ -58,8 +59,8 @@ func New(o Options) *Agent {
 	if o.Ask == nil {
 		o.Ask = agent.Ask
 	}
-	a := &Agent{Options: o, changed: agent.NewSignal()}
-	a.asker = &asker{ask: o.Ask, changed: a.changed, count: o.Silent, now: agent.NewSignal()}
+	a := &Agent{Options: o, changed: signal.New()}
+	a.asker = &asker{ask: o.Ask, changed: a.changed, count: o.Silent, now: signal.New()}
 	networking := networkingv1beta1.GroupVersion
 	a.self = agent.Follow[networkingv1beta1.InternalNode](o.Cluster, networking.WithResource("internalnodes"), "", o.Name, a.changed.Raise)
 	a.fabrics = agent.Follow[networkingv1beta1.InternalFabric](o.Cluster, networking.WithResource("internalfabrics"), "", "", a.changed.Raise)

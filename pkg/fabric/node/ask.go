@@ -15,7 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/dataplane"
-	"liqo.io/liqo/pkg/fabric/agent"
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 const (
@@ -59,9 +59,9 @@ type asker struct {
 	// ask fails if an address does not answer.
 	ask func(context.Context, netip.Addr) error
 	// changed is told when others are silent than before; count, if it is given, how many are.
-	changed agent.Signal
+	changed signal.Signal
 	count   prometheus.Gauge
-	now     agent.Signal
+	now     signal.Signal
 
 	mu sync.Mutex
 	// missed is, of those that are to be asked, how many questions in a row had no answer.

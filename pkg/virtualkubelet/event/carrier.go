@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -19,7 +20,7 @@ type Carrier struct {
 	tally   *tally
 	stage   *stage
 	reads   flowcontrol.PassiveRateLimiter
-	wake    chan struct{}
+	wake    signal.Signal
 
 	mu      sync.Mutex
 	config  offloadingv1beta1.ReflectorConfig
@@ -41,7 +42,7 @@ func New(o Options) (*Carrier, error) {
 	c := &Carrier{
 		options: o, tally: tally, config: o.Config,
 		reads:   flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(readsPerSecond, readBurst, o.Clock),
-		wake:    make(chan struct{}, 1),
+		wake:    signal.New(),
 		mapping: map[string]string{}, twins: map[string]*twin{},
 	}
 	c.stage = newStage(c)
@@ -51,7 +52,7 @@ func New(o Options) (*Carrier, error) {
 // Run carries Events until ctx ends, and returns when everything that it started has ended.
 func (c *Carrier) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", c.options.Remote))
-	cancel := c.options.Peer.Subscribe(func(peer.State) { c.look() })
+	cancel := c.options.Peer.Subscribe(func(peer.State) { c.wake.Raise() })
 	defer cancel()
 	defer c.group.Wait()
 	defer c.align(ctx, nil)
@@ -77,15 +78,7 @@ func (c *Carrier) Crossed(namespace string) {
 	waits := c.mapping[namespace] != "" && c.twins[namespace] == nil
 	c.mu.Unlock()
 	if waits {
-		c.look()
-	}
-}
-
-// look has the namespaces looked at now.
-func (c *Carrier) look() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
+		c.wake.Raise()
 	}
 }
 
@@ -94,7 +87,7 @@ func (c *Carrier) SetMapping(mapping map[string]string) {
 	c.mu.Lock()
 	c.mapping = maps.Clone(mapping)
 	c.mu.Unlock()
-	c.look()
+	c.wake.Raise()
 }
 
 // SetConfig changes workers and policy. Zero workers carry nothing.
@@ -102,7 +95,7 @@ func (c *Carrier) SetConfig(config offloadingv1beta1.ReflectorConfig) {
 	c.mu.Lock()
 	c.config = config
 	c.mu.Unlock()
-	c.look()
+	c.wake.Raise()
 }
 
 // wanted is which twins are to be watched if something of theirs crossed, and how many writes are made at a time. Without a

@@ -18,6 +18,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -39,7 +40,7 @@ type twin struct {
 	local, remote string
 	ctx           context.Context
 	cancel        context.CancelFunc
-	changed       chan struct{}
+	changed       signal.Signal
 
 	mu sync.Mutex
 	// state is the connection as it was last told of; hangUp ends the watch that runs over it.
@@ -53,7 +54,7 @@ type twin struct {
 }
 
 func newTwin(ctx context.Context, c *Carrier, local, remote string) *twin {
-	t := &twin{carrier: c, local: local, remote: remote, changed: make(chan struct{}, 1)}
+	t := &twin{carrier: c, local: local, remote: remote, changed: signal.New()}
 	t.ctx, t.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", local, "twin", remote)))
 	return t
 }
@@ -69,10 +70,7 @@ func (t *twin) connection(state peer.State) {
 	if t.hangUp != nil {
 		t.hangUp()
 	}
-	select {
-	case t.changed <- struct{}{}:
-	default:
-	}
+	t.changed.Raise()
 }
 
 // call is the context of one watch, which ends with the connection.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/kube/selection"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -64,7 +64,7 @@ const (
 type Reporter struct {
 	options  Options
 	informer cache.SharedIndexInformer
-	changed  chan struct{}
+	changed  signal.Signal
 	lease    heartbeat
 
 	// patched is the version of the Node that the last patch was made from: until the cache moves on, it shows the past.
@@ -92,7 +92,7 @@ func New(o Options) (*Reporter, error) {
 		o.Clock = clock.RealClock{}
 	}
 	r := &Reporter{
-		options: o, changed: make(chan struct{}, 1), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
+		options: o, changed: signal.New(), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
 		facts: Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster},
 	}
 	nodes := o.Client.CoreV1().Nodes()
@@ -100,16 +100,13 @@ func New(o Options) (*Reporter, error) {
 	return r, nil
 }
 
-// SetCapacity takes what the VirtualNode says. Nothing is reported before.
-func (r *Reporter) SetCapacity(capacity corev1.ResourceList, images []corev1.ContainerImage, nodes *authv1beta1.ProviderNodes) {
+// Tell takes what this cluster says. Nothing is reported before.
+func (r *Reporter) Tell(s Said) {
 	r.update(func(f *Facts) {
-		f.Capacity, f.Images, f.Nodes = capacity, images, nodes
+		f.Said = s
 		r.known = true
 	})
 }
-
-// SetOverCommitted takes what is said of more that runs than is offered; empty if no more does.
-func (r *Reporter) SetOverCommitted(said string) { r.update(func(f *Facts) { f.Over = said }) }
 
 // SetConnection takes what is known of the provider. An empty version or platform leaves the last known one.
 func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
@@ -125,24 +122,11 @@ func (r *Reporter) SetConnection(connected bool, reason, message, version, platf
 	})
 }
 
-// SetHeld takes what is said of removals that wait for a confirmation; empty if none does.
-func (r *Reporter) SetHeld(said string) { r.update(func(f *Facts) { f.Held = said }) }
-
-// SetNetwork takes the state of the network to the provider.
-func (r *Reporter) SetNetwork(n Network) { r.update(func(f *Facts) { f.Network = n }) }
-
 func (r *Reporter) update(change func(*Facts)) {
 	r.mu.Lock()
 	change(&r.facts)
 	r.mu.Unlock()
-	r.wake()
-}
-
-func (r *Reporter) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
+	r.changed.Raise()
 }
 
 // Host is what the Node says of itself to those who admit pods to it; nothing while it is not known.
@@ -163,7 +147,7 @@ func (r *Reporter) Alive(since time.Time) bool {
 // Run reports until the context ends.
 func (r *Reporter) Run(ctx context.Context) error {
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { r.wake() }, UpdateFunc: func(_, _ any) { r.wake() }, DeleteFunc: func(any) { r.wake() },
+		AddFunc: func(any) { r.changed.Raise() }, UpdateFunc: func(_, _ any) { r.changed.Raise() }, DeleteFunc: func(any) { r.changed.Raise() },
 	}
 	if _, err := r.informer.AddEventHandler(handler); err != nil {
 		return fmt.Errorf("watching node %q: %w", r.options.Node, err)

@@ -99,7 +99,7 @@ func node() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Nam
 
 func TestTheNodeFollowsTheProvider(t *testing.T) {
 	b := newBench(t, node())
-	b.r.SetCapacity(facts().Capacity, nil, nil)
+	b.r.Tell(Said{Capacity: facts().Capacity})
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 	b.eventually("there is a lease", func() bool { return b.writes("create", "leases") == 1 })
@@ -122,7 +122,7 @@ func TestTheNodeFollowsTheProvider(t *testing.T) {
 
 func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
 	b := newBench(t, node())
-	b.r.SetCapacity(facts().Capacity, nil, nil)
+	b.r.Tell(Said{Capacity: facts().Capacity})
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 	patches, gets := b.writes("patch", "nodes"), b.writes("get", "leases")
@@ -189,7 +189,7 @@ func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
 	b.answersPatches(true)
 	b.start()
 	settled := func(renewed int) (writes, tries int) {
-		b.r.SetCapacity(facts().Capacity, nil, nil)
+		b.r.Tell(Said{Capacity: facts().Capacity})
 		b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 		b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 		for i := renewed + 1; i <= renewed+5; i++ {
@@ -220,7 +220,7 @@ func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
 			b.client = fake.NewClientset(before)
 			b.answersPatches(false)
 			b.start()
-			b.r.SetCapacity(facts().Capacity, nil, nil)
+			b.r.Tell(Said{Capacity: facts().Capacity})
 			b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 			b.eventually("the node declares it", func() bool {
 				got, err := b.client.CoreV1().Nodes().Get(context.Background(), "milan", metav1.GetOptions{})
@@ -232,7 +232,7 @@ func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
 
 func TestTheNodeIsWaitedFor(t *testing.T) {
 	b := newBench(t)
-	b.r.SetCapacity(facts().Capacity, nil, nil)
+	b.r.Tell(Said{Capacity: facts().Capacity})
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 	b.eventually("the loop went round", func() bool { return b.r.Alive(noon.Add(-time.Second)) })
 	if n := b.writes("create", "nodes"); n != 0 {
@@ -257,7 +257,7 @@ func TestAFailedRenewalIsTriedAgain(t *testing.T) {
 		return false, nil, nil
 	})
 	b.start()
-	b.r.SetCapacity(facts().Capacity, nil, nil)
+	b.r.Tell(Said{Capacity: facts().Capacity})
 	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
 	<-failed
 	b.eventually("the loop waits to try again", func() bool { return b.clock.HasWaiters() })

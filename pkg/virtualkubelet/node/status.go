@@ -35,10 +35,7 @@ const (
 
 // Facts are what the status of a virtual node is made of.
 type Facts struct {
-	// Capacity of the node, all of it allocatable.
-	Capacity corev1.ResourceList
-	// Images that the provider holds.
-	Images []corev1.ContainerImage
+	Said
 	// Hostname and Address of the node. The address is that of the virtual kubelet's pod.
 	Hostname, Address string
 	// Port of the kubelet endpoint.
@@ -47,14 +44,22 @@ type Facts struct {
 	Cluster string
 	// Version and Platform (os/arch) of the provider's API server; empty if not known yet.
 	Version, Platform string
-	// Nodes of the provider, which know its platform better; nil if it does not tell.
-	Nodes *authv1beta1.ProviderNodes
 	// NoFeatures says that this cluster's API server does not know what features a node declares (Kubernetes before 1.36).
 	NoFeatures bool
 	// Connected says that the provider answers and lets us work; otherwise Reason and Message say why not. If it asks for fewer requests they
 	// say so.
 	Connected       bool
 	Reason, Message string
+}
+
+// Said is what this cluster says of the node.
+type Said struct {
+	// Capacity of the node, all of it allocatable.
+	Capacity corev1.ResourceList
+	// Images that the provider holds.
+	Images []corev1.ContainerImage
+	// Nodes of the provider, which know its platform better; nil if it does not tell.
+	Nodes *authv1beta1.ProviderNodes
 	// Held says that removals wait for a confirmation; empty if none does.
 	Held string
 	// Over says by how much more runs than the provider offers; empty if no more does.

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func facts(change ...func(*Facts)) Facts {
 	f := Facts{
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")},
+		Said:     Said{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}},
 		Hostname: "milan", Address: "10.0.0.9", Port: 10250, Cluster: "milan", Version: "v1.36.3", Platform: "linux/arm64", Connected: true,
 	}
 	for _, c := range change {

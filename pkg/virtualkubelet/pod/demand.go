@@ -26,7 +26,7 @@ func (r *Reconciler) demand(pod *corev1.Pod) {
 	wanted := r.link != nil && r.mapping.Effective[pod.Namespace] != "" && r.link.twins[pod.Namespace] == nil
 	r.mu.Unlock()
 	if wanted {
-		r.wakeLink()
+		r.reconnect.Raise()
 	}
 }
 
@@ -46,7 +46,7 @@ func (r *Reconciler) survey(l *link, local, remote string) {
 		case over, err == nil && !found:
 			return
 		case err == nil:
-			r.wakeLink()
+			r.reconnect.Raise()
 			return
 		}
 		klog.FromContext(l.ctx).V(1).Info("A twin could not be surveyed", "namespace", local, "twin", remote, "err", err)

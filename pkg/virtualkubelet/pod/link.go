@@ -29,13 +29,6 @@ type link struct {
 	shut map[string]bool
 }
 
-func (r *Reconciler) wakeLink() {
-	select {
-	case r.reconnect <- struct{}{}:
-	default:
-	}
-}
-
 // keepLink opens and closes the link and its twins as the state of the peer and the mapping say.
 func (r *Reconciler) keepLink(ctx context.Context) {
 	defer r.closeLink()

@@ -43,5 +43,5 @@ func (r *Reconciler) reopen(l *link, t *twin, timer clock.Timer) {
 	r.mu.Lock()
 	delete(l.shut, t.local)
 	r.mu.Unlock()
-	r.wakeLink()
+	r.reconnect.Raise()
 }

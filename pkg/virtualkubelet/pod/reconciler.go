@@ -20,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
@@ -45,7 +46,7 @@ type Reconciler struct {
 	// workers and statusWorkers bound how many pods of either queue are handled at a time.
 	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
-	reconnect chan struct{}
+	reconnect signal.Signal
 	// errors counts refusals, by namespace, kind and reason.
 	errors *prometheus.CounterVec
 	// ready is how long pods take to become ready.
@@ -85,7 +86,7 @@ func New(o Options) (*Reconciler, error) {
 		work:    newQueue("pods"),
 		status:  newQueue("podstatus"),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
-		reconnect: make(chan struct{}, 1),
+		reconnect: signal.New(),
 		memory:    newMemory(o.Local, o.Clock),
 		beats:     map[string]time.Time{},
 		used:      map[string]bool{},
@@ -108,7 +109,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return fmt.Errorf("watching the pods of node %q: %w", r.options.Node, err)
 	}
 	cancel := r.options.Peer.Subscribe(func(state peer.State) {
-		r.wakeLink()
+		r.reconnect.Raise()
 		if state.Lost() || state.Revoked() {
 			r.enqueueLocals("", false)
 		}
@@ -146,7 +147,7 @@ func (r *Reconciler) SetMapping(m Mapping) {
 	if len(changed) == 0 {
 		return
 	}
-	r.wakeLink()
+	r.reconnect.Raise()
 	// Pods of other namespaces are left alone: what the provider refuses of them is not to be tried again because of this.
 	for _, namespace := range changed {
 		r.enqueueLocals(namespace, false)

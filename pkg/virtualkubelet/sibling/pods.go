@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -24,7 +25,7 @@ type Options struct {
 type Pods struct {
 	options Options
 	// wake says that there may be something to open or to close.
-	wake chan struct{}
+	wake signal.Signal
 
 	mu sync.Mutex
 	// told says that Follow was called: until then nobody knows the siblings.
@@ -42,7 +43,7 @@ func New(o Options) (*Pods, error) {
 	if o.Local == nil || o.Changed == nil {
 		return nil, errors.New("making what knows the pods of other virtual nodes: the local client and the function to call must be given")
 	}
-	return &Pods{options: o, wake: make(chan struct{}, 1), views: map[place]*view{}}, nil
+	return &Pods{options: o, wake: signal.New(), views: map[place]*view{}}, nil
 }
 
 // Follow says which other virtual nodes the provider has, and the namespaces in which their pods are of interest: none while
@@ -51,10 +52,7 @@ func (p *Pods) Follow(nodes, namespaces []string) {
 	p.mu.Lock()
 	p.told, p.nodes, p.namespaces = true, slices.Clone(nodes), slices.Clone(namespaces)
 	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.wake.Raise()
 }
 
 // Run watches until ctx ends, and returns when everything that it started has ended.

@@ -15,6 +15,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/kube/slots"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
@@ -32,7 +33,7 @@ type Reconciler struct {
 	// budget bounds what is held of all twins.
 	budget *replica.Budget
 	// wake has the watches brought in step with mapping and connection.
-	wake chan struct{}
+	wake signal.Signal
 
 	mu       sync.Mutex
 	mapping  map[string]string
@@ -56,7 +57,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(o.Workers), budget: o.Budget, wake: make(chan struct{}, 1), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(o.Workers), budget: o.Budget, wake: signal.New(), areas: map[string]*area{}, told: map[key]string{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
@@ -68,7 +69,7 @@ func (r *Reconciler) SetMapping(effective map[string]string) {
 	r.mapping = maps.Clone(effective)
 	r.mu.Unlock()
 	if !same {
-		r.poke()
+		r.wake.Raise()
 	}
 }
 
@@ -101,16 +102,9 @@ func (r *Reconciler) SetLeads(leads bool) {
 	r.enqueueWaiting()
 }
 
-func (r *Reconciler) poke() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run provides volumes until the context ends and everything it started has ended.
 func (r *Reconciler) Run(ctx context.Context) error {
-	cancel := r.options.Peer.Subscribe(func(peer.State) { r.poke() })
+	cancel := r.options.Peer.Subscribe(func(peer.State) { r.wake.Raise() })
 	defer cancel()
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -17,6 +17,7 @@ import (
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	resourcesv1 "liqo.io/liqo/pkg/apis/resources/v1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 const (
@@ -54,7 +55,7 @@ type Plugin struct {
 // subject is a slice that the plugin is asked about, until stop is called.
 type subject struct {
 	stop   context.CancelFunc
-	nudged chan struct{}
+	nudged signal.Signal
 
 	// Plugin.mu holds these.
 	question Question
@@ -77,17 +78,14 @@ func (p *Plugin) Decide(ctx context.Context, q Question) Decision {
 	s := p.slices[q.Slice]
 	if s == nil {
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-		s = &subject{stop: stop, nudged: make(chan struct{}, 1), question: q}
+		s = &subject{stop: stop, nudged: signal.New(), question: q}
 		p.slices[q.Slice] = s
 		go p.follow(ctx, s)
 		return Decision{}
 	}
 	before := s.question
 	if before.Class != q.Class || before.Of != q.Of || !maps.Equal(before.Nodes, q.Nodes) || !equality.Semantic.DeepEqual(before.Asked, q.Asked) {
-		select {
-		case s.nudged <- struct{}{}:
-		default:
-		}
+		s.nudged.Raise()
 	}
 	s.question = q
 	return s.decision

@@ -16,6 +16,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	"liqo.io/liqo/pkg/capacity"
+	"liqo.io/liqo/pkg/kube/signal"
 )
 
 const (
@@ -41,7 +42,7 @@ type Options struct {
 type Supply struct {
 	options Options
 	pool    *capacity.Pool
-	dirty   chan struct{}
+	dirty   signal.Signal
 	changed chan event.GenericEvent
 	// asked is closed by the first that needs to know, counted once all is known, late once nobody waits for that any more.
 	asked, counted, late chan struct{}
@@ -62,7 +63,7 @@ type asking struct {
 
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
-	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: make(chan struct{}, 1), changed: make(chan event.GenericEvent),
+	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: signal.New(), changed: make(chan event.GenericEvent),
 		asked: make(chan struct{}), counted: make(chan struct{}), late: make(chan struct{}), asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
 
@@ -94,7 +95,7 @@ func (s *Supply) Count(ctx context.Context) bool {
 // Counted tells that all nodes and pods were told of once.
 func (s *Supply) Counted() {
 	s.countOnce.Do(func() { close(s.counted) })
-	s.wake()
+	s.dirty.Raise()
 }
 
 // Node tells of a node as it is now.
@@ -136,7 +137,7 @@ func (s *Supply) Offer(slice types.NamespacedName, of capacity.Owner, wish capac
 	last := capacity.Offer{Resources: held, Over: next.Over, Running: next.Running, Nodes: next.Nodes}
 	settled, _ := capacity.Settled(last, next, s.options.Exclusive)
 	s.asking[slice] = &asking{of: of, wish: wish, told: settled}
-	s.wake()
+	s.dirty.Raise()
 	return settled.DeepCopy(), nil
 }
 
@@ -147,7 +148,7 @@ func (s *Supply) Withdraw(slice types.NamespacedName) {
 	if before := s.asking[slice]; before != nil {
 		delete(s.asking, slice)
 		s.pool.Withdraw(before.of)
-		s.wake()
+		s.dirty.Raise()
 	}
 }
 
@@ -168,13 +169,6 @@ func (s *Supply) Used(of capacity.Owner) corev1.ResourceList { return s.pool.Use
 // Room is what is free on nodes with some labels for all slices that ask, what their pods take included: with Options.Exclusive the most of
 // all offers together.
 func (s *Supply) Room(nodes labels.Set) corev1.ResourceList { return s.pool.Room(nodes) }
-
-func (s *Supply) wake() {
-	select {
-	case s.dirty <- struct{}{}:
-	default:
-	}
-}
 
 // follow tells of offers that changed until ctx ends.
 func (s *Supply) follow(ctx context.Context) {
@@ -241,5 +235,5 @@ func (s *Supply) note(of string, err error) {
 	if text != before && text != "" {
 		s.options.Log.Info("What is offered to consumers leaves out what cannot be", "reason", text)
 	}
-	s.wake()
+	s.dirty.Raise()
 }
