@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -207,11 +208,28 @@ func (j *job) finish(ctx context.Context, m *moved) error {
 		return err
 	}
 	return j.step(ctx, "Giving up the old volume, as its policy says", "", func(ctx context.Context, _ progress.Task) error {
-		if err := j.policy(ctx, m.From, m.FromPolicy, nil); err != nil {
-			return err
-		}
-		return j.policy(ctx, m.Claim.Spec.VolumeName, m.Policy, ptr.To(""))
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return m.end(ctx, j) })
 	})
+}
+
+// end has both volumes be as their policies say, and forgets the move. Another run may have ended it meanwhile, and may be moving the copy on: that is
+// left to it, since its policy would take the data away with the claim.
+func (m *moved) end(ctx context.Context, j *job) error {
+	copied, now, err := j.remembered(ctx)
+	if err != nil || now == nil || now.Run != m.Run {
+		return err
+	}
+	if err := j.policy(ctx, m.From, m.FromPolicy, nil); err != nil {
+		return err
+	}
+	err = j.patch(ctx, copied, map[string]any{
+		"metadata": map[string]any{"resourceVersion": copied.ResourceVersion, "annotations": map[string]any{offloadingv1beta1.MovedClaimAnnotation: nil}},
+		"spec":     map[string]any{"persistentVolumeReclaimPolicy": m.Policy},
+	})
+	if err != nil {
+		return fmt.Errorf("setting the policy of PersistentVolume %s: %w", m.Claim.Spec.VolumeName, err)
+	}
+	return nil
 }
 
 // removeTemporary removes the claim that the copy was made with; what becomes of the copy is said by its policy.

@@ -774,3 +774,39 @@ func TestTwoRunsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A run that stalls before its last write does not give up the copy, which another run moves on meanwhile.
+func TestARunThatStallsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stalled := false
+	w.fail = func(verb string, object client.Object) error {
+		claim := w.claim(t)
+		if _, volume := object.(*corev1.PersistentVolume); verb != "patch" || !volume || claim == nil || object.GetName() == "pvc-u1" || object.GetName() != claim.Spec.VolumeName {
+			return nil
+		}
+		copied := claim.Spec.VolumeName
+		stalled = true
+		w.fail = func(verb string, object client.Object) error {
+			if verb == "patch" && object.GetName() == copied && w.claim(t) == nil {
+				w.dead.Store(true)
+				return errors.New("killed")
+			}
+			return nil
+		}
+		_ = w.move(t.Context(), "rack")
+		w.fail = nil
+		w.dead.Store(false)
+		if w.claim(t) != nil {
+			t.Fatal("the other run did not take the claim away: this proves nothing")
+		}
+		return nil
+	}
+	_ = w.move(t.Context(), "milan")
+	if !stalled {
+		t.Fatal("no run stalled")
+	}
+	w.safe(t)
+	must(t, w.move(t.Context(), "rack"))
+	w.moved(t)
+}
