@@ -27,6 +27,7 @@ type NotReflected struct {
 var ownershipLabels = []string{
 	offloadingv1beta1.OriginLabel, offloadingv1beta1.DestinationLabel, offloadingv1beta1.NodeNameLabel,
 	offloadingv1beta1.ManagedByLabel, offloadingv1beta1.LocalPodLabel, offloadingv1beta1.RemoteUnavailableLabel,
+	offloadingv1beta1.MarkedLabel, offloadingv1beta1.SizeCheckedLabel,
 	offloadingv1beta1.CreatorUserLabel, offloadingv1beta1.ServiceAccountNameLabel, offloadingv1beta1.ComponentLabel, offloadingv1beta1.VirtualNodeLabel,
 	corev1beta1.RemoteClusterIDLabel, corev1beta1.ReplicationLabel, corev1beta1.RemoteIDLabel, corev1beta1.OriginIDLabel,
 	corev1beta1.ReplicatedLabel, corev1beta1.ManagedLabel, corev1beta1.WebhookLabel, corev1beta1.TenantNamespaceLabel,

@@ -3,5 +3,5 @@
 // namespace has no NamespaceOffloading (any more) is admitted as it is, with a warning: it must not be lost over that.
 //
 // From Kubernetes 1.36 on the API server decides by itself (the chart's policy liqo-placement), and asks here only about pods
-// that name their node.
+// that it marks: those that name their node, and those that may be large while their namespace has no label that says so.
 package pod

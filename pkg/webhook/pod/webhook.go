@@ -53,11 +53,16 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
 	}
 	before := changeable(&pod).DeepCopy()
-	marked := w.unmark(ctx, &pod, req)
+	marked := pod.Labels[offloadingv1beta1.MarkedLabel] == "true"
+	delete(pod.Labels, offloadingv1beta1.MarkedLabel)
 	var nso offloadingv1beta1.NamespaceOffloading
 	err := w.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: offloadingv1beta1.NamespaceOffloadingName}, &nso)
 	if apierrors.IsNotFound(err) {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("namespace %s is labelled for offloading but has no NamespaceOffloading: the pod stays in this cluster; "+
+		answer := admission.Allowed("")
+		if marked {
+			answer = patch.Between(before, changeable(&pod))
+		}
+		return answer.WithWarnings(fmt.Sprintf("namespace %s is labelled for offloading but has no NamespaceOffloading: the pod stays in this cluster; "+
 			"offload the namespace with 'liqoctl offload namespace %s'", req.Namespace, req.Namespace))
 	}
 	if err != nil {
@@ -70,6 +75,9 @@ func (w *webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	changed := marked || labelled
+	if marked && nso.DeletionTimestamp.IsZero() {
+		w.note(ctx, &pod, req)
+	}
 	if nso.DeletionTimestamp.IsZero() && placement.MutatePod(&pod, rules) {
 		changed = true
 	}
@@ -87,23 +95,17 @@ func changeable(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// unmark takes the mark away by which policy liqo-placement has this webhook asked, and tells whether it was there. A pod that has it and names no
-// node may be large: its namespace is labelled before the pod is there, so that the size of it and of those after it is checked as they are bound. No pod
-// waits for that to succeed.
-func (w *webhook) unmark(ctx context.Context, pod *corev1.Pod, req admission.Request) bool {
-	if pod.Labels[offloadingv1beta1.MarkedLabel] != "true" {
-		return false
-	}
-	delete(pod.Labels, offloadingv1beta1.MarkedLabel)
+// note labels the namespace of a pod that policy liqo-placement marked and that names no node, which therefore may be large, before the pod is there: so
+// the size of it, and of those after it, is checked as they are bound. No pod waits for that to succeed.
+func (w *webhook) note(ctx context.Context, pod *corev1.Pod, req admission.Request) {
 	if pod.Spec.NodeName != "" || req.DryRun != nil && *req.DryRun {
-		return true
+		return
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: req.Namespace}}
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, offloadingv1beta1.LargePodsLabel)
 	if err := w.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, label)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Labelling the namespace of a large pod failed", "namespace", req.Namespace)
 	}
-	return true
 }
 
 // label marks a pod that names a virtual node itself, and tells whether that changed anything. Those that the scheduler binds

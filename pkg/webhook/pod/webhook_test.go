@@ -113,6 +113,7 @@ func TestTheNamespaceOfALargePod(t *testing.T) {
 		"dry":                  {"shop", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}}}`, true, `[{"op":"remove","path":"/metadata/labels"}]`, before},
 		"names a node":         {"shop", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}},"spec":{"nodeName":"n"}}`, false, `[{"op":"remove","path":"/metadata/labels"}]`, before},
 		"of another namespace": {"gone", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}}}`, false, `[{"op":"remove","path":"/metadata/labels"}]`, before},
+		"of no offloading":     {"none", `{"metadata":{"labels":{"offloading.liqo.io/marked":"true"}}}`, false, `[{"op":"remove","path":"/metadata/labels"}]`, before},
 		"large": {"shop", `{"metadata":{"labels":{"app":"db","offloading.liqo.io/marked":"true"}}}`, false, `[{"op":"remove","path":"/metadata/labels/offloading.liqo.io~1marked"}]`,
 			map[string]string{"a": "b", offloadingv1beta1.LargePodsLabel: "true"}},
 	} {

@@ -22,7 +22,8 @@ const (
 	LocalPodLabel = "liqo.io/shadowPod"
 	// SchedulingLabel ("true") on a namespace selects it for the webhook and the policies of pods.
 	SchedulingLabel = "liqo.io/scheduling-enabled"
-	// MarkedLabel ("true") is on a pod while it is admitted, if the controller manager has to look at it: it names its node, or may be large.
+	// MarkedLabel ("true") is on a pod while it is admitted, if the controller manager is to look at it: it names its node, or may be large. It stays
+	// if the controller manager does not answer, and means nothing then.
 	MarkedLabel = "offloading.liqo.io/marked"
 	// LargePodsLabel ("true") is on an offloaded namespace since it had a pod that may be large (capacity.Small).
 	LargePodsLabel = "offloading.liqo.io/large-pods"

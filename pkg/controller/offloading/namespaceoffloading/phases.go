@@ -158,6 +158,15 @@ func (r *reconciler) mark(ctx context.Context, s *scope) error {
 	if s.refused == nil {
 		labels[offloadingv1beta1.OffloadedLabel] = true
 	}
+	if labels[offloadingv1beta1.SchedulingLabel] {
+		large, err := r.waiting.large(ctx, r.Live, s.nso)
+		if err != nil {
+			return err
+		}
+		if large {
+			labels[offloadingv1beta1.LargePodsLabel] = true
+		}
+	}
 	return r.label(ctx, s.nso.Namespace, labels)
 }
 

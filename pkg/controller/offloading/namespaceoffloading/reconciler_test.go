@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,7 @@ func newWorld(t *testing.T, nso *offloadingv1beta1.NamespaceOffloading, objects 
 	w.Server = fakeapi.New(t, fakeapi.Options{
 		Kinds: []func(*runtime.Scheme) error{offloadingv1beta1.AddToScheme, corev1beta1.AddToScheme}, Objects: objects,
 		Build: func(b *fake.ClientBuilder) {
+			b.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 			b.WithStatusSubresource(&offloadingv1beta1.NamespaceOffloading{}, &offloadingv1beta1.NamespaceMap{})
 		},
 	})
@@ -297,6 +299,49 @@ func TestTokensLastAsLongAsAnythingIsOffloaded(t *testing.T) {
 	never.r.Home.Liqo = "shop"
 	if never.pass(); never.offloaded() {
 		t.Error("a namespace that can never be offloaded says so")
+	}
+}
+
+// Pods that waited before anybody labelled their namespace, while the controller manager did not run or was an earlier one, are looked at once.
+func TestALargePodThatWaits(t *testing.T) {
+	pod := func(name, node, cpu string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"a large one":           {pod("db", "", "2"), "true"},
+		"a small one":           {pod("web", "", "500m"), ""},
+		"a large one that runs": {pod("db", "rome-1", "2"), ""},
+	} {
+		w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{}), tc.pod)
+		label := func() string {
+			var ns corev1.Namespace
+			if err := w.Get(t.Context(), client.ObjectKey{Name: "shop"}, &ns); err != nil {
+				t.Fatal(err)
+			}
+			return ns.Labels[offloadingv1beta1.LargePodsLabel]
+		}
+		w.pass()
+		if got := label(); got != tc.want {
+			t.Errorf("%s: the label is %q, want %q", name, got, tc.want)
+		}
+		if err := w.Client.Create(t.Context(), pod("more", "", "2")); err != nil {
+			t.Fatal(err)
+		}
+		if w.pass(); label() != tc.want {
+			t.Errorf("%s: pods are looked at at every pass", name)
+		}
+		w.answer("milan", "", "")
+		w.answer("naples", "", "")
+		if err := w.Client.Delete(t.Context(), w.nso()); err != nil {
+			t.Fatal(err)
+		}
+		if w.pass(); w.nso() != nil || label() != "" {
+			t.Errorf("%s: the label is %q after the end", name, label())
+		}
 	}
 }
 
