@@ -2,6 +2,7 @@ package greed
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -82,6 +83,9 @@ func TestOneConsumerDoesNotFillTheControllerManager(t *testing.T) {
 	if most-before > 128 {
 		t.Errorf("a consumer had the provider's controller manager grow from %d to %d MiB with %d ShadowEndpointSlices", before, most, made)
 	}
-	fixture.Must(t, "deleting what was made",
-		env.Milan.Client.DeleteAllOf(t.Context(), &offloadingv1beta1.ShadowEndpointSlice{}, client.InNamespace(namespace)))
+	// One request for all of them may take longer than an API server lets it.
+	fixture.Await(t, fixture.Patience, "what was made to be deleted", func(ctx context.Context) (bool, string) {
+		err := env.Milan.Client.DeleteAllOf(ctx, &offloadingv1beta1.ShadowEndpointSlice{}, client.InNamespace(namespace))
+		return err == nil, fmt.Sprint(err)
+	})
 }
