@@ -66,7 +66,9 @@ type podCheck = func(*corev1.PodSpec) field.ErrorList
 // register adds all controllers and webhooks of the enabled modules.
 func register(ctx context.Context, mgr ctrl.Manager, config *v1alpha1.ControllerManager, env surroundings, f flags, m *measured) error {
 	links := newConnections(m.peers)
-	if err := foreigncluster.Register(mgr, foreigncluster.Options{ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled}); err != nil {
+	if err := foreigncluster.Register(mgr, foreigncluster.Options{
+		ClusterID: env.clusterID, Prober: links, Changed: links.changed, Networking: config.Networking.Enabled,
+	}); err != nil {
 		return err
 	}
 	weight.Register(mgr)
@@ -209,8 +211,11 @@ func registerOffloadingControllers(mgr ctrl.Manager, config *v1alpha1.Controller
 			})
 		},
 		"virtualnode": func() error {
-			return virtualnode.Register(mgr, virtualnode.Options{ClusterID: env.clusterID, Namespace: env.namespace,
-				PodCIDRs: texts(ownRanges(config)), HideAddresses: !*config.Networking.ReflectIPs, Networking: config.Networking.Enabled, NodeIdentity: config.VirtualKubelet.NodeIdentity, PlainMetrics: config.Metrics.PlainHTTP})
+			return virtualnode.Register(mgr, virtualnode.Options{
+				ClusterID: env.clusterID, Namespace: env.namespace, PodCIDRs: texts(ownRanges(config)),
+				HideAddresses: !*config.Networking.ReflectIPs, Networking: config.Networking.Enabled,
+				NodeIdentity: config.VirtualKubelet.NodeIdentity, PlainMetrics: config.Metrics.PlainHTTP,
+			})
 		},
 		"shadowpod": func() error {
 			return shadowpod.Register(mgr, shadowpod.Options{

@@ -79,8 +79,8 @@ func New(s *session.Session) *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupStart, installation.Commands(s)}, {groupPeering, peering.Commands(s)}, {groupPeering, networking.Commands(s)}, {groupPeering, offloading.Commands(s)}, {groupPeering, moving.Commands(s)},
-		{groupInspect, inspection.Commands(s)},
+		{groupStart, installation.Commands(s)}, {groupPeering, peering.Commands(s)}, {groupPeering, networking.Commands(s)},
+		{groupPeering, offloading.Commands(s)}, {groupPeering, moving.Commands(s)}, {groupInspect, inspection.Commands(s)},
 	} {
 		for _, command := range family.commands {
 			command.GroupID = family.id

@@ -231,7 +231,8 @@ func (s Statement) String() string {
 	case Mark, MarkConnection:
 		return fmt.Sprintf("%s %#x", s.Do, s.Mark)
 	case Rewrite:
-		return fmt.Sprintf("%s set %s & %s | %s", s.Field, s.Field, graft(netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.PrefixFrom(netip.IPv4Unspecified(), s.Prefix.Bits())), s.Prefix.Addr())
+		hostBits := graft(netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.PrefixFrom(netip.IPv4Unspecified(), s.Prefix.Bits()))
+		return fmt.Sprintf("%s set %s & %s | %s", s.Field, s.Field, hostBits, s.Prefix.Addr())
 	case Lookup:
 		return fmt.Sprintf("%s set %s map @%s", s.Field, s.Field, s.Name)
 	case SNAT, DNAT:

@@ -89,10 +89,12 @@ func (p EndpointPolicy) CheckProxy(raw string) error {
 func SameEndpoint(pinned, offered Endpoint) error {
 	const remedy = "a change must be approved in this cluster: peer again with the new value"
 	if canonicalURL(pinned.APIServer) != canonicalURL(offered.APIServer) {
-		return refuse(ReasonEndpointChanged, "the peer's API server is now %s instead of %s; %s", quote(redact(offered.APIServer)), quote(redact(pinned.APIServer)), remedy)
+		return refuse(ReasonEndpointChanged, "the peer's API server is now %s instead of %s; %s",
+			quote(redact(offered.APIServer)), quote(redact(pinned.APIServer)), remedy)
 	}
 	if canonicalURL(pinned.ProxyURL) != canonicalURL(offered.ProxyURL) {
-		return refuse(ReasonEndpointChanged, "the proxy to the peer is now %s instead of %s; %s", quote(redact(offered.ProxyURL)), quote(redact(pinned.ProxyURL)), remedy)
+		return refuse(ReasonEndpointChanged, "the proxy to the peer is now %s instead of %s; %s",
+			quote(redact(offered.ProxyURL)), quote(redact(pinned.ProxyURL)), remedy)
 	}
 	if !overlap(pinned.CA, offered.CA) {
 		return refuse(ReasonEndpointChanged, "no CA of the peer's API server is among the pinned ones; %s", remedy)
@@ -105,7 +107,8 @@ func parseURL(raw string, schemes ...string) (*url.URL, error) {
 		return nil, refuse(ReasonEndpoint, "the URL has %d characters: give one of 1 to %d", len(raw), maxURL)
 	}
 	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`?#\`, r) }) {
-		return nil, refuse(ReasonEndpoint, "the URL holds a query, a fragment, a space or a character that does not belong into one: give only scheme, host, port and path")
+		return nil, refuse(ReasonEndpoint,
+			"the URL holds a query, a fragment, a space or a character that does not belong into one: give only scheme, host, port and path")
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.Hostname() == "" {
@@ -155,7 +158,8 @@ func (p EndpointPolicy) checkHost(u *url.URL) error {
 	}
 	if slices.Contains(forbiddenNames, name) || slices.Contains(labels[1:], "svc") ||
 		slices.ContainsFunc(forbiddenSuffixes, func(s string) bool { return strings.HasSuffix(name, s) }) {
-		return refuse(ReasonEndpoint, "the host %s means something inside this cluster or machine: give a name or address by which other clusters reach it", quote(host))
+		return refuse(ReasonEndpoint,
+			"the host %s means something inside this cluster or machine: give a name or address by which other clusters reach it", quote(host))
 	}
 	return nil
 }

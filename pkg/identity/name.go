@@ -63,8 +63,8 @@ func ValidateClusterID(id string) error {
 		return refuse(ReasonClusterID, "the cluster ID %s has %d characters: choose one of at most %d, so that the namespace %q followed by it is a valid name",
 			quote(id), len(id), MaxClusterIDLength, corev1beta1.TenantNamespacePrefix)
 	case !labelPattern.MatchString(id):
-		return refuse(ReasonClusterID, "the cluster ID %s is not valid: use lower-case letters, digits and '-', and begin and end with a letter or digit, for example \"rome-1\"",
-			quote(id))
+		return refuse(ReasonClusterID, "the cluster ID %s is not valid: use lower-case letters, digits and '-', "+
+			"and begin and end with a letter or digit, for example \"rome-1\"", quote(id))
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ type TenantProof struct {
 }
 
 // VerifyTenant returns the peer's key if the proof is complete: an allowed key, the nonce signed with it for this pair of
-// clusters, and a CSR for the same key that asks for exactly the tenant's subject, with or without the group of this peering. Otherwise the error is a *Refusal.
+// clusters, and a CSR for the same key that asks for exactly the tenant's subject, with or without the group of this peering.
+// Otherwise the error is a *Refusal.
 func VerifyTenant(proof TenantProof) (crypto.PublicKey, error) {
 	if err := ValidateClusterID(proof.ConsumerID); err != nil {
 		return nil, err

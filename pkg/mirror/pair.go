@@ -306,7 +306,8 @@ func (p *pair) overLimit(view **watched) {
 		return
 	}
 	err := reconcile.Refuse(offloadingv1beta1.ReasonRemoteOverLimit,
-		fmt.Errorf("cluster %q shows more objects of kind %s in namespace %q than are followed (%d of a kind in a namespace, %d MiB of all together); they are not followed until there are fewer",
+		fmt.Errorf("cluster %q shows more objects of kind %s in namespace %q than are followed (%d of a kind in a namespace, %d MiB of all together); "+
+			"they are not followed until there are fewer",
 			p.options().Remote, p.kind().Name, p.twin, p.options().MaxRemoteObjects, p.options().Budget.Limit()>>20))
 	p.runner.trouble(p, types.NamespacedName{Namespace: p.namespace}, err)
 	p.enqueueAfter("", reconcile.RefusedRetry)

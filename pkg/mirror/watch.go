@@ -61,8 +61,10 @@ type watched struct {
 func newWatched(s scope) *watched {
 	w := &watched{scope: s}
 	w.replica = replica.New(replica.Options[reflection.Object]{
-		Name: "reflection", Namespace: s.namespace, Source: (*source)(w), Example: func() runtime.Object { return s.newObject() }, Event: func(_, object reflection.Object, deleted bool) { s.event(object, deleted) },
-		Missed: s.missed, Synced: s.synced, Slim: strip, Limit: s.limit, Budget: s.budget, Over: s.overLimit,
+		Name: "reflection", Namespace: s.namespace, Source: (*source)(w),
+		Example: func() runtime.Object { return s.newObject() },
+		Event:   func(_, object reflection.Object, deleted bool) { s.event(object, deleted) },
+		Missed:  s.missed, Synced: s.synced, Slim: strip, Limit: s.limit, Budget: s.budget, Over: s.overLimit,
 	})
 	return w
 }

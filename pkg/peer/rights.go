@@ -145,7 +145,8 @@ func (p *Peer) askRights(ctx context.Context, clients Clients) (note func(*right
 		}
 	}
 	w := &wanted[0]
-	denial := fmt.Sprintf("the peer's API server answers, and has taken our rights back: we may not %s %s in its namespace %s any more", w.Verb, w.Resource, w.Namespace)
+	denial := fmt.Sprintf("the peer's API server answers, and has taken our rights back: we may not %s %s in its namespace %s any more",
+		w.Verb, w.Resource, w.Namespace)
 	return func(r *rights) { r.answered(denial, now) }, true
 }
 

@@ -47,8 +47,8 @@ func (p *Peer) spared(ctx context.Context) bool {
 	}
 	p.mu.Lock()
 	t := p.testimony
-	well := p.failures == 0 && (p.options.Rights == nil || !p.rights.due(p.options.Clock.Now(), p.options.silence())) && p.state.Connected && p.state.Reason == ReasonConnected &&
-		t.doubts == t.cleared && p.options.Clock.Since(t.answered) < maxSilence
+	well := p.failures == 0 && (p.options.Rights == nil || !p.rights.due(p.options.Clock.Now(), p.options.silence())) &&
+		p.state.Connected && p.state.Reason == ReasonConnected && t.doubts == t.cleared && p.options.Clock.Since(t.answered) < maxSilence
 	p.mu.Unlock()
 	return well && p.options.Witness(ctx)
 }

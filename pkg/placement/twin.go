@@ -85,7 +85,8 @@ func (r TwinRules) RefuseName(tenant corev1beta1.ClusterID, name string) *Refusa
 // and why the others do not. existing are the twins that the tenant has, by local namespace; they come before new ones, so
 // that a growing wish never takes away what is there. others is how many namespaces the tenant has besides: those of other maps, and
 // those that it does not want any more and that are not gone yet. Two local namespaces cannot share a twin.
-func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[string]string, others int) (admitted map[string]string, refused map[string]*Refusal) {
+func (r TwinRules) Admit(tenant corev1beta1.ClusterID, desired, existing map[string]string, others int,
+) (admitted map[string]string, refused map[string]*Refusal) {
 	admitted, refused = map[string]string{}, map[string]*Refusal{}
 	takenBy := map[string]string{}
 	for _, local := range inOrder(desired, existing) {

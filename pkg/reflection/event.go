@@ -131,8 +131,8 @@ func whyEventStays(remote *corev1.Event, in EventInput) *Skip {
 // so that a pod that starts at once costs one.
 //
 // What the provider wrote is bounded: the reason is a word, the message short, printable and marked with the provider's ID,
-// the source marked as remote, except that the kubelet of a pod is the kubelet of its virtual node. Times never lie in the future nor before the local object was made. No reference to another
-// object comes back.
+// the source marked as remote, except that the kubelet of a pod is the kubelet of its virtual node. Times never lie in the
+// future nor before the local object was made. No reference to another object comes back.
 func LocalEvent(remote *corev1.Event, local Object, in EventInput) (*corev1.Event, *Skip) {
 	target, skip := EventTarget(remote, in)
 	if skip != nil {

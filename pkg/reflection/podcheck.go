@@ -76,17 +76,23 @@ const (
 	msgRuntimeClass   = "the provider does not offer this RuntimeClass to pods from other clusters"
 	msgVolume         = "the provider does not let pods from other clusters use volumes of this kind"
 	msgPrivileged     = "the provider does not run privileged containers of other clusters"
-	msgCapability     = "the provider does not let pods from other clusters add this capability; its administrator can, with the value offloading.consumers.capabilities"
 	msgSysctl         = "the provider does not let pods from other clusters set this sysctl"
 	msgHostPort       = "the provider does not let pods from other clusters take ports of its nodes"
 	msgProbeHost      = "must be empty: a probe of another cluster's pod may only reach the pod itself"
 	msgControlPlane   = "the provider does not let pods from other clusters tolerate the taints of its control plane"
 	msgUnconfined     = "the provider does not run unconfined containers of other clusters"
-	msgToleration     = "the provider does not let pods from other clusters tolerate the taint %q; its administrator can, with the value offloading.consumers.tolerations"
-	msgCSIDriver      = "the provider does not let pods from other clusters use inline volumes of driver %q; its administrator can, with the value offloading.consumers.csiDrivers"
-	msgGracePeriod    = "is longer than the provider lets pods from other clusters take to end; its administrator can raise the value offloading.consumers.maxTerminationGracePeriod"
 	msgNoClass        = "must not be empty: a volume without class would be one of the provider's own"
 	msgMount          = "names a volume that the pod does not have: what the provider's admission puts into pods is not for containers of other clusters"
+
+	// What the provider's administrator can allow.
+	msgCapability = "the provider does not let pods from other clusters add this capability; " +
+		"its administrator can, with the value offloading.consumers.capabilities"
+	msgToleration = "the provider does not let pods from other clusters tolerate the taint %q; " +
+		"its administrator can, with the value offloading.consumers.tolerations"
+	msgCSIDriver = "the provider does not let pods from other clusters use inline volumes of driver %q; " +
+		"its administrator can, with the value offloading.consumers.csiDrivers"
+	msgGracePeriod = "is longer than the provider lets pods from other clusters take to end; " +
+		"its administrator can raise the value offloading.consumers.maxTerminationGracePeriod"
 )
 
 // CheckShadowPod tells what of a pod the provider refuses; an empty list means that it may run. At most 16 errors are

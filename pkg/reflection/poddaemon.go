@@ -34,7 +34,8 @@ func NeverOffloadedMessage(local *corev1.Pod, words string) string {
 	if len(fields) == 0 {
 		return words
 	}
-	return fmt.Sprintf("no provider takes pods with %s: run it in a namespace that is not offloaded, or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home (%s)",
+	return fmt.Sprintf("no provider takes pods with %s: run it in a namespace that is not offloaded, "+
+		"or offload this one with pod offloading strategy LocalAndRemote, which keeps such pods at home (%s)",
 		strings.Join(fields, ", "), words)
 }
 

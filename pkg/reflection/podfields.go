@@ -140,15 +140,16 @@ var podFields = index(map[reflect.Type]fields{
 	reflect.TypeFor[corev1.ImageVolumeSource]():          {copied: "reference pullPolicy"},
 
 	// Names and scheduling.
-	reflect.TypeFor[corev1.HostAlias]():                {copied: "ip hostnames"},
-	reflect.TypeFor[corev1.PodDNSConfig]():             {copied: "nameservers searches options"},
-	reflect.TypeFor[corev1.PodDNSConfigOption]():       {copied: "name value"},
-	reflect.TypeFor[corev1.PodReadinessGate]():         {copied: "conditionType"},
-	reflect.TypeFor[corev1.Toleration]():               {copied: "key operator value effect tolerationSeconds"},
-	reflect.TypeFor[corev1.TopologySpreadConstraint](): {copied: "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy matchLabelKeys"},
-	reflect.TypeFor[corev1.Affinity]():                 {copied: "nodeAffinity podAntiAffinity", local: "podAffinity"},
-	reflect.TypeFor[corev1.NodeAffinity]():             {copied: "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"},
-	reflect.TypeFor[corev1.NodeSelector]():             {copied: "nodeSelectorTerms"},
+	reflect.TypeFor[corev1.HostAlias]():          {copied: "ip hostnames"},
+	reflect.TypeFor[corev1.PodDNSConfig]():       {copied: "nameservers searches options"},
+	reflect.TypeFor[corev1.PodDNSConfigOption](): {copied: "name value"},
+	reflect.TypeFor[corev1.PodReadinessGate]():   {copied: "conditionType"},
+	reflect.TypeFor[corev1.Toleration]():         {copied: "key operator value effect tolerationSeconds"},
+	reflect.TypeFor[corev1.TopologySpreadConstraint](): {copied: "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains " +
+		"nodeAffinityPolicy nodeTaintsPolicy matchLabelKeys"},
+	reflect.TypeFor[corev1.Affinity]():     {copied: "nodeAffinity podAntiAffinity", local: "podAffinity"},
+	reflect.TypeFor[corev1.NodeAffinity](): {copied: "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"},
+	reflect.TypeFor[corev1.NodeSelector](): {copied: "nodeSelectorTerms"},
 	// The only field of a node that can be matched is its name.
 	reflect.TypeFor[corev1.NodeSelectorTerm]():        {copied: "matchExpressions", local: "matchFields"},
 	reflect.TypeFor[corev1.NodeSelectorRequirement](): {copied: "key operator values"},

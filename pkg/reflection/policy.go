@@ -33,8 +33,8 @@ func WhyNotReflected(in Input, fallback offloadingv1beta1.ReflectionType) *Skip 
 	case skippedNamespace:
 		return disabled("stays at home: its namespace is annotated %s", offloadingv1beta1.SkipReflectionAnnotation)
 	case policy == offloadingv1beta1.Referenced && !in.Referenced:
-		skip := disabled("stays at home: the policy is Referenced, and neither a pod on a virtual node of the provider nor an Ingress that crosses uses it; annotate it %s to have it reflected anyway",
-			offloadingv1beta1.AllowReflectionAnnotation)
+		skip := disabled("stays at home: the policy is Referenced, and neither a pod on a virtual node of the provider "+
+			"nor an Ingress that crosses uses it; annotate it %s to have it reflected anyway", offloadingv1beta1.AllowReflectionAnnotation)
 		skip.Routine = true // Pods come and go.
 		return skip
 	default:

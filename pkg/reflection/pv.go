@@ -94,7 +94,8 @@ func ReclaimPolicy(class *storagev1.StorageClass) corev1.PersistentVolumeReclaim
 
 // PlaceholderVolume is the volume of this cluster that stands for a claim at a provider. Nobody can mount it: it tells the
 // scheduler where the data is, and says which claim there holds it.
-func PlaceholderVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cluster string, remote *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+func PlaceholderVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cluster string, remote *corev1.PersistentVolumeClaim,
+) *corev1.PersistentVolume {
 	volume := newVolume(claim, class)
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
 		Driver:       offloadingv1beta1.PlaceholderDriver,

@@ -180,7 +180,8 @@ func whyContainer(status *corev1.ContainerStatus) string {
 		ended = status.LastTerminationState.Terminated
 	}
 	if ended != nil && ended.ExitCode != 0 {
-		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d: %s", status.Name, ended.ExitCode, strings.TrimSpace(ended.Reason+" "+bound(ended.Message))))
+		said := strings.TrimSpace(ended.Reason + " " + bound(ended.Message))
+		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d: %s", status.Name, ended.ExitCode, said))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -45,8 +45,8 @@ It exits with code 4 if a pod is not ready, or something of a peering does not w
 	set.StringVarP(&f.format, "output", "o", "", "Write to standard output as json or yaml")
 	set.StringVarP(&f.query, "get", "g", "", "Write one value only, by its path, such as local.clusterid")
 	s.Complete(command, "output", complete.Words(output.Formats...))
-	s.Complete(command, "get", complete.Words("clusterid", "local.clusterid", "local.version", "local.labels", "local.apiserveraddr", "health.healthy", "peerings.peers", "network.enabled", "network.podcidrs", "network.servicecidr",
-		"network.externalcidr", "network.internalcidr"))
+	s.Complete(command, "get", complete.Words("clusterid", "local.clusterid", "local.version", "local.labels", "local.apiserveraddr", "health.healthy",
+		"peerings.peers", "network.enabled", "network.podcidrs", "network.servicecidr", "network.externalcidr", "network.internalcidr"))
 	command.AddCommand(newInfoPeer(s, f))
 	return command
 }

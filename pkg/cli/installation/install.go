@@ -208,6 +208,7 @@ func (f *installFlags) preview(s *session.Session, command *cobra.Command, optio
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("writing the values to %s: %w", f.dump, err)
 	}
-	s.Say("The values are in " + f.dump + ". Next: helm install liqo CHART --namespace " + options.Cluster.LiqoNamespace + " --create-namespace --values " + f.dump)
+	s.Say("The values are in " + f.dump + ". Next: helm install liqo CHART" +
+		" --namespace " + options.Cluster.LiqoNamespace + " --create-namespace --values " + f.dump)
 	return nil
 }

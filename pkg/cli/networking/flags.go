@@ -61,13 +61,15 @@ func (f *Flags) AddTo(s *session.Session, command *cobra.Command) {
 	set.StringVar(&f.address, addressFlag, "", "Address at which the client finds the server, if not the one that the server knows of, such as behind NAT")
 	set.Int32Var(&f.clientPort, clientFlag, 0, "Port at which the client finds the server; 0 is the one that the server knows of")
 	set.IntVar(&f.mtu, mtuFlag, 0, "Largest packet of the tunnel, in bytes; 0 is as large as the way lets it be")
-	set.BoolVar(&f.transit, transitFlag, false, "Let each of the two clusters reach other peers of the other one that take part in transit, too; left out, it stays as it is")
+	set.BoolVar(&f.transit, transitFlag, false,
+		"Let each of the two clusters reach other peers of the other one that take part in transit, too; left out, it stays as it is")
 	s.Complete(command, typeFlag, complete.Words(serviceTypes...))
 }
 
 // AddLocation registers the flag that says which side has the gateway server.
 func (f *Flags) AddLocation(s *session.Session, command *cobra.Command) {
-	command.Flags().StringVar(&f.location, locationFlag, provider, "Which cluster has the gateway server, that the other one has to reach: "+provider+" or "+consumer)
+	command.Flags().StringVar(&f.location, locationFlag, provider,
+		"Which cluster has the gateway server, that the other one has to reach: "+provider+" or "+consumer)
 	s.Complete(command, locationFlag, complete.Words(provider, consumer))
 }
 

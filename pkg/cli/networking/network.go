@@ -63,7 +63,8 @@ func (f *pairFlags) register(s *session.Session, command *cobra.Command) {
 	s.Local.AddLiqoNamespace(set)
 	f.remote.AddLiqoNamespace(set)
 	set.StringVarP(&f.namespace, "namespace", "n", "", "The namespace of the network's objects: that of the peer, which need not be given")
-	set.StringVar(&f.remoteNamespace, "remote-namespace", "", "The namespace of the network's objects: that of the peer, which need not be given (in the remote cluster)")
+	set.StringVar(&f.remoteNamespace, "remote-namespace", "",
+		"The namespace of the network's objects: that of the peer, which need not be given (in the remote cluster)")
 	s.CompleteCluster(command, f.remote)
 	s.TimeoutFlag(set, &f.timeout, network.DefaultTimeout)
 	set.BoolVar(&f.skipValidation, "skip-validation", false, "Go on although the versions of Liqo differ, and without looking at the templates of gateways")
@@ -163,7 +164,8 @@ again. It asks before; --skip-confirm is for scripts.`, "disconnected")
 }
 
 func newReset(s *session.Session) *cobra.Command {
-	return newPart(s, network.Reset, "reset", "Take the network of two clusters back as a whole", `Take the network of two clusters back as a whole: the tunnel, and the ranges that each knows of the other.
+	return newPart(s, network.Reset, "reset", "Take the network of two clusters back as a whole",
+		`Take the network of two clusters back as a whole: the tunnel, and the ranges that each knows of the other.
 
 It asks before; --skip-confirm is for scripts.`, "reset")
 }

@@ -39,7 +39,8 @@ var (
 func Commands(s *session.Session) []*cobra.Command {
 	over := &cobra.Command{Use: "offload", Short: "Extend something to other clusters", Args: cobra.NoArgs, RunE: missing("liqoctl offload namespace NAME")}
 	over.AddCommand(newOffload(s))
-	back := &cobra.Command{Use: "unoffload", Short: "Take something back from other clusters", Args: cobra.NoArgs, RunE: missing("liqoctl unoffload namespace NAME")}
+	back := &cobra.Command{Use: "unoffload", Short: "Take something back from other clusters", Args: cobra.NoArgs,
+		RunE: missing("liqoctl unoffload namespace NAME")}
 	back.AddCommand(newUnoffload(s))
 	return []*cobra.Command{over, back}
 }
@@ -93,7 +94,8 @@ func newOffload(s *session.Session) *cobra.Command {
 	s.Local.AddNamespace(set)
 	s.TimeoutFlag(set, &f.timeout, offload.DefaultTimeout)
 	set.StringVar(&f.podStrategy, "pod-offloading-strategy", podStrategies[0], "Where pods may run: "+strings.Join(podStrategies, ", "))
-	set.StringVar(&f.mappingStrategy, "namespace-mapping-strategy", mappingStrategies[0], "How remote namespaces are named: "+strings.Join(mappingStrategies, ", "))
+	set.StringVar(&f.mappingStrategy, "namespace-mapping-strategy", mappingStrategies[0],
+		"How remote namespaces are named: "+strings.Join(mappingStrategies, ", "))
 	set.StringVar(&f.remoteName, "remote-namespace-name", "", "Name of the remote namespace, with the mapping strategy SelectedName")
 	set.StringArrayVarP(&f.selectors, "selector", "l", nil, "Labels of the virtual nodes to use; commas mean and, repeating the flag means or")
 	set.StringVar(&f.query, "ns-selector", "", "Labels of the namespaces to offload, instead of names")
@@ -195,7 +197,8 @@ func (f *offloadFlags) checkRemoteName(args []string) error {
 	case f.remoteName != "" && (len(args) > 1 || f.query != ""):
 		return failure.Misuse("offload them one by one", "--remote-namespace-name names one namespace, and several are to be offloaded")
 	case f.remoteName != "" && !selected:
-		return failure.Misuse("add --namespace-mapping-strategy SelectedName", "--remote-namespace-name has no meaning with the mapping strategy %s", f.mappingStrategy)
+		return failure.Misuse("add --namespace-mapping-strategy SelectedName",
+			"--remote-namespace-name has no meaning with the mapping strategy %s", f.mappingStrategy)
 	case f.remoteName == "" && selected:
 		return failure.Misuse("add --remote-namespace-name NAME", "the mapping strategy SelectedName needs a name")
 	case f.remoteName != "" && len(validation.IsDNS1123Label(f.remoteName)) > 0:
@@ -282,7 +285,9 @@ there hold data, unless --delete-volumes is given.`,
 			if err := s.Confirm(command.Context(), question); err != nil {
 				return err
 			}
-			err = offload.Undo(command.Context(), offload.UndoOptions{Cluster: cluster, Namespaces: namespaces, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer()})
+			err = offload.Undo(command.Context(), offload.UndoOptions{
+				Cluster: cluster, Namespaces: namespaces, DeleteVolumes: volumes, Timeout: timeout, Observer: s.Observer(),
+			})
 			if err != nil {
 				return err
 			}

@@ -79,7 +79,9 @@ const (
 var (
 	unicodeSigns = map[sign]string{signDone: "✔", signWarn: "‼", signFail: "✖", signInfo: "ℹ", signWork: "…"}
 	asciiSigns   = map[sign]string{signDone: "OK  ", signWarn: "WARN", signFail: "ERRO", signInfo: "INFO", signWork: "... "}
-	colors       = map[sign]pterm.Color{signDone: pterm.FgGreen, signWarn: pterm.FgYellow, signFail: pterm.FgRed, signInfo: pterm.FgLightBlue, signWork: pterm.FgGray}
+	colors       = map[sign]pterm.Color{
+		signDone: pterm.FgGreen, signWarn: pterm.FgYellow, signFail: pterm.FgRed, signInfo: pterm.FgLightBlue, signWork: pterm.FgGray,
+	}
 )
 
 // sign returns a sign, coloured if colours are used. Off a terminal it is always a word.

@@ -107,7 +107,9 @@ func own(conditions []corev1beta1.Condition) string {
 
 // namespace says what Kubernetes found to be left in a namespace that is being deleted.
 func namespace(object *corev1.Namespace) string {
-	for _, kind := range []corev1.NamespaceConditionType{corev1.NamespaceFinalizersRemaining, corev1.NamespaceContentRemaining, corev1.NamespaceDeletionContentFailure} {
+	for _, kind := range []corev1.NamespaceConditionType{
+		corev1.NamespaceFinalizersRemaining, corev1.NamespaceContentRemaining, corev1.NamespaceDeletionContentFailure,
+	} {
 		for _, condition := range object.Status.Conditions {
 			if condition.Type == kind && condition.Status == corev1.ConditionTrue {
 				return ": " + condition.Message

@@ -160,9 +160,11 @@ func (c *ControllerManager) Validate() field.ErrorList {
 	}
 	errs = append(errs, c.Offloading.validate(field.NewPath("offloading"))...)
 	errs = append(errs, c.VirtualKubelet.validate(field.NewPath("virtualKubelet"))...)
-	levels := []offloadingv1beta1.LimitsEnforcement{offloadingv1beta1.NoLimitsEnforcement, offloadingv1beta1.SoftLimitsEnforcement, offloadingv1beta1.HardLimitsEnforcement}
-	if !slices.Contains(levels, c.ControllerManager.DefaultLimitsEnforcement) {
-		errs = append(errs, field.NotSupported(field.NewPath("controllerManager", "config", "defaultLimitsEnforcement"), c.ControllerManager.DefaultLimitsEnforcement, levels))
+	levels := []offloadingv1beta1.LimitsEnforcement{
+		offloadingv1beta1.NoLimitsEnforcement, offloadingv1beta1.SoftLimitsEnforcement, offloadingv1beta1.HardLimitsEnforcement,
+	}
+	if level := c.ControllerManager.DefaultLimitsEnforcement; !slices.Contains(levels, level) {
+		errs = append(errs, field.NotSupported(field.NewPath("controllerManager", "config", "defaultLimitsEnforcement"), level, levels))
 	}
 	return errs
 }
@@ -204,7 +206,8 @@ func (i IPAM) validate(path *field.Path, networking bool) field.ErrorList {
 	case networking && len(i.PodCIDRs) == 0 && i.PodCIDR == "":
 		errs = append(errs, field.Required(path.Child("podCIDRs"), "the network module has to know which addresses the cluster's pods have"))
 	case networking && len(pods) > 0 && !slices.ContainsFunc(pods, func(p netip.Prefix) bool { return p.Addr().Is4() }):
-		errs = append(errs, field.Invalid(path.Child("podCIDRs"), pods, "the network module carries IPv4 alone: name a range of IPv4, or set networking.enabled=false"))
+		errs = append(errs, field.Invalid(path.Child("podCIDRs"), pods,
+			"the network module carries IPv4 alone: name a range of IPv4, or set networking.enabled=false"))
 	}
 	if networking && i.ServiceCIDR == "" {
 		errs = append(errs, field.Required(path.Child("serviceCIDR"), "the network module has to know which addresses the cluster's Services have"))

@@ -201,7 +201,8 @@ func (r *Reconciler) targetOf(object *authv1beta1.Identity) (target, error) {
 		remote = corev1beta1.TenantNamespacePrefix + r.options.ClusterID
 	}
 	if len(content.IsDNS1123Label(remote)) != 0 {
-		return target{}, reconcile.Terminate(authv1beta1.ReasonInvalidNamespace, fmt.Errorf("the namespace of Identity %s/%s is not a namespace's name", object.Namespace, object.Name))
+		return target{}, reconcile.Terminate(authv1beta1.ReasonInvalidNamespace,
+			fmt.Errorf("the namespace of Identity %s/%s is not a namespace's name", object.Namespace, object.Name))
 	}
 	return target{
 		clusterID: string(object.Spec.ClusterID), namespace: object.Namespace,

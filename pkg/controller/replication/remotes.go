@@ -100,7 +100,8 @@ func (f *reflector) overLimit(which *remotes) {
 	if !current {
 		return
 	}
-	ctrl.Log.WithName("replication").Info("What a peer shows is not followed for a while", "clusterID", f.clusterID, "reason", offloadingv1beta1.ReasonRemoteOverLimit)
+	ctrl.Log.WithName("replication").Info("What a peer shows is not followed for a while",
+		"clusterID", f.clusterID, "reason", offloadingv1beta1.ReasonRemoteOverLimit)
 	f.nudge.Raise()
 }
 

@@ -179,7 +179,8 @@ func (f *reflector) awaited(p *pass) error {
 	if p.remote != nil {
 		return reconcile.Wait(authv1beta1.ReasonReplacing, "waiting for a copy that is being deleted to go", soon)
 	}
-	return reconcile.Wait(authv1beta1.ReasonNotReplicated, "waiting for the list of copies at the provider; if this lasts, the provider took our rights away", soon)
+	return reconcile.Wait(authv1beta1.ReasonNotReplicated,
+		"waiting for the list of copies at the provider; if this lasts, the provider took our rights away", soon)
 }
 
 func (f *reflector) conflict(p *pass) error {

@@ -64,7 +64,8 @@ func statusOf(o observation, before networkingv1beta1.ConnectionStatus, generati
 		after.Latency = latency(o.latency, before.Latency, now)
 	}
 	ready := readiness(o)
-	if ready.Reason == networkingv1beta1.ReasonNoHandshake && !o.known && before.Value == after.Value && meta.FindStatusCondition(before.Conditions, corev1beta1.ConditionReady) != nil {
+	if ready.Reason == networkingv1beta1.ReasonNoHandshake && !o.known && before.Value == after.Value &&
+		meta.FindStatusCondition(before.Conditions, corev1beta1.ConditionReady) != nil {
 		// Who has just started knows no better.
 		return after
 	}
@@ -117,7 +118,8 @@ func readiness(o observation) metav1.Condition {
 	err := o.placement.Err
 	switch {
 	case o.keyless:
-		return no(networkingv1beta1.ReasonKeyMissing, "There is no PublicKey with label %s=%s: the key of the other end is not known.", corev1beta1.RemoteClusterIDLabel, o.peer)
+		return no(networkingv1beta1.ReasonKeyMissing,
+			"There is no PublicKey with label %s=%s: the key of the other end is not known.", corev1beta1.RemoteClusterIDLabel, o.peer)
 	case o.missing != nil:
 		return no(networkingv1beta1.ReasonIncomplete, "Waiting: %v.", o.missing)
 	case errors.Is(err, netlink.ErrNoWireGuard):
@@ -125,7 +127,8 @@ func readiness(o observation) metav1.Condition {
 	case err != nil:
 		return no(networkingv1beta1.ReasonNotProgrammed, "The kernel refuses: %v", err)
 	case o.lives && o.blocked:
-		return no(networkingv1beta1.ReasonMTUTooSmall, "The other end answers short packets, but none of %d bytes: something on the way between the gateways drops long ones. "+
+		return no(networkingv1beta1.ReasonMTUTooSmall, "The other end answers short packets, but none of %d bytes: "+
+			"something on the way between the gateways drops long ones. "+
 			"Let UDP packets of %d bytes pass there, and the ICMP errors that tell of sizes.", o.mtu, o.mtu+dataplane.TunnelOverhead4)
 	case o.lives:
 		return ready(o)
@@ -148,7 +151,8 @@ func ready(o observation) metav1.Condition {
 	switch {
 	case o.mtu < o.most && o.wished:
 		c.Reason = networkingv1beta1.ReasonMTUTooSmall
-		c.Message += fmt.Sprintf(" Packets have at most %d bytes, not %d as the gateway's spec.mtu asks for: the way to the other end carries no larger ones.", o.mtu, o.most)
+		c.Message += fmt.Sprintf(
+			" Packets have at most %d bytes, not %d as the gateway's spec.mtu asks for: the way to the other end carries no larger ones.", o.mtu, o.most)
 	case o.mtu < o.most:
 		c.Message += fmt.Sprintf(" Packets have at most %d bytes, not %d: the way to the other end carries no larger ones.", o.mtu, o.most)
 	}

@@ -91,8 +91,9 @@ func (c *chainMaker) chain() (dataplane.Chain, error) {
 		}
 	}
 	if !c.gateway() && chain.TakesPeers() {
-		return chain, fmt.Errorf("it comes before Liqo's own translation and would take packets to peers from it: give it priority %d or a higher one, or each of its rules "+
-			"a match (op neq) of device %s, position out", dataplane.PrioritySrcNAT, dataplane.NodeDevice)
+		return chain, fmt.Errorf("it comes before Liqo's own translation and would take packets to peers from it: "+
+			"give it priority %d or a higher one, or each of its rules a match (op neq) of device %s, position out",
+			dataplane.PrioritySrcNAT, dataplane.NodeDevice)
 	}
 	return chain, nil
 }

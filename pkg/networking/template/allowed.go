@@ -133,8 +133,8 @@ var (
 		"containers": container, "initContainers": container, "volumes": volume, "securityContext": podSecurity,
 		"serviceAccountName": own, "serviceAccount": own, "automountServiceAccountToken": free,
 		"affinity": free, "nodeSelector": free, "tolerations": free, "topologySpreadConstraints": free, "priorityClassName": free, "runtimeClassName": free,
-		"imagePullSecrets": free, "dnsPolicy": only("ClusterFirst", "Default", "None"), "dnsConfig": free, "restartPolicy": only("Always"), "enableServiceLinks": free,
-		"terminationGracePeriodSeconds": free, "hostNetwork": only(false), "hostPID": only(false), "hostIPC": only(false),
+		"imagePullSecrets": free, "dnsPolicy": only("ClusterFirst", "Default", "None"), "dnsConfig": free, "restartPolicy": only("Always"),
+		"enableServiceLinks": free, "terminationGracePeriodSeconds": free, "hostNetwork": only(false), "hostPID": only(false), "hostIPC": only(false),
 	}
 
 	deploymentTemplate = fields{"metadata": metadata, "spec": fields{

@@ -29,7 +29,8 @@ type Data struct {
 }
 
 // Server renders a gateway server. The error lists all that is wrong with the template.
-func Server(template *networkingv1beta1.WgGatewayServerTemplate, gateway *networkingv1beta1.GatewayServer, data Data) (*networkingv1beta1.WgGatewayServer, error) {
+func Server(template *networkingv1beta1.WgGatewayServerTemplate, gateway *networkingv1beta1.GatewayServer, data Data,
+) (*networkingv1beta1.WgGatewayServer, error) {
 	data.Spec = gateway.Spec
 	rendered := &networkingv1beta1.WgGatewayServer{}
 	if err := render(template.Spec.Template.Raw, data, rendered, serverFields); err != nil {
@@ -43,7 +44,8 @@ func Server(template *networkingv1beta1.WgGatewayServerTemplate, gateway *networ
 }
 
 // Client renders a gateway client. The error lists all that is wrong with the template.
-func Client(template *networkingv1beta1.WgGatewayClientTemplate, gateway *networkingv1beta1.GatewayClient, data Data) (*networkingv1beta1.WgGatewayClient, error) {
+func Client(template *networkingv1beta1.WgGatewayClientTemplate, gateway *networkingv1beta1.GatewayClient, data Data,
+) (*networkingv1beta1.WgGatewayClient, error) {
 	data.Spec = gateway.Spec
 	rendered := &networkingv1beta1.WgGatewayClient{}
 	if err := render(template.Spec.Template.Raw, data, rendered, clientFields); err != nil {

@@ -53,7 +53,8 @@ func (d decision) status() (*corev1.PodStatus, []reflection.Refused) {
 	case d.offload == pending && d.leaving:
 		return ptrTo(reflection.MissingStatus(d.local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", d.options.Remote), d.now)), nil
 	case d.lost && d.offload == offloaded && d.started:
-		return ptrTo(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf("cluster %q does not answer", d.options.Remote), d.now)), nil
+		return ptrTo(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable,
+			fmt.Sprintf("cluster %q does not answer", d.options.Remote), d.now)), nil
 	case !d.ready:
 		return d.unfollowed(), nil
 	case d.terminating() != nil:

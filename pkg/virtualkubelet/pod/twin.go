@@ -208,8 +208,8 @@ func (r *Reconciler) showedUp(shadow *offloadingv1beta1.ShadowPod) {
 	}
 }
 
-// remoteSeen notes that the remote pod of a local pod is there (nil), or is gone, with the last that was seen of it. Pods that say they stand for others are not
-// noted: the provider may make as many of those as it likes.
+// remoteSeen notes that the remote pod of a local pod is there (nil), or is gone, with the last that was seen of it. Pods that
+// say they stand for others are not noted: the provider may make as many of those as it likes.
 func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone *packed) {
 	if gone != nil {
 		r.mu.Lock()

@@ -89,7 +89,11 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v = view{offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid], gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid], lost: state.Lost(), revoked: state.Revoked()}
+	v = view{
+		offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
+		refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid],
+		gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid],
+	}
 	if _, waits := r.memory.pending(uid, r.options.Clock.Now()); waits {
 		v.made = ptrTo(r.memory.created[uid])
 	}

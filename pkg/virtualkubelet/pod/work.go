@@ -295,7 +295,8 @@ func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error
 	case !r.owned(shadow) && r.siblings(shadow) && !standsFor(shadow, local):
 		return r.awaitSibling(local, shadow)
 	case !r.owned(shadow):
-		taken := reconcile.NotOursAt(r.options.Remote, offloadingv1beta1.ReasonNameConflict, "ShadowPod", types.NamespacedName{Namespace: v.namespace, Name: local.Name})
+		taken := reconcile.NotOursAt(r.options.Remote, offloadingv1beta1.ReasonNameConflict, "ShadowPod",
+			types.NamespacedName{Namespace: v.namespace, Name: local.Name})
 		r.refuse(local, refusal{reason: offloadingv1beta1.ReasonNameConflict, message: taken.Error()})
 		return taken
 	case standsFor(shadow, local):

@@ -110,7 +110,8 @@ func (v *view) note(err error) {
 	v.mu.Unlock()
 	switch {
 	case err != nil && !before:
-		klog.FromContext(v.ctx).Error(err, "What pods on another virtual node of the provider use is not known; with policy Referenced nothing is removed for lack of use")
+		klog.FromContext(v.ctx).Error(err,
+			"What pods on another virtual node of the provider use is not known; with policy Referenced nothing is removed for lack of use")
 	case err == nil && before:
 		v.options.Changed(v.namespace, "", "")
 	}

@@ -231,13 +231,15 @@ func (r *Reconciler) confirm(ctx context.Context, p place, handle reflection.Vol
 		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s of cluster %q: %w", p.twin, handle.Name, r.options.Remote, err)
 	case live.UID != handle.UID:
 		return nil, reconcile.Refuse(offloadingv1beta1.ReasonClaimConflict, fmt.Errorf(
-			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with, which is gone with its data; the other one is not used: delete this claim to start anew", p.twin, handle.Name, r.options.Remote))
+			"PersistentVolumeClaim %s/%s of cluster %q is another one than this volume was made with, which is gone with its data; "+
+				"the other one is not used: delete this claim to start anew", p.twin, handle.Name, r.options.Remote))
 	}
 	return live, nil
 }
 
 // change writes at the provider what differs, on this version only, and returns what came of it.
-func (r *Reconciler) change(ctx context.Context, p place, live *corev1.PersistentVolumeClaim, changes []reflection.Change) (*corev1.PersistentVolumeClaim, error) {
+func (r *Reconciler) change(ctx context.Context, p place, live *corev1.PersistentVolumeClaim, changes []reflection.Change,
+) (*corev1.PersistentVolumeClaim, error) {
 	if len(changes) == 0 || !live.DeletionTimestamp.IsZero() {
 		return live, nil
 	}
@@ -245,7 +247,8 @@ func (r *Reconciler) change(ctx context.Context, p place, live *corev1.Persisten
 	if err != nil {
 		return nil, err
 	}
-	changed, err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Patch(ctx, live.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	changed, err := p.view.kube.CoreV1().PersistentVolumeClaims(p.twin).Patch(ctx, live.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, r.refused(err, p.twin)
 	}

@@ -46,7 +46,8 @@ func (r *Reconciler) Resolve(ctx context.Context, namespace, name string, owner 
 		where = fmt.Sprintf("in cluster %q", handle.Cluster)
 	}
 	return "", &reflection.Skip{Reason: offloadingv1beta1.ReasonVolumeNotAtProvider, Message: fmt.Sprintf(
-		"PersistentVolumeClaim %s has its volume %s, so its pods cannot run in cluster %q: use a claim of a class of provisioner %s there, or move the volume with liqoctl move volume",
+		"PersistentVolumeClaim %s has its volume %s, so its pods cannot run in cluster %q: "+
+			"use a claim of a class of provisioner %s there, or move the volume with liqoctl move volume",
 		name, where, r.options.Remote, offloadingv1beta1.StorageProvisioner)}, nil
 }
 
@@ -82,6 +83,7 @@ func (r *Reconciler) elsewhere(p place, handle reflection.VolumeHandle) error {
 		return nil
 	}
 	return reconcile.Refuse(offloadingv1beta1.ReasonVolumeNotAtProvider, fmt.Errorf(
-		"the data is in PersistentVolumeClaim %s/%s of cluster %q, but this namespace is offloaded to namespace %s there now: no pod can use it; have it restored there, or delete this claim to start anew",
+		"the data is in PersistentVolumeClaim %s/%s of cluster %q, but this namespace is offloaded to namespace %s there now: "+
+			"no pod can use it; have it restored there, or delete this claim to start anew",
 		handle.Namespace, handle.Name, r.options.Remote, p.twin))
 }

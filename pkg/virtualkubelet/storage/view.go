@@ -190,7 +190,8 @@ func (r *Reconciler) tooMuch(a *area) error {
 		return nil
 	}
 	return reconcile.Refuse(offloadingv1beta1.ReasonRemoteOverLimit, fmt.Errorf(
-		"cluster %q shows more PersistentVolumeClaims in namespace %q than are followed (%d in a namespace, %d MiB of all together): have those removed there that are not yours",
+		"cluster %q shows more PersistentVolumeClaims in namespace %q than are followed (%d in a namespace, %d MiB of all together): "+
+			"have those removed there that are not yours",
 		r.options.Remote, a.twin, r.options.MaxRemoteClaims, r.budget.Limit()>>20))
 }
 

@@ -105,7 +105,8 @@ func WhyNotCreated(slice *authv1beta1.ResourceSlice, all []authv1beta1.ResourceS
 	for i := range all {
 		other := &all[i]
 		if other.Name == slice.Name && other.Namespace != slice.Namespace && !replicated(other) {
-			return fmt.Sprintf("there is a ResourceSlice named %s in namespace %s already: choose another name, because the virtual node is named after it", other.Name, other.Namespace)
+			return fmt.Sprintf("there is a ResourceSlice named %s in namespace %s already: "+
+				"choose another name, because the virtual node is named after it", other.Name, other.Namespace)
 		}
 	}
 	return ""

@@ -72,7 +72,8 @@ func (w *webhook) charge(ctx context.Context, req admission.Request, shadow *off
 	}
 	switch {
 	case grant == nil && w.Enforce:
-		return refuse(offloadingv1beta1.ReasonQuotaExceeded, "the provider has no Quota for user %s: the ResourceSlice is not granted yet, or is gone", req.UserInfo.Username)
+		return refuse(offloadingv1beta1.ReasonQuotaExceeded,
+			"the provider has no Quota for user %s: the ResourceSlice is not granted yet, or is gone", req.UserInfo.Username)
 	case grant == nil:
 		return admission.Allowed("")
 	case !w.Enforce:

@@ -111,7 +111,8 @@ func WhyRefused(tenant *authv1beta1.Tenant, namespace *corev1.Namespace, all []a
 			namespace.Name, corev1beta1.TenantNamespacePrefix, id, corev1beta1.TenantNamespaceLabel, corev1beta1.RemoteClusterIDLabel, id)
 	}
 	if label := namespace.Labels[corev1beta1.RemoteClusterIDLabel]; label != id {
-		return fmt.Sprintf("the namespace %s belongs to cluster %q, but the Tenant is of cluster %q: create it in the namespace of its own cluster", namespace.Name, label, id)
+		return fmt.Sprintf("the namespace %s belongs to cluster %q, but the Tenant is of cluster %q: create it in the namespace of its own cluster",
+			namespace.Name, label, id)
 	}
 	for i := range all {
 		other := &all[i]

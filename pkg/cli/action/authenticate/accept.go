@@ -29,9 +29,10 @@ var hopeless = map[string]string{
 	authv1beta1.ReasonCSRMissing:                  "delete the object, and run the same command again",
 	authv1beta1.ReasonPeeringRevoked:              "run the same version of Liqo in both clusters, and run the same command again",
 	authv1beta1.ReasonTenantDrained:               "ask the provider to activate the tenant again",
-	authv1beta1.ReasonInvalidEndpoint:             "tell the provider an address that this cluster can use: liqoctl install --set apiServer.address=https://ADDRESS:PORT",
 	authv1beta1.ReasonCertificateMismatch:         "delete the object, and run the same command again",
 	authv1beta1.ReasonKeyMissing:                  "delete the object, and run the same command again",
+	authv1beta1.ReasonInvalidEndpoint: "tell the provider an address that this cluster can use: " +
+		"liqoctl install --set apiServer.address=https://ADDRESS:PORT",
 }
 
 // Judge turns the Ready condition of an object into what a wait needs: done, what is missing, or a refusal once it was seen
@@ -121,13 +122,13 @@ func (h *handshake) tenant(ctx context.Context) error {
 
 // identity gives the consumer what the provider answered, and waits until it can be used.
 func (h *handshake) identity(ctx context.Context) error {
-	consumer := h.pair.Consumer
-	return progress.Run(ctx, h.observer, consumer.Name, "Storing the identity for "+h.pair.ProviderID, func(ctx context.Context, task progress.Task) (string, error) {
+	consumer, providerID := h.pair.Consumer, h.pair.ProviderID
+	return progress.Run(ctx, h.observer, consumer.Name, "Storing the identity for "+providerID, func(ctx context.Context, task progress.Task) (string, error) {
 		object, answer := h.newIdentity(), h.accepted.Status.AuthParams
 		change, err := consumer.Ensure(ctx, object, func() error {
-			metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.RemoteClusterIDLabel, h.pair.ProviderID)
+			metav1.SetMetaDataLabel(&object.ObjectMeta, corev1beta1.RemoteClusterIDLabel, providerID)
 			spec := &object.Spec
-			spec.ClusterID, spec.Type = corev1beta1.ClusterID(h.pair.ProviderID), authv1beta1.ControlPlaneIdentityType
+			spec.ClusterID, spec.Type = corev1beta1.ClusterID(providerID), authv1beta1.ControlPlaneIdentityType
 			spec.Namespace = ptr.To(h.accepted.Status.TenantNamespace)
 			merge(&spec.AuthParams, answer, h.keepCertificate)
 			return nil

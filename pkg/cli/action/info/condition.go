@@ -102,6 +102,7 @@ const permanentlyUnreachable = "PermanentlyUnreachable"
 // markedDead is what an administrator said of a peer, as a condition, with how to go on.
 func markedDead(foreign *corev1beta1.ForeignCluster) corev1beta1.Condition {
 	return corev1beta1.Condition{Type: permanentlyUnreachable, Status: corev1beta1.StatusError, Message: fmt.Sprintf(
-		"it is marked so: what it holds of this cluster is given up, volumes included; finish with 'liqoctl unpeer --force %s', or take the word back with 'liqoctl peer'",
+		"it is marked so: what it holds of this cluster is given up, volumes included; "+
+			"finish with 'liqoctl unpeer --force %s', or take the word back with 'liqoctl peer'",
 		foreign.Spec.ClusterID)}
 }

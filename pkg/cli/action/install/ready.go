@@ -131,7 +131,8 @@ func whyWebhooksNotReady(ctx context.Context, cluster *target.Cluster) (string, 
 func probe(ctx context.Context, cluster *target.Cluster) string {
 	object := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 	err := cluster.Client.Create(ctx, object, client.DryRunAll)
-	if err == nil || target.Absent(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
+	if err == nil || target.Absent(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
 		return ""
 	}
 	return "a webhook does not answer: " + err.Error()

@@ -92,7 +92,8 @@ func (j *job) imaged(pod *corev1.Pod) error {
 	if cluster := j.clusterOfHelper(pod); cluster != "" {
 		at = cluster
 	}
-	return failure.New(failure.Failed, "load the image into the nodes, or name another one with --image or by the value storage.mover.image, and run the same command again",
+	return failure.New(failure.Failed,
+		"load the image into the nodes, or name another one with --image or by the value storage.mover.image, and run the same command again",
 		"%s (nodes of cluster %s)", why, at)
 }
 

@@ -172,7 +172,8 @@ func (j *job) prove(ctx context.Context, task progress.Task, m *moved) error {
 		return err
 	}
 	if now != (content{j.report.Checksum, j.report.Files, j.report.Bytes}) {
-		return failure.New(failure.Failed, "stop whatever writes to it, and run the same command again", "the source was written to after it was copied, so the copy is not used")
+		return failure.New(failure.Failed, "stop whatever writes to it, and run the same command again",
+			"the source was written to after it was copied, so the copy is not used")
 	}
 	if err := j.unlock(ctx, task); err != nil {
 		return err
@@ -250,7 +251,10 @@ func (j *job) bind(ctx context.Context, task progress.Task, wanted *corev1.Persi
 	}
 	if !found {
 		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: wanted.Spec.VolumeName}}
-		ref := map[string]any{"kind": "PersistentVolumeClaim", "apiVersion": "v1", "uid": nil, "resourceVersion": nil, "namespace": claim.Namespace, "name": claim.Name}
+		ref := map[string]any{
+			"kind": "PersistentVolumeClaim", "apiVersion": "v1", "uid": nil, "resourceVersion": nil,
+			"namespace": claim.Namespace, "name": claim.Name,
+		}
 		if err := j.patch(ctx, volume, map[string]any{"spec": map[string]any{"claimRef": ref}}); err != nil {
 			return fmt.Errorf("giving PersistentVolume %s to the claim: %w", volume.Name, err)
 		}
@@ -265,7 +269,8 @@ func (j *job) bind(ctx context.Context, task progress.Task, wanted *corev1.Persi
 		case err != nil:
 			return false, "", err
 		case !found:
-			return false, "", failure.New(failure.Failed, "run the same command again", "PersistentVolumeClaim %s/%s was deleted by somebody else", claim.Namespace, claim.Name)
+			return false, "", failure.New(failure.Failed, "run the same command again",
+				"PersistentVolumeClaim %s/%s was deleted by somebody else", claim.Namespace, claim.Name)
 		case claim.Spec.VolumeName != wanted.Spec.VolumeName:
 			return false, "", foreign(claim, wanted.Spec.VolumeName)
 		}

@@ -162,7 +162,8 @@ func (s *Settings) serve(spec *networkingv1beta1.GatewayServerSpec, liqoNamespac
 		endpoint.NodePort = 0
 	}
 	spec.MTU = networkingv1beta1.MTU(ptr.Deref(s.MTU, int32(spec.MTU)))
-	s.template(&spec.ServerTemplateRef, s.ServerTemplate, "WgGatewayServerTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ServerTemplate})
+	s.template(&spec.ServerTemplateRef, s.ServerTemplate, "WgGatewayServerTemplate",
+		types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ServerTemplate})
 }
 
 // template fills in the template that a gateway is rendered from: the wanted one, else that which is there, else the default.
@@ -240,7 +241,8 @@ func (s *Settings) dial(spec *networkingv1beta1.GatewayClientSpec, server *netwo
 		endpoint.Port = cmp.Or(networkingv1beta1.Port(*s.ClientPort), server.Port)
 	}
 	spec.MTU = networkingv1beta1.MTU(ptr.Deref(s.MTU, int32(spec.MTU)))
-	s.template(&spec.ClientTemplateRef, s.ClientTemplate, "WgGatewayClientTemplate", types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ClientTemplate})
+	s.template(&spec.ClientTemplateRef, s.ClientTemplate, "WgGatewayClientTemplate",
+		types.NamespacedName{Namespace: liqoNamespace, Name: networkingv1beta1.ClientTemplate})
 }
 
 // address is an endpoint in a word, by its first address.

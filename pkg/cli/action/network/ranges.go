@@ -166,7 +166,8 @@ func withTransit(cidrs networkingv1beta1.ClusterConfigCIDR, spec *networkingv1be
 
 // remapped waits until a side has a place for the ranges of the other one.
 func (r *run) remapped(ctx context.Context, s side) error {
-	return progress.Run(ctx, r.observer, s.cluster.Name, "Finding a place for the ranges of "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
+	title := "Finding a place for the ranges of " + s.peerID
+	return progress.Run(ctx, r.observer, s.cluster.Name, title, func(ctx context.Context, task progress.Task) (string, error) {
 		object := &networkingv1beta1.Configuration{}
 		if _, err := s.find(ctx, object); err != nil {
 			return "", err

@@ -69,7 +69,9 @@ func (e Endpoint) String() string {
 	if len(e.Addresses) == 0 {
 		return ""
 	}
-	return address(&networkingv1beta1.EndpointStatus{Addresses: []networkingv1beta1.Host{networkingv1beta1.Host(e.Addresses[0])}, Port: networkingv1beta1.Port(e.Port)})
+	return address(&networkingv1beta1.EndpointStatus{
+		Addresses: []networkingv1beta1.Host{networkingv1beta1.Host(e.Addresses[0])}, Port: networkingv1beta1.Port(e.Port),
+	})
 }
 
 // ReadStatus reads the state of the networks of a cluster.

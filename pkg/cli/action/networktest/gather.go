@@ -47,7 +47,10 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{id: installation.ClusterID, peer: peer, enabled: installation.Networking(), liqo: c.LiqoNamespace, internal: map[string]*networkingv1beta1.InternalNode{}}
+	f := &facts{
+		id: installation.ClusterID, peer: peer, enabled: installation.Networking(), liqo: c.LiqoNamespace,
+		internal: map[string]*networkingv1beta1.InternalNode{},
+	}
 	if !f.enabled {
 		return f, nil
 	}
@@ -64,7 +67,9 @@ func gather(ctx context.Context, c *target.Cluster, streams Streams, peer string
 	if f.agents, err = agentPods(ctx, c, c.LiqoNamespace, client.MatchingLabels{target.ComponentLabel: target.FabricComponent}); err != nil {
 		return nil, err
 	}
-	f.gateways, err = agentPods(ctx, c, f.namespace(), client.MatchingLabels{networkingv1beta1.GatewayComponentLabel: gatewayComponent, corev1beta1.RemoteClusterIDLabel: peer})
+	f.gateways, err = agentPods(ctx, c, f.namespace(), client.MatchingLabels{
+		networkingv1beta1.GatewayComponentLabel: gatewayComponent, corev1beta1.RemoteClusterIDLabel: peer,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +233,8 @@ func podsOf(ctx context.Context, c *target.Cluster, f *facts) ([]podTarget, erro
 		pod := &pods.Items[i]
 		policed := slices.ContainsFunc(policies.Items, func(p networkingv1.NetworkPolicy) bool { return p.Namespace == pod.Namespace })
 		address, err := netip.ParseAddr(pod.Status.PodIP)
-		if err != nil || policed || pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || diagnosis.WhyNotReady(pod) != "" || pod.Status.Phase != corev1.PodRunning ||
+		if err != nil || policed || pod.Spec.HostNetwork || pod.DeletionTimestamp != nil ||
+			diagnosis.WhyNotReady(pod) != "" || pod.Status.Phase != corev1.PodRunning ||
 			pod.Labels[networkingv1beta1.GatewayComponentLabel] != "" || !slices.Contains(f.nodes, pod.Spec.NodeName) || count[pod.Spec.NodeName] >= perNode {
 			continue
 		}

@@ -143,7 +143,8 @@ func keys(f, other *facts) []finding {
 	case other.key == nil:
 		return failed(seeReasons, "the gateway in %s has no keys", other.id)
 	case !f.knows(other.key):
-		return failed("give it the right one: "+connect, "cluster %s was told another key than the gateway in %s has: PublicKey %s does not match", f.id, f.peer, f.peerKey.Name)
+		return failed("give it the right one: "+connect,
+			"cluster %s was told another key than the gateway in %s has: PublicKey %s does not match", f.id, f.peer, f.peerKey.Name)
 	}
 	return nil
 }
@@ -155,7 +156,8 @@ func (f *facts) knows(key []byte) bool {
 
 func gatewayPods(f, _ *facts) []finding {
 	if len(f.gateways) == 0 {
-		return failed("see what the events say: kubectl describe deployment -n liqo-tenant-"+f.peer, "there is no pod of the gateway to %s in cluster %s", f.peer, f.id)
+		return failed("see what the events say: kubectl describe deployment -n liqo-tenant-"+f.peer,
+			"there is no pod of the gateway to %s in cluster %s", f.peer, f.id)
 	}
 	var found []finding
 	for i := range f.gateways {
@@ -169,7 +171,8 @@ func (p *agentPod) findings(of string) []finding {
 	next := fmt.Sprintf("see what it says: kubectl logs -n %s %s", p.pod.Namespace, p.pod.Name)
 	switch {
 	case p.deaf != "":
-		return failed("have it started again: kubectl delete pod -n "+p.pod.Namespace+" "+p.pod.Name, "%s does not answer, so nothing is repaired and what it says is old: %s", of, p.deaf)
+		return failed("have it started again: kubectl delete pod -n "+p.pod.Namespace+" "+p.pod.Name,
+			"%s does not answer, so nothing is repaired and what it says is old: %s", of, p.deaf)
 	case p.sick != "":
 		return failed(next, "%s says: %s", of, p.sick)
 	case p.why != "":
@@ -207,10 +210,12 @@ func nodes(f, _ *facts) []finding {
 		if c := meta.FindStatusCondition(node.Status.Conditions, corev1beta1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue {
 			found = append(found, failed(seeReasons, "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
 		} else if c != nil && c.Reason == networkingv1beta1.ReasonOverwritten {
-			found = append(found, warned("the log of the agent says what: kubectl logs -n "+f.liqo+" -l app.kubernetes.io/component=fabric", "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
+			found = append(found, warned("the log of the agent says what: kubectl logs -n "+f.liqo+" -l app.kubernetes.io/component=fabric",
+				"node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
 		}
 		if c := meta.FindStatusCondition(node.Status.Conditions, networkingv1beta1.PodRangesKnown); c != nil && c.Status != metav1.ConditionTrue {
-			found = append(found, failed("have the CNI give the pods of a node addresses that lie together", "node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
+			found = append(found, failed("have the CNI give the pods of a node addresses that lie together",
+				"node %s of cluster %s: %s: %s", name, f.id, c.Reason, c.Message)...)
 		}
 	}
 	return found
@@ -221,7 +226,8 @@ func kernel(f, _ *facts) []finding {
 	for _, p := range slices.Concat(f.gateways, f.agents) {
 		if p.diff != "" {
 			first, _, _ := strings.Cut(p.diff, "\n")
-			found = append(found, failed("see all and put it right with 'liqoctl network diff --repair'", "the kernel for pod %s of cluster %s is not as it should be: %s", p.pod.Name, f.id, first)...)
+			found = append(found, failed("see all and put it right with 'liqoctl network diff --repair'",
+				"the kernel for pod %s of cluster %s is not as it should be: %s", p.pod.Name, f.id, first)...)
 		}
 	}
 	return found
@@ -267,16 +273,21 @@ func noHandshake(f, other *facts) []finding {
 	at := fmt.Sprintf("%s:%d", strings.Join(texts(endpoint.Addresses), ","), endpoint.Port)
 	server := cmp.Or(from.peer, "")
 	if to != nil && to.server != nil && to.server.Status.Endpoint != nil {
-		if e := to.server.Status.Endpoint; e.Port != endpoint.Port || !slices.ContainsFunc(e.Addresses, func(h networkingv1beta1.Host) bool { return slices.Contains(endpoint.Addresses, h) }) {
-			return failed("unless something translates it on the way, give the client the right one: "+connect, "the gateway client in cluster %s goes to UDP %s, but the gateway server in %s is at %s:%d",
+		e := to.server.Status.Endpoint
+		aimed := func(h networkingv1beta1.Host) bool { return slices.Contains(endpoint.Addresses, h) }
+		if e.Port != endpoint.Port || !slices.ContainsFunc(e.Addresses, aimed) {
+			return failed("unless something translates it on the way, give the client the right one: "+connect,
+				"the gateway client in cluster %s goes to UDP %s, but the gateway server in %s is at %s:%d",
 				from.id, at, to.id, strings.Join(texts(e.Addresses), ","), e.Port)
 		}
 	}
 	if found := slices.Concat(to.blocked(to.gatewayNodes()...), from.blocked(from.gatewayNodes()...)); len(found) > 0 {
 		return found
 	}
-	return failed(fmt.Sprintf("let UDP port %d pass from the nodes of cluster %s to %s, and its answers back: firewalls, security groups, and the load balancer's health", endpoint.Port, from.id, at),
-		"UDP port %d of the gateway server in cluster %s is not reached from cluster %s at %s, or its answers do not come back (NoHandshake)", endpoint.Port, server, from.id, at)
+	return failed(fmt.Sprintf("let UDP port %d pass from the nodes of cluster %s to %s, and its answers back: "+
+		"firewalls, security groups, and the load balancer's health", endpoint.Port, from.id, at),
+		"UDP port %d of the gateway server in cluster %s is not reached from cluster %s at %s, or its answers do not come back (NoHandshake)",
+		endpoint.Port, server, from.id, at)
 }
 
 func texts(hosts []networkingv1beta1.Host) []string {

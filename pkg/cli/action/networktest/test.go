@@ -49,7 +49,8 @@ func Test(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		if len(status.Peers) == 0 {
-			return nil, failure.Unmet("connect the networks with 'liqoctl network connect', or name the other cluster with --remote-kubeconfig", "cluster %s is connected to no peer", o.Local.Name)
+			return nil, failure.Unmet("connect the networks with 'liqoctl network connect', or name the other cluster with --remote-kubeconfig",
+				"cluster %s is connected to no peer", o.Local.Name)
 		}
 		for i := range status.Peers {
 			f, err := gather(ctx, o.Local, o.streams(o.Local), status.Peers[i].ClusterID)

@@ -44,7 +44,8 @@ func way(f, other *facts) []finding {
 			found = append(found, blocked...)
 			continue
 		}
-		found = append(found, failed(f.overlay(), "node %s of cluster %s does not reach its gateway to %s (UDP %d), while others do", node, f.id, f.peer, f.overlayPort)...)
+		found = append(found, failed(f.overlay(),
+			"node %s of cluster %s does not reach its gateway to %s (UDP %d), while others do", node, f.id, f.peer, f.overlayPort)...)
 	}
 	return append(found, f.unreached(other, silent)...)
 }
@@ -75,7 +76,8 @@ func (f *facts) unreached(other *facts, silent []string) []finding {
 		if blocked := other.blocked(t.node); !reached && len(blocked) > 0 {
 			found = append(found, blocked...)
 		} else if !reached {
-			found = append(found, failed(other.overlay(), "node %s of cluster %s is not reached through its gateway to %s (UDP %d), while others are", t.node, f.peer, f.id, other.overlayPort)...)
+			found = append(found, failed(other.overlay(),
+				"node %s of cluster %s is not reached through its gateway to %s (UDP %d), while others are", t.node, f.peer, f.id, other.overlayPort)...)
 		}
 	}
 	return found

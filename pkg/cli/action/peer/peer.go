@@ -158,7 +158,8 @@ func (r *run) requireNetwork() error {
 	if r.pair.ProviderHas.Networking() {
 		with, without = without, with
 	}
-	return failure.Unmet("turn it on there with '"+without.Command("liqoctl install --set networking.enabled=true")+"', or add --networking-disabled to peer without",
+	return failure.Unmet(
+		"turn it on there with '"+without.Command("liqoctl install --set networking.enabled=true")+"', or add --networking-disabled to peer without",
 		"cluster %s has the network module, and cluster %s has it not", with.Name, without.Name)
 }
 

@@ -154,7 +154,8 @@ func peers(ctx context.Context, cluster *target.Cluster) ([]string, error) {
 		found = append(found, fmt.Sprintf("consumer %s (Tenant %s/%s)", tenants.Items[i].Spec.ClusterID, tenants.Items[i].Namespace, tenants.Items[i].Name))
 	}
 	for i := range identities.Items {
-		found = append(found, fmt.Sprintf("provider %s (Identity %s/%s)", identities.Items[i].Spec.ClusterID, identities.Items[i].Namespace, identities.Items[i].Name))
+		found = append(found, fmt.Sprintf("provider %s (Identity %s/%s)",
+			identities.Items[i].Spec.ClusterID, identities.Items[i].Namespace, identities.Items[i].Name))
 	}
 	for i := range slices.Items {
 		found = append(found, fmt.Sprintf("ResourceSlice %s/%s", slices.Items[i].Namespace, slices.Items[i].Name))

@@ -191,7 +191,8 @@ func (s *side) strip(ctx context.Context, object client.Object) error {
 	}
 	removed, err := s.unbind(ctx, object, replicators...)
 	if removed && err == nil {
-		s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf("%s is released by hand: what it stands for at %s may be left there", s.cluster.Describe(object), s.peerID))
+		s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf(
+			"%s is released by hand: what it stands for at %s may be left there", s.cluster.Describe(object), s.peerID))
 	}
 	return err
 }

@@ -44,7 +44,8 @@ func (s *side) tellVolumes(ctx context.Context) error {
 	volumes, err := volume.At(ctx, s.cluster, s.peerID, "")
 	for _, v := range volumes {
 		s.observer.Note(progress.Warning, s.cluster.Name, fmt.Sprintf(
-			"The data of PersistentVolumeClaim %s/%s is in %s and cannot be reached any more; delete the claim to start anew", v.Claim.Namespace, v.Claim.Name, s.peerID))
+			"The data of PersistentVolumeClaim %s/%s is in %s and cannot be reached any more; delete the claim to start anew",
+			v.Claim.Namespace, v.Claim.Name, s.peerID))
 	}
 	return err
 }

@@ -62,7 +62,8 @@ func (a Advertiser) Endpoint(ctx context.Context) (identity.Endpoint, error) {
 	policy := identity.EndpointPolicy{AllowLoopback: a.AllowLoopback, Deny: internalAddress()}
 	if err := policy.CheckAPIServer(endpoint.APIServer); err != nil {
 		return identity.Endpoint{}, reconcile.Refuse(authv1beta1.ReasonAPIServerUnknown,
-			fmt.Errorf("the address of the API server to tell consumers is not known: set the chart value apiServer.address to the URL by which other clusters reach it: %w", err))
+			fmt.Errorf("the address of the API server to tell consumers is not known: "+
+				"set the chart value apiServer.address to the URL by which other clusters reach it: %w", err))
 	}
 	if a.TrustedCA {
 		endpoint.CA = nil
@@ -136,5 +137,6 @@ func ownCA(config *rest.Config) ([]byte, error) {
 		}
 		return ca, nil
 	}
-	return nil, errors.New("the CA of the API server is not known: set the chart value apiServer.ca, or apiServer.trustedCA if its certificate is publicly trusted")
+	return nil, errors.New("the CA of the API server is not known: " +
+		"set the chart value apiServer.ca, or apiServer.trustedCA if its certificate is publicly trusted")
 }

@@ -226,7 +226,8 @@ func (i *Issuer) sign(ctx context.Context, r Request, public crypto.PublicKey) (
 		return nil, "", reconcile.Wait(authv1beta1.ReasonCertificatePending, "waiting for the cluster's signer", pollInterval)
 	case stateLate:
 		return nil, "", reconcile.Wait(authv1beta1.ReasonCertificatePending, fmt.Sprintf(
-			"the cluster does not sign certificate requests of the signer %s (see CertificateSigningRequest %s): check that its kube-controller-manager runs with a signing key",
+			"the cluster does not sign certificate requests of the signer %s (see CertificateSigningRequest %s): "+
+				"check that its kube-controller-manager runs with a signing key",
 			certificatesv1.KubeAPIServerClientSignerName, name), 10*time.Second)
 	case stateFailed:
 		if err := i.remove(ctx, name); err != nil {

@@ -163,7 +163,8 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	var message string
 	switch {
 	case isDefault(slice.Spec.Class) && !r.options.Policy.DefaultClassEnabled:
-		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonDefaultClassDisabled, "this cluster does not answer slices of the default class: ask for another class"}
+		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonDefaultClassDisabled,
+			"this cluster does not answer slices of the default class: ask for another class"}
 		return nil
 	case tenantCordoned && !accepted && s.quota == nil:
 		s.resources = outcome{authv1beta1.Denied, authv1beta1.ReasonTenantCordoned, "the tenant is cordoned: it gets nothing new"}

@@ -166,7 +166,8 @@ func (r *Reconciler) ensure(ctx context.Context, slice *authv1beta1.ResourceSlic
 func (r *Reconciler) pinUnsliced(ctx context.Context, name types.NamespacedName) error {
 	live := &offloadingv1beta1.VirtualNode{}
 	err := r.client.Get(ctx, name, live)
-	if err != nil || !live.DeletionTimestamp.IsZero() || metav1.GetControllerOf(live) != nil || live.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] != "" {
+	if err != nil || !live.DeletionTimestamp.IsZero() || metav1.GetControllerOf(live) != nil ||
+		live.Annotations[offloadingv1beta1.RemotePodCIDRsAnnotation] != "" {
 		return client.IgnoreNotFound(err)
 	}
 	siblings := &authv1beta1.ResourceSliceList{}

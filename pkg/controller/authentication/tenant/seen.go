@@ -74,8 +74,9 @@ func (r *Reconciler) see(ctx context.Context, s *scope, last certificate.Demand)
 		return nil
 	}
 	seen.Status, seen.Reason = metav1.ConditionFalse, authv1beta1.ReasonConsumerSilent
-	seen.Message = fmt.Sprintf("the consumer has asked for no certificate since %s, and its last one expired at %s: it can do nothing here until it is peered again. "+
-		"What it has here stays; if it will never come back: liqoctl unpeer --force %s", last.At.Format(time.RFC3339), last.Until.Format(time.RFC3339), s.tenant.Spec.ClusterID)
+	seen.Message = fmt.Sprintf("the consumer has asked for no certificate since %s, and its last one expired at %s: "+
+		"it can do nothing here until it is peered again. What it has here stays; if it will never come back: liqoctl unpeer --force %s",
+		last.At.Format(time.RFC3339), last.Until.Format(time.RFC3339), s.tenant.Spec.ClusterID)
 	r.note(s, seen)
 	return nil
 }

@@ -138,7 +138,8 @@ func (n *Network) configuration() observation {
 		}
 	}
 	if len(n.Configurations) == 0 {
-		return observation{kind, corev1beta1.StatusPending, corev1beta1.ReasonNetworkNotConfigured, "the ranges of the two clusters were not exchanged: there is no Configuration"}
+		return observation{kind, corev1beta1.StatusPending, corev1beta1.ReasonNetworkNotConfigured,
+			"the ranges of the two clusters were not exchanged: there is no Configuration"}
 	}
 	return observation{kind, corev1beta1.StatusEstablished, corev1beta1.ReasonNetworkConfigured, "each range of the peer has one under which it is seen here"}
 }
@@ -149,7 +150,8 @@ func (n *Network) presence(cutOff string) observation {
 		return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusPending, corev1beta1.ReasonCutOff, cutOff}
 	}
 	if len(n.Servers)+len(n.Clients) == 0 {
-		return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusPending, corev1beta1.ReasonGatewayMissing, "there is no gateway to the peer: liqoctl network connect makes one"}
+		return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusPending, corev1beta1.ReasonGatewayMissing,
+			"there is no gateway to the peer: liqoctl network connect makes one"}
 	}
 	return observation{corev1beta1.NetworkGatewayPresence, corev1beta1.StatusEstablished, corev1beta1.ReasonGatewayReady, "there is a gateway to the peer"}
 }
@@ -175,10 +177,12 @@ func gateways(kind string, all []state) observation {
 // connection tells whether the other end of the tunnel answers, and then whether all nodes of this cluster come into it. Nodes that do not are never
 // all of it: the tunnel is there for what others send.
 func (n *Network) connection() observation {
-	o := observation{corev1beta1.NetworkConnectionStatus, corev1beta1.StatusNotReady, corev1beta1.ReasonTunnelNotConnected, "the gateway has not told of its tunnel yet: there is no Connection"}
+	o := observation{corev1beta1.NetworkConnectionStatus, corev1beta1.StatusNotReady, corev1beta1.ReasonTunnelNotConnected,
+		"the gateway has not told of its tunnel yet: there is no Connection"}
 	for i := range n.Connections {
 		c := &n.Connections[i]
-		reason, why := (state{"Connection " + c.Name, c.Status.Conditions}).why(corev1beta1.ReasonTunnelNotConnected, "waiting for the other end of the tunnel to answer")
+		reason, why := (state{"Connection " + c.Name, c.Status.Conditions}).why(corev1beta1.ReasonTunnelNotConnected,
+			"waiting for the other end of the tunnel to answer")
 		switch c.State() {
 		case networkingv1beta1.Connected:
 			if len(n.Silent) > 0 {
@@ -186,9 +190,11 @@ func (n *Network) connection() observation {
 			}
 			return observation{o.kind, corev1beta1.StatusEstablished, corev1beta1.ReasonTunnelConnected, "the other end of the tunnel answers"}
 		case networkingv1beta1.ConnectionError:
-			o.status, o.reason, o.message = corev1beta1.StatusError, cmp.Or(reason, corev1beta1.ReasonTunnelNotConnected), cmp.Or(why, "the other end of the tunnel answers no more")
+			o.status, o.reason = corev1beta1.StatusError, cmp.Or(reason, corev1beta1.ReasonTunnelNotConnected)
+			o.message = cmp.Or(why, "the other end of the tunnel answers no more")
 		default:
-			o.status, o.reason, o.message = corev1beta1.StatusPending, cmp.Or(reason, corev1beta1.ReasonTunnelNotConnected), cmp.Or(why, "waiting for the other end of the tunnel to answer")
+			o.status, o.reason = corev1beta1.StatusPending, cmp.Or(reason, corev1beta1.ReasonTunnelNotConnected)
+			o.message = cmp.Or(why, "waiting for the other end of the tunnel to answer")
 		}
 	}
 	return o

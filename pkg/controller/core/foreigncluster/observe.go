@@ -149,7 +149,8 @@ func (f *Facts) slices() []observation {
 		why := strings.Join(cordoned, "; ")
 		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusSomeNotReady, corev1beta1.ReasonResourceSliceCordoned, why}}
 	default:
-		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusEstablished, corev1beta1.ReasonResourceSliceGranted, "the provider denies no ResourceSlice"}}
+		return []observation{{corev1beta1.AuthResourceSliceStatus, corev1beta1.StatusEstablished, corev1beta1.ReasonResourceSliceGranted,
+			"the provider denies no ResourceSlice"}}
 	}
 }
 

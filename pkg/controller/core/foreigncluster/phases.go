@@ -30,7 +30,9 @@ func (r *reconciler) gather(ctx context.Context, id corev1beta1.ClusterID) (*Fac
 			return nil, fmt.Errorf("listing %T in %s: %w", list, namespace, err)
 		}
 	}
-	if err := r.List(ctx, &nodes, client.MatchingLabels{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: string(id)}); err != nil {
+	if err := r.List(ctx, &nodes, client.MatchingLabels{
+		corev1beta1.TypeLabel: corev1beta1.VirtualNodeType, corev1beta1.RemoteClusterIDLabel: string(id),
+	}); err != nil {
 		return nil, fmt.Errorf("listing the virtual Nodes of cluster %s: %w", id, err)
 	}
 	for i := range tenants.Items {

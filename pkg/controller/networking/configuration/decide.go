@@ -153,7 +153,8 @@ func isSeen(configuration *networkingv1beta1.Configuration, given networkingv1be
 func (p *plan) given(network *ipamv1alpha1.Network, prefix netip.Prefix) networkingv1beta1.CIDR {
 	if network.Status.CIDR == "" {
 		p.waiting = append(p.waiting, prefix.String())
-		if ready := meta.FindStatusCondition(network.Status.Conditions, corev1beta1.ConditionReady); ready != nil && ready.Reason == ipamv1alpha1.ReasonPoolExhausted {
+		ready := meta.FindStatusCondition(network.Status.Conditions, corev1beta1.ConditionReady)
+		if ready != nil && ready.Reason == ipamv1alpha1.ReasonPoolExhausted {
 			p.full = ready.Message
 		}
 	}

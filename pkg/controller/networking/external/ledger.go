@@ -93,7 +93,8 @@ func (l *Ledger) Give(ctx context.Context, holder Holder, claimed networkingv1be
 	}
 	address, ok := free(prefix, first, holder.Kind != IP, func(a netip.Addr) bool { _, taken := l.holders[a]; return taken })
 	if !ok {
-		return netip.Addr{}, reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted, fmt.Errorf("the external range %s is full: %d addresses are given", prefix, len(l.holders)))
+		return netip.Addr{}, reconcile.Refuse(ipamv1alpha1.ReasonPoolExhausted,
+			fmt.Errorf("the external range %s is full: %d addresses are given", prefix, len(l.holders)))
 	}
 	l.note(holder, address)
 	return address, nil

@@ -44,7 +44,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	byName := &handler.EnqueueRequestForObject{}
-	r := &nodes{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger, pods: o.Pods, cluster: o.Cluster, clock: o.Clock, written: map[string]time.Time{}}
+	r := &nodes{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger, pods: o.Pods, cluster: o.Cluster, clock: o.Clock,
+		written: map[string]time.Time{},
+	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("internalnode").
 		For(&corev1.Node{}, builder.WithPredicates(nodeChanges())).
 		Watches(&networkingv1beta1.InternalNode{}, byName).

@@ -58,7 +58,8 @@ func Endpoint(service *corev1.Service, nodes []corev1.Node, host string) (endpoi
 // overridden puts in place what annotations say instead.
 func overridden(endpoint *networkingv1beta1.EndpointStatus, annotations map[string]string, missing string) string {
 	if text, set := annotations[networkingv1beta1.OverrideAddressAnnotation]; set {
-		endpoint.Addresses, missing = hosts(strings.Split(text, ",")), "annotation "+networkingv1beta1.OverrideAddressAnnotation+" has neither an address nor a DNS name"
+		endpoint.Addresses = hosts(strings.Split(text, ","))
+		missing = "annotation " + networkingv1beta1.OverrideAddressAnnotation + " has neither an address nor a DNS name"
 	}
 	if text, set := annotations[networkingv1beta1.OverridePortAnnotation]; set {
 		number, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16)
@@ -169,7 +170,8 @@ func ActivePod(pods []corev1.Pod, before *networkingv1beta1.InternalGatewayEndpo
 // podRuns tells whether a pod can have a tunnel: it has an address, and stays.
 func podRuns(pod *corev1.Pod) bool {
 	_, err := netip.ParseAddr(pod.Status.PodIP)
-	return err == nil && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+	return err == nil && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName != "" &&
+		pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
 }
 
 func podReady(pod *corev1.Pod) bool {

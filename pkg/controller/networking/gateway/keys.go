@@ -90,7 +90,8 @@ func (r *reconciler) makeKeys(ctx context.Context, s *scope, name string) (*core
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.gateway.GetNamespace(), Name: name, Labels: s.labels(), OwnerReferences: []metav1.OwnerReference{s.controlledBy(s.gateway.Object, r.side.gateway)},
+			Namespace: s.gateway.GetNamespace(), Name: name, Labels: s.labels(),
+			OwnerReferences: []metav1.OwnerReference{s.controlledBy(s.gateway.Object, r.side.gateway)},
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
@@ -100,8 +101,9 @@ func (r *reconciler) makeKeys(ctx context.Context, s *scope, name string) (*core
 
 // taken says that an object which the gateway needs is another gateway's, or nobody's. That of a gateway that was deleted goes soon.
 func taken(kind string, object client.Object) error {
-	return reconcile.Wait(networkingv1beta1.ReasonGatewayNameTaken,
-		fmt.Sprintf("waiting for %s %s/%s to go, which does not belong to this gateway: rename or delete it if it stays", kind, object.GetNamespace(), object.GetName()), takenRetry)
+	return reconcile.Wait(networkingv1beta1.ReasonGatewayNameTaken, fmt.Sprintf(
+		"waiting for %s %s/%s to go, which does not belong to this gateway: rename or delete it if it stays",
+		kind, object.GetNamespace(), object.GetName()), takenRetry)
 }
 
 // takenRetry is how soon a name is tried again that somebody else has.

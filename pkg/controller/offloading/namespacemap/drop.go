@@ -36,7 +36,8 @@ func (r *reconciler) finish(ctx context.Context, s *scope) error {
 	}
 	if len(left) > 0 {
 		answer := s.answers[left[0]]
-		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating, fmt.Sprintf("waiting for Namespace %s to go: %s", answer.RemoteNamespace, answer.Message), poll)
+		return reconcile.Wait(offloadingv1beta1.ReasonTwinTerminating,
+			fmt.Sprintf("waiting for Namespace %s to go: %s", answer.RemoteNamespace, answer.Message), poll)
 	}
 	// A twin that was made a moment ago may not be seen yet, and nobody would remove it.
 	now, err := gather(ctx, r.Live, s.nm)
@@ -124,7 +125,8 @@ func (r *reconciler) remove(ctx context.Context, s *scope, names []string) error
 // them may go before them, with which the twin would stay for ever.
 func (r *reconciler) delete(ctx context.Context, twin *corev1.Namespace) error {
 	var pods corev1.PodList
-	if err := r.Live.List(ctx, &pods, client.InNamespace(twin.Name), client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
+	if err := r.Live.List(ctx, &pods, client.InNamespace(twin.Name),
+		client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
 		return fmt.Errorf("listing the pods in it: %w", err)
 	}
 	for i := range pods.Items {

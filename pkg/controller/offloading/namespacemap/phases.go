@@ -65,7 +65,8 @@ func gather(ctx context.Context, reader client.Reader, nm *offloadingv1beta1.Nam
 	if err := reader.Get(ctx, client.ObjectKey{Name: nm.Namespace}, &tn); err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", nm.Namespace, err)
 	}
-	if id := tn.Labels[corev1beta1.RemoteClusterIDLabel]; tn.Labels[corev1beta1.TenantNamespaceLabel] == "true" && id != "" && tn.Name == corev1beta1.TenantNamespacePrefix+id {
+	id := tn.Labels[corev1beta1.RemoteClusterIDLabel]
+	if tn.Labels[corev1beta1.TenantNamespaceLabel] == "true" && id != "" && tn.Name == corev1beta1.TenantNamespacePrefix+id {
 		s.tenant = corev1beta1.ClusterID(id)
 	}
 	if err := s.know(ctx, reader); err != nil {

@@ -75,7 +75,8 @@ func blockers(ns *corev1.Namespace) string {
 	var found []string
 	for _, c := range ns.Status.Conditions {
 		remains := c.Type == corev1.NamespaceContentRemaining || c.Type == corev1.NamespaceFinalizersRemaining
-		failed := c.Type == corev1.NamespaceDeletionContentFailure || c.Type == corev1.NamespaceDeletionDiscoveryFailure || c.Type == corev1.NamespaceDeletionGVParsingFailure
+		failed := c.Type == corev1.NamespaceDeletionContentFailure || c.Type == corev1.NamespaceDeletionDiscoveryFailure ||
+			c.Type == corev1.NamespaceDeletionGVParsingFailure
 		if (remains || failed) && c.Status == corev1.ConditionTrue {
 			found = append(found, c.Message)
 		}

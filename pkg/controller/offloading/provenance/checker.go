@@ -25,7 +25,9 @@ import (
 const remembered = 10 * time.Second
 
 // kinds are those of references, as users know them.
-var kinds = map[string]string{reflection.ConfigMapReference: "ConfigMap", reflection.SecretReference: "Secret", reflection.ClaimReference: "PersistentVolumeClaim"}
+var kinds = map[string]string{
+	reflection.ConfigMapReference: "ConfigMap", reflection.SecretReference: "Secret", reflection.ClaimReference: "PersistentVolumeClaim",
+}
 
 // Checker looks at what pods name.
 type Checker struct {

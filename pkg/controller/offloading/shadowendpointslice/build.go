@@ -151,7 +151,8 @@ func sliceAnnotations(shadow *offloadingv1beta1.ShadowEndpointSlice) map[string]
 	annotations := map[string]string{}
 	maps.Copy(annotations, shadow.Annotations)
 	for _, key := range []string{
-		offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.AskedAnnotation, corev1beta1.OriginUIDAnnotation, offloadingv1beta1.DirectConnectionsDataAnnotation,
+		offloadingv1beta1.ReflectedKeysAnnotation, offloadingv1beta1.AskedAnnotation,
+		corev1beta1.OriginUIDAnnotation, offloadingv1beta1.DirectConnectionsDataAnnotation,
 	} {
 		delete(annotations, key)
 	}

@@ -144,7 +144,8 @@ func mappings() predicate.Predicate {
 		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
 		return ok && typed && !(equality.Semantic.DeepEqual(before.Spec.Remote, after.Spec.Remote) &&
 			equality.Semantic.DeepEqual(before.Status.Remote, after.Status.Remote) &&
-			equality.Semantic.DeepEqual(before.Status.Announced, after.Status.Announced) && before.Labels[corev1beta1.RemoteClusterIDLabel] == after.Labels[corev1beta1.RemoteClusterIDLabel])
+			equality.Semantic.DeepEqual(before.Status.Announced, after.Status.Announced) &&
+			before.Labels[corev1beta1.RemoteClusterIDLabel] == after.Labels[corev1beta1.RemoteClusterIDLabel])
 	}}
 }
 

@@ -46,7 +46,8 @@ func (r *reconciler) confined(ctx context.Context) error {
 	err := r.Live.Get(ctx, client.ObjectKey{Name: offloadingv1beta1.VirtualNodesPolicy}, &policy)
 	if apierrors.IsNotFound(err) {
 		return reconcile.Refuse(offloadingv1beta1.ReasonPolicyMissing, fmt.Errorf(
-			"the ValidatingAdmissionPolicyBinding %s, which confines virtual kubelets that are no nodes, is missing: upgrade the chart, or set virtualKubelet.nodeIdentity to node",
+			"the ValidatingAdmissionPolicyBinding %s, which confines virtual kubelets that are no nodes, is missing: "+
+				"upgrade the chart, or set virtualKubelet.nodeIdentity to node",
 			offloadingv1beta1.VirtualNodesPolicy))
 	}
 	if err != nil {

@@ -127,7 +127,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
 	s := &scope{vn: &vn, before: vn.DeepCopy()}
-	phases := []func(context.Context, *scope) error{r.gather, r.configured, r.validate, r.configure, r.mapping, r.list, r.authorize, r.deploy, r.register, r.empower, r.forgetConfirmation, r.inspect}
+	phases := []func(context.Context, *scope) error{
+		r.gather, r.configured, r.validate, r.configure, r.mapping, r.list,
+		r.authorize, r.deploy, r.register, r.empower, r.forgetConfirmation, r.inspect,
+	}
 	if !vn.DeletionTimestamp.IsZero() {
 		if !controllerutil.ContainsFinalizer(&vn, offloadingv1beta1.VirtualNodeFinalizer) {
 			return ctrl.Result{}, nil

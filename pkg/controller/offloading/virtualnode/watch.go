@@ -36,8 +36,9 @@ func nodeChanged() predicate.Predicate {
 		was, is := nodeReady(before), nodeReady(after)
 		held, still := conditionOf(before, offloadingv1beta1.RemovalsHeldCondition), conditionOf(after, offloadingv1beta1.RemovalsHeldCondition)
 		sameReady := (was == nil) == (is == nil) && (was == nil || was.Status == is.Status && was.Reason == is.Reason)
-		return differs(before, after) || !sameReady || (held == nil) != (still == nil) || held != nil && held.Message != still.Message || before.Status.NodeInfo != after.Status.NodeInfo ||
-			!equality.Semantic.DeepEqual(before.DeletionTimestamp, after.DeletionTimestamp)
+		return differs(before, after) || !sameReady ||
+			(held == nil) != (still == nil) || held != nil && held.Message != still.Message ||
+			before.Status.NodeInfo != after.Status.NodeInfo || !equality.Semantic.DeepEqual(before.DeletionTimestamp, after.DeletionTimestamp)
 	}}
 }
 

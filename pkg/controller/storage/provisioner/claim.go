@@ -105,7 +105,8 @@ func (r *claims) provideVolume(ctx context.Context, claim *corev1.PersistentVolu
 }
 
 // ensureBehind makes the claim behind, unless it is there.
-func (r *claims) ensureBehind(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, node string) (*corev1.PersistentVolumeClaim, error) {
+func (r *claims) ensureBehind(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, node string,
+) (*corev1.PersistentVolumeClaim, error) {
 	want, refused := reflection.BehindClaim(claim, class, r.Namespace, r.RealStorageClass, node)
 	if refused != nil {
 		return nil, reconcile.Terminate(refused.Reason, errors.New(refused.Message))

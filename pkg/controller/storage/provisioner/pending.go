@@ -31,7 +31,8 @@ func (r *claims) notItself(ctx context.Context, class *storagev1.StorageClass) e
 	}
 	// Another class may become the default one.
 	return reconcile.Refuse(offloadingv1beta1.ReasonVolumeRefused, fmt.Errorf(
-		"StorageClass %s cannot be behind %s, because both are of provisioner %s: set storage.realStorageClassName to the class of a real provisioner, or make that one the default",
+		"StorageClass %s cannot be behind %s, because both are of provisioner %s: "+
+			"set storage.realStorageClassName to the class of a real provisioner, or make that one the default",
 		real.Name, class.Name, real.Provisioner))
 }
 

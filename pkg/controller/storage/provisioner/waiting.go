@@ -106,6 +106,7 @@ func (r *volumes) wayOut(volume *corev1.PersistentVolume) {
 		return
 	}
 	r.warn(volume, offloadingv1beta1.ReasonVolumesHoldData, fmt.Sprintf(
-		"the volume stays as long as its data, which is in PersistentVolumeClaim %s/%s of cluster %q: it goes when that claim is deleted there, or once you give the data up: "+
+		"the volume stays as long as its data, which is in PersistentVolumeClaim %s/%s of cluster %q: "+
+			"it goes when that claim is deleted there, or once you give the data up: "+
 			`kubectl patch pv %s -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`, handle.Namespace, handle.Name, handle.Cluster, volume.Name))
 }
