@@ -80,6 +80,47 @@ func TestPodsThatAreNotSharedSendNothingToAnIsolatedPeer(t *testing.T) {
 	}
 }
 
+// What consumers of one provider reach of each other's home: where nobody isolates, pods that run at the provider are pods of the provider, whoever
+// they are of, and reach whatever pods their provider reaches. Either isolation ends that: the provider's for all pods that are not shared with
+// that consumer, that consumer's for all its pods that are not shared with the provider. The homes themselves do not reach each other.
+func TestWalkPodsOfAnotherConsumerAtTheProvider(t *testing.T) {
+	theirs, ours, private, shared := addr("10.244.1.2"), addr("10.244.2.2"), addr("10.244.2.2"), addr("10.244.1.2")
+	for name, tc := range map[string]struct {
+		provider, home bool // isolate
+		from, to       netip.Addr
+		passes         bool
+	}{
+		"another consumer's pod":                                          {from: theirs, to: private, passes: true},
+		"another consumer's pod, isolated at the provider":                {provider: true, from: theirs, to: private},
+		"the same to a shared pod":                                        {provider: true, from: theirs, to: shared},
+		"another consumer's pod, isolated at home":                        {home: true, from: theirs, to: private},
+		"another consumer's pod to a shared one, isolated at home alone":  {home: true, from: theirs, to: shared, passes: true},
+		"the consumer's own pod, isolated at the provider":                {provider: true, from: ours, to: private, passes: true},
+		"the consumer's own pod to a shared one, isolated in both places": {provider: true, home: true, from: ours, to: shared, passes: true},
+	} {
+		provider := newCluster("P", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
+		one, other := newCluster("A", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2), newCluster("B", "10.244.0.0/16", "10.70.0.0/16", "172.31.1.0", 2)
+		connect(provider, one, allocated)
+		connect(provider, other, allocated)
+		provider.peer(one).isolation = Isolation{On: tc.provider, Pods: []netip.Addr{theirs}}
+		provider.peer(other).isolation = Isolation{On: tc.provider, Pods: []netip.Addr{ours}}
+		other.peer(provider).isolation = Isolation{On: tc.home, Pods: []netip.Addr{shared}}
+		world := worldOf(t, provider, one, other)
+		to, known := provider.peer(other).seenAs(tc.to)
+		if !known {
+			t.Fatalf("the provider does not see %s", tc.to)
+		}
+		packet := opening(tc.from, to.String()+":80")
+		trip := Walk(world, provider.place(tc.from), packet)
+		if last, arrived := Arrived(trip.There); arrived != tc.passes || arrived && last.Place != other.place(tc.to) {
+			t.Errorf("%s arrives: %v, at %s\n%s", name, arrived, last.Place, trip)
+		}
+		if _, arrived := Arrived(Walk(world, one.place(tc.from), packet).There); arrived {
+			t.Errorf("%s: the other consumer's own cluster reaches it as well", name)
+		}
+	}
+}
+
 // Nothing of it is there where it is off, so that nothing is written or looked up per pod.
 func TestNothingIsIsolatedUnlessAsked(t *testing.T) {
 	a, _ := twins()
