@@ -20,6 +20,8 @@ type bounded struct {
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
 	Most     int    `json:"most"`
+	Vital    bool   `json:"vital,omitempty"`
+	Unstored bool   `json:"unstored,omitempty"`
 	// Elements is a CEL expression that counts those of 'object'.
 	Elements string `json:"elements"`
 }
@@ -31,7 +33,7 @@ func renderElements(context.Context, Options) (Set, error) {
 		if err != nil {
 			return Set{}, fmt.Errorf("counting the elements of %s: %w", b.Resource, err)
 		}
-		kinds = append(kinds, bounded{b.Group, b.Resource, b.Most, strings.Join(counts, " + ")})
+		kinds = append(kinds, bounded{b.Group, b.Resource, b.Most, b.Vital, b.Unstored, strings.Join(counts, " + ")})
 	}
 	content, err := yaml.Marshal(kinds)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +33,10 @@ type Bound struct {
 	Most int
 	// Kind is an empty object.
 	Kind runtime.Object
+	// Vital objects are written while no webhook answers, too: a webhook is asked only about those that have too many elements.
+	Vital bool
+	// Unstored objects are answered and forgotten. API servers ask no policy about them.
+	Unstored bool
 }
 
 // Bounds are those of all kinds that a consumer has a right to write at a provider.
@@ -41,18 +47,23 @@ func Bounds() []Bound {
 	offloading, authentication := offloadingv1beta1.GroupVersion.Group, authv1beta1.GroupVersion.Group
 	return []Bound{
 		// Keys that are valid are no source of errors, and those of these two are looked at.
-		{of("", "configmaps"), mostOfAny, &corev1.ConfigMap{}},
-		{of("", "secrets"), mostOfAny, &corev1.Secret{}},
-		{of("", "services"), 512, &corev1.Service{}},
-		{of("", "persistentvolumeclaims"), 512, &corev1.PersistentVolumeClaim{}},
-		{of(networkingv1.GroupName, "ingresses"), 2048, &networkingv1.Ingress{}},
-		{of(offloading, "shadowpods"), 2048, &offloadingv1beta1.ShadowPod{}},
+		{GroupResource: of("", "configmaps"), Most: mostOfAny, Kind: &corev1.ConfigMap{}},
+		{GroupResource: of("", "secrets"), Most: mostOfAny, Kind: &corev1.Secret{}},
+		{GroupResource: of("", "services"), Most: 512, Kind: &corev1.Service{}},
+		{GroupResource: of("", "persistentvolumeclaims"), Most: 512, Kind: &corev1.PersistentVolumeClaim{}},
+		{GroupResource: of(networkingv1.GroupName, "ingresses"), Most: 2048, Kind: &networkingv1.Ingress{}},
+		{GroupResource: of(offloading, "shadowpods"), Most: 2048, Kind: &offloadingv1beta1.ShadowPod{}},
 		// 1000 endpoints, as many as an EndpointSlice may have, each with an address, a zone, and hints.
-		{of(offloading, "shadowendpointslices"), 4096, &offloadingv1beta1.ShadowEndpointSlice{}},
+		{GroupResource: of(offloading, "shadowendpointslices"), Most: 4096, Kind: &offloadingv1beta1.ShadowEndpointSlice{}},
 		// 5000 namespaces, as its schema says, each with its UID and what became of it.
-		{of(offloading, "namespacemaps"), 3 * 5120, &offloadingv1beta1.NamespaceMap{}},
-		{of(authentication, "resourceslices"), 2048, &authv1beta1.ResourceSlice{}},
-		{of(authentication, "renews"), 512, &authv1beta1.Renew{}},
+		{GroupResource: of(offloading, "namespacemaps"), Most: 3 * 5120, Kind: &offloadingv1beta1.NamespaceMap{}},
+		{GroupResource: of(authentication, "resourceslices"), Most: 2048, Kind: &authv1beta1.ResourceSlice{}},
+		{GroupResource: of(authentication, "renews"), Most: 512, Kind: &authv1beta1.Renew{}},
+		// A sign of life that is not taken because no controller manager runs would be missing when one runs again.
+		{GroupResource: of(coordinationv1.GroupName, "leases"), Most: 512, Kind: &coordinationv1.Lease{}, Vital: true},
+		// Everybody asks what he may do himself, and a consumer whether its peer still answers.
+		{GroupResource: of(authorizationv1.GroupName, "selfsubjectaccessreviews"), Most: 512, Kind: &authorizationv1.SelfSubjectAccessReview{},
+			Vital: true, Unstored: true},
 	}
 }
 

@@ -30,12 +30,15 @@ const (
 
 // Register serves the webhook for what consumers write on a manager's webhook server.
 func Register(mgr ctrl.Manager) {
-	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, req admission.Request) admission.Response {
-		if why := tooMany(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Object.Raw); why != "" {
-			return admission.Denied(why)
-		}
-		return admission.Allowed("")
-	})})
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(Judge)})
+}
+
+// Judge refuses what a consumer writes if it has too many elements.
+func Judge(_ context.Context, req admission.Request) admission.Response {
+	if why := tooMany(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Object.Raw); why != "" {
+		return admission.Denied(why)
+	}
+	return admission.Allowed("")
 }
 
 // server bounds what all webhooks of a server are asked.

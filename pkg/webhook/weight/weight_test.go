@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,9 +78,9 @@ func TestTooManyElementsAreRefused(t *testing.T) {
 }
 
 // reviewed is what an API server gets to hear.
-func reviewed(t *testing.T, server *httptest.Server, raw []byte) (int, *admissionv1.AdmissionResponse) {
+func reviewed(t *testing.T, server *httptest.Server, raw, old []byte) (int, *admissionv1.AdmissionResponse) {
 	t.Helper()
-	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Object: runtime.RawExtension{Raw: raw}}}
+	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Object: runtime.RawExtension{Raw: slices.Concat(raw)}, OldObject: runtime.RawExtension{Raw: slices.Concat(old)}}}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -109,13 +110,19 @@ func TestNoWebhookDecodesWhatIsTooMuch(t *testing.T) {
 	})})
 	listener := httptest.NewServer(inner.WebhookMux())
 	defer listener.Close()
-	if code, answer := reviewed(t, listener, []byte(`{"a":[1,2]}`)); code != http.StatusOK || !answer.Allowed || asked != 1 {
+	if code, answer := reviewed(t, listener, []byte(`{"a":[1,2]}`), nil); code != http.StatusOK || !answer.Allowed || asked != 1 {
 		t.Errorf("an ordinary object: %d, %v", code, answer)
 	}
-	if _, answer := reviewed(t, listener, []byte(`{"a":[1`+strings.Repeat(`,1`, 900_000)+`]}`)); answer == nil || answer.Allowed || asked != 1 {
-		t.Errorf("900 000 elements: %v, decoded %d times", answer, asked)
+	for name, objects := range map[string][2]string{
+		"900 000 elements":               {`{"a":[1` + strings.Repeat(`,1`, 900_000) + `]}`, ""},
+		"900 000 elements that were":     {`{"a":[1]}`, `{"a":[1` + strings.Repeat(`,1`, 900_000) + `]}`},
+		"900 000 elements of a deletion": {"", `{"a":[1` + strings.Repeat(`,1`, 900_000) + `]}`},
+	} {
+		if _, answer := reviewed(t, listener, []byte(objects[0]), []byte(objects[1])); answer == nil || answer.Allowed || asked != 1 {
+			t.Errorf("%s: %v, decoded %d times", name, answer, asked)
+		}
 	}
-	if code, _ := reviewed(t, listener, []byte(`{"a":"`+strings.Repeat(`x`, 8<<20)+`"}`)); code != http.StatusRequestEntityTooLarge {
+	if code, _ := reviewed(t, listener, []byte(`{"a":"`+strings.Repeat(`x`, 8<<20)+`"}`), nil); code != http.StatusRequestEntityTooLarge {
 		t.Errorf("8 MiB: %d", code)
 	}
 	chunked, err := http.Post(listener.URL+"/x", "application/json", struct{ *strings.Reader }{strings.NewReader("{}")})
