@@ -93,27 +93,34 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, ctrl.Req
 }
 
 // sharers are the Configurations of the peers with whom a namespace is shared.
-func (r *Reconciler) sharers(ctx context.Context, namespace string) []ctrl.Request {
-	var tenants []string
+func (r *Reconciler) sharers(ctx context.Context, namespace string) (requests []ctrl.Request) {
+	of := func(tenant string) {
+		if options := in(tenant); options != nil {
+			requests = append(requests, watch.Requests(ctx, r.Client, &networkingv1beta1.ConfigurationList{}, options...)...)
+		}
+	}
 	maps := &offloadingv1beta1.NamespaceMapList{}
 	if err := r.List(ctx, maps); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps")
 	}
 	for i := range maps.Items {
 		if slices.Contains(offloadedBy(&maps.Items[i]), namespace) {
-			tenants = append(tenants, maps.Items[i].Namespace)
+			of(maps.Items[i].Namespace)
 		}
 	}
 	own := &corev1.Namespace{}
 	if err := r.Get(ctx, client.ObjectKey{Name: namespace}, own); err == nil {
-		tenants = append(tenants, twinOf(own))
+		of(twinOf(own))
 	}
-	return watch.Requests(ctx, r.Client, &networkingv1beta1.ConfigurationList{}, in(tenants...)...)
+	return requests
 }
 
-// in selects what is in one of some tenant namespaces.
-func in(tenants ...string) []client.ListOption {
-	return []client.ListOption{watch.If(func(o client.Object) bool { return slices.Contains(tenants, o.GetNamespace()) })}
+// in selects what is in a tenant namespace; nothing without one.
+func in(tenant string) []client.ListOption {
+	if tenant == "" {
+		return nil
+	}
+	return []client.ListOption{client.InNamespace(tenant)}
 }
 
 // Reconcile tells one gateway.
