@@ -42,10 +42,14 @@ func (t *tour) screen(ctx context.Context, took time.Duration) error {
 		title, cluster string
 		args           []string
 	}{
-		{"Nodes of rome: one of its own, one that stands for milan", consumer, []string{"get", "nodes", "-o", "custom-columns=NAME:.metadata.name,READY:.status.conditions[?(@.type=='Ready')].status,VERSION:.status.nodeInfo.kubeletVersion,STANDS FOR:.metadata.labels.liqo\\.io/remote-cluster-id"}},
+		{"Nodes of rome: one of its own, one that stands for milan", consumer, []string{"get", "nodes", "-o",
+			"custom-columns=NAME:.metadata.name,READY:.status.conditions[?(@.type=='Ready')].status,VERSION:.status.nodeInfo.kubeletVersion," +
+				"STANDS FOR:.metadata.labels.liqo\\.io/remote-cluster-id"}},
 		{"Pods of namespace " + namespace + " as rome sees them", consumer, []string{"get", "pods", "-n", namespace, "-o", "wide", "--no-headers=false"}},
-		{"The same pods' other half, in milan's namespace " + twin, provider, []string{"get", "pods", "-n", twin, "-o", "custom-columns=NAME:.metadata.name,STATUS:.status.phase,NODE:.spec.nodeName,IP:.status.podIP"}},
-		{"What crossed to milan besides pods", provider, []string{"get", "configmaps,secrets,services,endpointslices", "-n", twin, "-l", "offloading.liqo.io/origin=" + consumer}},
+		{"The same pods' other half, in milan's namespace " + twin, provider, []string{"get", "pods", "-n", twin, "-o",
+			"custom-columns=NAME:.metadata.name,STATUS:.status.phase,NODE:.spec.nodeName,IP:.status.podIP"}},
+		{"What crossed to milan besides pods", provider, []string{"get", "configmaps,secrets,services,endpointslices", "-n", twin,
+			"-l", "offloading.liqo.io/origin=" + consumer}},
 	} {
 		out, err := t.kubectl(ctx, part.cluster, part.args...)
 		if err != nil {
@@ -82,7 +86,8 @@ func (t *tour) crossing(ctx context.Context) error {
 	var last string
 	err = wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
 		// The Service's endpoints at milan follow a moment after its pods.
-		out, err := t.kubectl(ctx, consumer, "exec", "-n", namespace, name, "--", "sh", "-c", "for i in $(seq 40); do wget -q -O - http://web/cgi-bin/who; done | sort -u")
+		out, err := t.kubectl(ctx, consumer, "exec", "-n", namespace, name, "--", "sh", "-c",
+			"for i in $(seq 40); do wget -q -O - http://web/cgi-bin/who; done | sort -u")
 		if last = out; err != nil {
 			last = err.Error()
 		}

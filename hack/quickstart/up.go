@@ -133,7 +133,8 @@ func (t *tour) compile(ctx context.Context) error {
 		t.digests[artifact.Name] = artifact.Digest
 	}
 	t.liqoctl = filepath.Join("bin", "liqoctl")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", t.liqoctl, "./cmd/liqoctl")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w",
+		"-o", t.liqoctl, "./cmd/liqoctl")
 	// As the images are compiled, so that what they have in common is compiled once.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOGC=300")
 	if out, err := command.CombinedOutput(); err != nil {
@@ -199,7 +200,8 @@ func (t *tour) demo(ctx context.Context) error {
 		return done, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting %s for the 4 pods of Deployment %s/web to be ready (last seen: %s): see 'kubectl describe pods -n %s'", patience, namespace, last, namespace)
+		return fmt.Errorf("waiting %s for the 4 pods of Deployment %s/web to be ready (last seen: %s): see 'kubectl describe pods -n %s'",
+			patience, namespace, last, namespace)
 	}
 	return nil
 }

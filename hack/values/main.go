@@ -213,7 +213,10 @@ func inline(node *yaml.Node) string {
 
 func markdown(rows []row) []byte {
 	var out bytes.Buffer
-	out.WriteString("# Values of the chart\n\nGenerated from the comments in `charts/liqo/values.yaml` by `make generate`. Keys that are not listed here are refused. Values of Liqo v1 that have no effect here are [known, and listed below](#values-of-liqo-v1-that-have-no-effect).\n\n| value | default | meaning |\n|---|---|---|\n")
+	out.WriteString("# Values of the chart\n\nGenerated from the comments in `charts/liqo/values.yaml` by `make generate`. " +
+		"Keys that are not listed here are refused. " +
+		"Values of Liqo v1 that have no effect here are [known, and listed below](#values-of-liqo-v1-that-have-no-effect).\n\n" +
+		"| value | default | meaning |\n|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&out, "| `%s` | `%s` | %s |\n", r.path, strings.ReplaceAll(r.value, "|", "\\|"), strings.ReplaceAll(r.text, "|", "\\|"))
 	}

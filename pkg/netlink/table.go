@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	mdlayher "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -359,4 +360,38 @@ func (r *reader) readRules() (map[string][]dataplane.ChainRule, error) {
 		found[chain] = append(found[chain], rule)
 	}
 	return found, nil
+}
+
+// Counted is how many packets the counters of our firewall have counted, by their names. A table that is not there counts nothing.
+func (k *Kernel) Counted() (map[string]uint64, error) {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	connection, err := k.firewall()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	counted := map[string]uint64{}
+	tables, err := connection.ListTables()
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	for _, t := range tables {
+		if t.Name != dataplane.FirewallTable {
+			continue
+		}
+		objects, err := connection.GetNamedObjects(t)
+		if err != nil {
+			return nil, fmt.Errorf("read counters: %w", err)
+		}
+		for _, object := range objects {
+			named, ok := object.(*nftables.NamedObj)
+			if !ok {
+				continue
+			}
+			if counter, ok := named.Obj.(*expr.Counter); ok {
+				counted[named.Name] += counter.Packets
+			}
+		}
+	}
+	return counted, nil
 }

@@ -257,3 +257,32 @@ func (k *Kernel) tunnelGone(name string) {
 		}
 	}
 }
+
+// Traffic is what a tunnel carried, as WireGuard counts it.
+type Traffic struct {
+	// Received and Sent are in bytes.
+	Received, Sent uint64
+	// Handshake is when the two ends last agreed on keys; the zero time if they never did.
+	Handshake time.Time
+}
+
+// Traffic reads what a WireGuard device whose key is ours carried.
+func (k *Kernel) Traffic(device string) (total Traffic, err error) {
+	k.busy.Lock()
+	defer k.busy.Unlock()
+	return total, k.tunnel(device, func(end tunnelEnd) error {
+		read, err := end.Device(device)
+		if err != nil {
+			return fmt.Errorf("read WireGuard device %s: %w", device, err)
+		}
+		for i := range read.Peers {
+			p := &read.Peers[i]
+			total.Received += uint64(max(p.ReceiveBytes, 0)) //nolint:gosec // Not negative.
+			total.Sent += uint64(max(p.TransmitBytes, 0))    //nolint:gosec // Not negative.
+			if p.LastHandshakeTime.After(total.Handshake) {
+				total.Handshake = p.LastHandshakeTime
+			}
+		}
+		return nil
+	})
+}

@@ -20,6 +20,10 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
+	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 )
 
@@ -155,6 +159,35 @@ func check(decoder runtime.Decoder, document []byte) error {
 	default:
 		return nil
 	}
+}
+
+// Whole objects that pages show have no unknown or repeated fields either, whichever kind they are of.
+func TestObjectsInPagesAreValid(t *testing.T) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, corev1beta1.AddToScheme, authv1beta1.AddToScheme,
+		offloadingv1beta1.AddToScheme, networkingv1beta1.AddToScheme, ipamv1alpha1.AddToScheme)
+	utilruntime.Must(builder.AddToScheme(scheme))
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	checked := 0
+	var offenders []string
+	for _, page := range pages(t) {
+		text := readFile(t, page)
+		for _, block := range manifest.FindAllStringSubmatchIndex(text, -1) {
+			for _, document := range strings.Split(text[block[2]:block[3]], "\n---\n") {
+				if !strings.HasPrefix(document, "apiVersion: ") {
+					continue
+				}
+				checked++
+				if _, _, err := decoder.Decode([]byte(document), nil, nil); err != nil {
+					offenders = append(offenders, fmt.Sprintf("%s:%d: %v", page, strings.Count(text[:block[2]], "\n")+1, err))
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Fatal("no page shows an object")
+	}
+	report(t, "an object in a page is one that Kubernetes takes as it is", offenders)
 }
 
 // An example that no test applies may be wrong without anybody noticing.

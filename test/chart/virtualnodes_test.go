@@ -148,8 +148,8 @@ func TestVirtualNodesMayDoLittle(t *testing.T) {
 }
 
 // Of pods' statuses the policy is asked about those alone that are bound to virtual nodes, where API servers label them; accounts of virtual kubelets have
-// rights on the status of all pods in a namespace, so about all of theirs.
-func TestStatusesOfPodsOnRealNodesAreNotLookedAt(t *testing.T) {
+// rights on the status of all pods in a namespace, so about all of theirs. The same goes for deletions.
+func TestStatusesAndDeletionsOfPodsOnRealNodesAreNotLookedAt(t *testing.T) {
 	for what, tc := range map[string]struct {
 		version, set string
 		narrow       bool
@@ -173,11 +173,14 @@ func TestStatusesOfPodsOnRealNodesAreNotLookedAt(t *testing.T) {
 			}
 			continue
 		}
-		if len(bindings) != 2 || all == nil || len(all.ExcludeResourceRules) != 1 || statuses == nil || statuses.ObjectSelector == nil {
+		if len(bindings) != 2 || all == nil || len(all.ExcludeResourceRules) != 2 || statuses == nil || statuses.ObjectSelector == nil {
 			t.Fatalf("%s: %v", what, bindings)
 		}
 		if left := all.ExcludeResourceRules[0].Resources; !slices.Equal(left, []string{"pods/status", "pods/binding"}) || len(all.ResourceRules) > 0 || all.NamespaceSelector != nil || all.ObjectSelector != nil {
 			t.Errorf("%s: more is left out than the status of pods, and their binding, which virtual nodes have no right to: %v", what, left)
+		}
+		if left := all.ExcludeResourceRules[1]; !slices.Equal(left.Resources, []string{"pods"}) || !slices.Equal(left.Operations, []admissionregistrationv1.OperationType{"DELETE"}) {
+			t.Errorf("%s: more is left out than deletions of pods, which NodeRestriction looks at: %v", what, left)
 		}
 		if seen := statuses.ResourceRules[0].Resources; !slices.Equal(seen, []string{"pods/status"}) || statuses.NamespaceSelector != nil ||
 			!maps.Equal(statuses.ObjectSelector.MatchLabels, map[string]string{"liqo.io/shadowPod": "true"}) {

@@ -34,19 +34,23 @@ func TestRestartPolicies(t *testing.T) {
 		policy corev1.ContainerRestartPolicy
 		// again are the exit codes after which a rule starts the container again.
 		again []int32
+		// all are those after which a rule starts all containers of the pod again.
+		all []int32
 	}
 	cases := map[string]struct {
 		policy     corev1.RestartPolicy
 		init, main []part
 		want       string
 	}{
-		"done":              {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 0", policy: never}}, want: "Succeeded main-0=0"},
-		"failed":            {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 3", policy: never}}, want: "Failed main-0=3"},
-		"done-at-last":      {policy: corev1.RestartPolicyAlways, main: []part{{script: once(1), policy: onFailure}}, want: "Succeeded main-0=0 again 1"},
-		"one-of-two":        {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 4", policy: never}, {script: forever}}, want: "Running main-0=4 main-1 runs"},
-		"tries-again":       {policy: corev1.RestartPolicyNever, main: []part{{script: "sleep 1; exit 5", policy: onFailure}}, want: "Running again"},
-		"by-a-rule":         {policy: corev1.RestartPolicyNever, main: []part{{script: once(42), policy: never, again: []int32{42}}}, want: "Succeeded main-0=0 again 1"},
-		"by-no-rule":        {policy: corev1.RestartPolicyNever, main: []part{{script: once(41), policy: never, again: []int32{42}}}, want: "Failed main-0=41"},
+		"done":         {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 0", policy: never}}, want: "Succeeded main-0=0"},
+		"failed":       {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 3", policy: never}}, want: "Failed main-0=3"},
+		"done-at-last": {policy: corev1.RestartPolicyAlways, main: []part{{script: once(1), policy: onFailure}}, want: "Succeeded main-0=0 again 1"},
+		"one-of-two":   {policy: corev1.RestartPolicyAlways, main: []part{{script: "exit 4", policy: never}, {script: forever}}, want: "Running main-0=4 main-1 runs"},
+		"tries-again":  {policy: corev1.RestartPolicyNever, main: []part{{script: "sleep 1; exit 5", policy: onFailure}}, want: "Running again"},
+		"by-a-rule":    {policy: corev1.RestartPolicyNever, main: []part{{script: once(42), policy: never, again: []int32{42}}}, want: "Succeeded main-0=0 again 1"},
+		"by-no-rule":   {policy: corev1.RestartPolicyNever, main: []part{{script: once(41), policy: never, again: []int32{42}}}, want: "Failed main-0=41"},
+		"all-by-a-rule": {policy: corev1.RestartPolicyNever, main: []part{{script: "test -e /memory/done && exit 0; " + forever}, {script: once(42), policy: never, all: []int32{42}}},
+			want: "Succeeded main-0=0 again 1 main-1=0 again 1"},
 		"on-failure":        {policy: corev1.RestartPolicyOnFailure, main: []part{{script: once(1)}}, want: "Succeeded main-0=0 again 1"},
 		"with-a-sidecar":    {policy: corev1.RestartPolicyNever, init: []part{{script: forever, policy: always}}, main: []part{{script: "exit 0"}}, want: "Succeeded init-0=0 main-0=0"},
 		"sidecar-restarts":  {policy: corev1.RestartPolicyNever, init: []part{{script: afresh, policy: always}}, main: []part{{script: awaited}}, want: "Succeeded init-0=0 again 1 main-0=0"},
@@ -69,9 +73,13 @@ func TestRestartPolicies(t *testing.T) {
 					if p.policy != "" {
 						c.RestartPolicy = &p.policy
 					}
-					if len(p.again) > 0 {
-						c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart,
-							ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: p.again}}}
+					for action, codes := range map[corev1.ContainerRestartRuleAction][]int32{
+						corev1.ContainerRestartRuleActionRestart: p.again, corev1.ContainerRestartRuleActionRestartAllContainers: p.all,
+					} {
+						if len(codes) > 0 {
+							c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: action,
+								ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: codes}}}
+						}
 					}
 					containers = append(containers, c)
 				}

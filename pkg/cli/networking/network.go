@@ -160,7 +160,8 @@ func newDisconnect(s *session.Session) *cobra.Command {
 	return newPart(s, network.Disconnect, "disconnect", "Take the tunnel between two clusters back", `Take the tunnel between two clusters back.
 
 Each keeps the ranges of the other, so that the two see each other as before once they are connected
-again. It asks before; --skip-confirm is for scripts.`, "disconnected")
+again; gateways are then made as they were, unless flags say otherwise. It asks before;
+--skip-confirm is for scripts.`, "disconnected")
 }
 
 func newReset(s *session.Session) *cobra.Command {

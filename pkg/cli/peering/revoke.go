@@ -24,7 +24,8 @@ controls are made again elsewhere. What runs or is stored there is given up, and
 reflected there, such as Secrets, is there: change what is secret.
 
 In both cases the tunnel between the networks of the two clusters is cut. The ranges that
-this cluster knows of the peer stay, for the next '{{ .Executable }} peer'.`
+this cluster knows of the peer stay, for the next '{{ .Executable }} peer', which makes the
+gateway as it was, such as with a node port, unless its flags say otherwise.`
 
 const revokeExample = `  # A certificate of consumer rome was stolen
   {{ .Executable }} revoke --remote-cluster-id rome

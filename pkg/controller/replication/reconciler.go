@@ -19,14 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/peer"
 )
 
@@ -96,11 +94,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the replication controller: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("replication").
-		For(&authv1beta1.Identity{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			candidate, ok := object.(*authv1beta1.Identity)
-			return ok && candidate.Spec.Type == authv1beta1.ControlPlaneIdentityType
-		}))).
-		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(r.identitiesOf)).
+		For(&authv1beta1.Identity{}, builder.WithPredicates(watch.Where(ofControlPlane))).
+		Watches(&corev1beta1.ForeignCluster{}, watch.Each(r.client, &authv1beta1.IdentityList{}, identitiesOf)).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 }
@@ -118,19 +113,12 @@ func (r *Reconciler) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *Reconciler) NeedLeaderElection() bool { return true }
 
-func (r *Reconciler) identitiesOf(ctx context.Context, object client.Object) []ctrlreconcile.Request {
-	namespace := corev1beta1.TenantNamespacePrefix + object.GetName()
-	list := &authv1beta1.IdentityList{}
-	if r.client.List(ctx, list, client.InNamespace(namespace)) != nil {
-		return nil
-	}
-	var requests []ctrlreconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.Type == authv1beta1.ControlPlaneIdentityType {
-			requests = append(requests, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+func ofControlPlane(i *authv1beta1.Identity) bool {
+	return i.Spec.Type == authv1beta1.ControlPlaneIdentityType
+}
+
+func identitiesOf(cluster client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(corev1beta1.TenantNamespacePrefix + cluster.GetName()), watch.If(ofControlPlane)}
 }
 
 // Reconcile starts, restarts or stops the reflector of one Identity.
@@ -144,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return reconcile.Result(fmt.Errorf("reading Identity %s: %w", request, err))
 	}
-	if object.Spec.Type != authv1beta1.ControlPlaneIdentityType {
+	if !ofControlPlane(object) {
 		return ctrl.Result{}, nil
 	}
 	gone, cutOff, err := r.peerGone(ctx, string(object.Spec.ClusterID))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,10 +80,17 @@ func TestRevokedAtTheProvider(t *testing.T) {
 }
 
 // The administrator of rome does not trust milan any more, which answers as ever: rome stops talking to it, and what milan holds of rome is
-// worth nothing there.
+// worth nothing there. Data that is there stays: trusted again, milan is peered with as ever, and the claim has its volume again.
 func TestRevokedAtTheConsumer(t *testing.T) {
 	w := begin(t)
-	home, _ := w.runningAtMilan(t)
+	namespace := w.offload(t, "shop")
+	data, home := volume(namespace)
+	for _, object := range []client.Object{data, home} {
+		fixture.Must(t, "creating "+object.GetName(), env.Rome.Client.Create(t.Context(), object))
+	}
+	awaitPod(t, env.Rome, home, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	w.awaitShows(t, "all to be well", "")
+	same := stored(t, data)
 	ours := func(user string) bool {
 		return user == identity.TenantUser("rome") || strings.HasPrefix(user, identity.UserPrefix+"slice:")
 	}
@@ -107,8 +115,43 @@ func TestRevokedAtTheConsumer(t *testing.T) {
 		t.Errorf("rome still writes at milan: %+v", write)
 	}
 	fixture.Must(t, "reading the Tenant at milan", env.Milan.Client.Get(t.Context(), client.ObjectKey{Namespace: fixture.ProviderNamespace, Name: "rome"}, &authv1beta1.Tenant{}))
-	forget(t)
-	fixture.Must(t, "deleting the namespace", env.Rome.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home.Namespace}}))
+	same("once revoked")
+
+	w.kubelet = env.Peer(t)
+	w.awaitShows(t, "all to be well after peering again", "")
+	late := pod(namespace)
+	late.Name, late.Spec.Volumes, late.Spec.Containers = "late", home.Spec.Volumes, home.Spec.Containers
+	fixture.Must(t, "creating another pod that uses the data", env.Rome.Client.Create(t.Context(), late))
+	awaitPod(t, env.Rome, late, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	same("after peering again")
+	w.handOn(t, namespace)
+}
+
+// stored returns a check that what holds a claim's data is still there: the claim at rome, its twin in its namespace, and both of their
+// volumes, each bound to the other as when this was called.
+func stored(t *testing.T, data *corev1.PersistentVolumeClaim) (same func(when string)) {
+	t.Helper()
+	look := func() map[string]string {
+		all := map[string]string{}
+		for _, c := range []*fixture.Cluster{env.Rome, env.Milan} {
+			twin, claim, volume := &corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+			fixture.Must(t, "reading the namespace at "+c.ID, c.Client.Get(t.Context(), client.ObjectKey{Name: data.Namespace}, twin))
+			fixture.Must(t, "reading the claim at "+c.ID, c.Client.Get(t.Context(), client.ObjectKeyFromObject(data), claim))
+			fixture.Must(t, "reading the volume at "+c.ID, c.Client.Get(t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, volume))
+			for _, object := range []client.Object{twin, claim, volume} {
+				all[fmt.Sprintf("%T at %s", object, c.ID)] = fmt.Sprintf("%s, being deleted: %t", object.GetUID(), object.GetDeletionTimestamp() != nil)
+			}
+			all["states at "+c.ID] = fmt.Sprintf("the claim is %s, the volume %s to claim %s", claim.Status.Phase, volume.Status.Phase, volume.Spec.ClaimRef.UID)
+		}
+		return all
+	}
+	before := look()
+	return func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(before, look()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
 }
 
 // G2: rome was away for longer than its certificates lived. Milan has one ready for the key that rome has, and no new peering is needed.

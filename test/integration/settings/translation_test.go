@@ -117,7 +117,7 @@ func address(t *testing.T, c *fixture.Cluster) netip.Addr {
 }
 
 // What crosses is the sender's own, and the receiver shows it where it sees it: a remote pod at home, an endpoint of home at the provider,
-// and the API server in a pod there. Without a Configuration it means what it says.
+// and the API server in a pod there. Without a Configuration it means what it says. Where the tunnel does not work nothing is sent.
 func TestAddressesAreTranslated(t *testing.T) {
 	w := env.Peered(t)
 	defer network(t, w)()
@@ -184,4 +184,5 @@ func TestAddressesAreTranslated(t *testing.T) {
 	if aliases := remote.Spec.HostAliases; len(aliases) != 1 || aliases[0].IP != there(server) || !slices.Contains(aliases[0].Hostnames, "kubernetes.default.svc") {
 		t.Errorf("the pod finds its API server by %v, want %s, which is %s", aliases, there(server), server)
 	}
+	t.Run("while the tunnel is down, remote pods are no ready endpoints", tunnelFailsAndWorks)
 }

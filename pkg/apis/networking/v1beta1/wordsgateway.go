@@ -21,6 +21,10 @@ const (
 	OverridePortAnnotation = "liqo.io/override-port"
 )
 
+// FormerGatewayAnnotation on a Configuration is how the last gateway to the peer was made, as JSON: the spec of the GatewayServer or
+// GatewayClient, without its Secret. 'liqoctl revoke' and 'liqoctl network disconnect' write it; liqoctl makes the next gateway so.
+const FormerGatewayAnnotation = "networking.liqo.io/former-gateway"
+
 // Names of what belongs to a gateway.
 const (
 	// GatewayPrefix and the name of a gateway make the name of its Deployment, Service, ServiceAccount, Role and RoleBinding.

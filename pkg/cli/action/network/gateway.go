@@ -80,7 +80,13 @@ func (r *run) serve(ctx context.Context) (*networkingv1beta1.EndpointStatus, err
 	err := progress.Run(ctx, r.observer, s.cluster.Name, "Making a gateway server for "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		change, err := s.ensure(ctx, task, object, func() error {
 			if object.GetResourceVersion() == "" {
-				object.Spec.Endpoint = networkingv1beta1.Endpoint{Port: networkingv1beta1.Port(DefaultPort), ServiceType: DefaultServiceType}
+				had, err := s.recall(ctx)
+				if err != nil {
+					return err
+				}
+				object.Spec = ptr.Deref(had.Server, networkingv1beta1.GatewayServerSpec{
+					Endpoint: networkingv1beta1.Endpoint{Port: networkingv1beta1.Port(DefaultPort), ServiceType: DefaultServiceType},
+				})
 			}
 			r.settings.serve(&object.Spec, s.cluster.LiqoNamespace)
 			return r.requireTemplate(ctx, s, &object.Spec.ServerTemplateRef, &networkingv1beta1.WgGatewayServerTemplate{})
@@ -197,6 +203,13 @@ func (r *run) dial(ctx context.Context, server *networkingv1beta1.EndpointStatus
 	object := &networkingv1beta1.GatewayClient{}
 	return progress.Run(ctx, r.observer, s.cluster.Name, "Making a gateway client for "+s.peerID, func(ctx context.Context, task progress.Task) (string, error) {
 		change, err := s.ensure(ctx, task, object, func() error {
+			if object.GetResourceVersion() == "" {
+				had, err := s.recall(ctx)
+				if err != nil {
+					return err
+				}
+				object.Spec = ptr.Deref(had.Client, networkingv1beta1.GatewayClientSpec{})
+			}
 			r.settings.dial(&object.Spec, server, r.up, s.cluster.LiqoNamespace)
 			return r.requireTemplate(ctx, s, &object.Spec.ClientTemplateRef, &networkingv1beta1.WgGatewayClientTemplate{})
 		})

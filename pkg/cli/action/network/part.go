@@ -17,7 +17,7 @@ import (
 )
 
 // Disconnect removes the tunnel between two clusters. Each still knows the ranges of the other one, and sees them where it did once the two
-// are connected again.
+// are connected again; its gateway is then made as it was.
 func Disconnect(ctx context.Context, o Options) (*Report, error) {
 	return o.part(ctx, false, "Disconnecting %s and %s cuts off their pods from each other.")
 }
@@ -100,6 +100,12 @@ func follow(ranges bool) []client.ObjectList {
 // Part removes the network of a peering from one cluster, whether the peer answers or not, and tells whether there was anything to remove.
 func Part(ctx context.Context, p Parting) (changed bool, err error) {
 	here := side{cluster: p.Cluster, peerID: p.PeerID, namespace: corev1beta1.TenantNamespacePrefix + p.PeerID}
+	if !p.Ranges {
+		// A tunnel is cut whether or not anything can be noted.
+		if err := here.remember(ctx); err != nil {
+			p.Observer.Note(progress.Warning, p.Cluster.Name, "how the gateway to "+p.PeerID+" is made is not remembered: give its --gw- flags again: "+err.Error())
+		}
+	}
 	for _, list := range made(p.Ranges) {
 		all := removal.All{List: list, Options: here.ofPeer(), NoWait: p.NoWait, Wait: p.Wait}
 		if err := removal.DeleteAll(ctx, p.Observer, p.Cluster, all); err != nil {

@@ -7,11 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
 	"liqo.io/liqo/pkg/cli/action/peer"
+	"liqo.io/liqo/pkg/cli/action/revoke"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 )
@@ -108,6 +115,54 @@ func TestPeeringLeavesNetworksAlone(t *testing.T) {
 			}
 			if err != nil || report.Network != nil || strings.Contains(writes, "Gateway") || strings.Contains(writes, "Configuration") {
 				t.Errorf("%v, %+v, wrote\n%s", err, report, writes)
+			}
+		})
+	}
+}
+
+// A provider without load balancers that revoked its consumer is peered with again as it was, from either side.
+func TestTheGatewayOutlivesARevocation(t *testing.T) {
+	for sentence, revoking := range map[string]func(pair) (*fixture.Cluster, string){
+		"at the provider": func(p pair) (*fixture.Cluster, string) { return p.provider, "rome" },
+		"at the consumer": func(p pair) (*fixture.Cluster, string) { return p.consumer, "milan" },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := networked(t, true, true)
+			for _, known := range []struct {
+				cluster *fixture.Cluster
+				peer    string
+			}{{p.consumer, "milan"}, {p.provider, "rome"}} {
+				if err := known.cluster.Client.Create(t.Context(), &corev1beta1.ForeignCluster{
+					ObjectMeta: metav1.ObjectMeta{Name: known.peer}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(known.peer)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := p.options()
+			o.Network = network.Settings{ServiceType: corev1.ServiceTypeNodePort, NodePort: ptr.To[int32](30100), MTU: ptr.To[int32](1300)}
+			if _, err := peer.Run(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			cluster, revoked := revoking(p)
+			if err := cluster.Client.DeleteAllOf(t.Context(), &networkingv1beta1.Connection{}, client.InNamespace("liqo-tenant-"+revoked)); err != nil {
+				t.Fatal(err)
+			}
+			report, err := revoke.Run(t.Context(), revoke.Options{Cluster: cluster.Cluster, PeerID: revoked, Timeout: 20 * time.Second})
+			if err != nil || !report.Network {
+				t.Fatal(report, err)
+			}
+			if _, err := peer.Run(t.Context(), p.options()); err != nil {
+				t.Fatal(err)
+			}
+			server, dialer := &networkingv1beta1.GatewayServer{}, &networkingv1beta1.GatewayClient{}
+			if err := p.provider.Client.Get(t.Context(), types.NamespacedName{Namespace: "liqo-tenant-rome", Name: "rome"}, server); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.consumer.Client.Get(t.Context(), types.NamespacedName{Namespace: "liqo-tenant-milan", Name: "milan"}, dialer); err != nil {
+				t.Fatal(err)
+			}
+			want := networkingv1beta1.Endpoint{ServiceType: corev1.ServiceTypeNodePort, NodePort: 30100, Port: networkingv1beta1.Port(network.DefaultPort)}
+			if diff := cmp.Diff(want, server.Spec.Endpoint); diff != "" || server.Spec.MTU != 1300 || dialer.Spec.MTU != 1300 {
+				t.Errorf("%s, MTU %d of the server, %d of the client", diff, server.Spec.MTU, dialer.Spec.MTU)
 			}
 		})
 	}

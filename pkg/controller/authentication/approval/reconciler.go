@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
@@ -58,10 +58,7 @@ type Reconciler struct {
 func Register(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-approval")}
 	return ctrl.NewControllerManagedBy(mgr).Named("approval").
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-			return ok && concerns(csr)
-		}))).
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(watch.Where(concerns))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 }

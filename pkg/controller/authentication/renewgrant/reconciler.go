@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -27,6 +26,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=renews;tenants;resourceslices,verbs=get;list;watch
@@ -56,7 +56,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-renew")}
 	return ctrl.NewControllerManagedBy(mgr).Named("renewgrant").
-		For(&authv1beta1.Renew{}, builder.WithPredicates(predicate.NewPredicateFuncs(slicegrant.IsReplicated))).
+		For(&authv1beta1.Renew{}, builder.WithPredicates(watch.Where(slicegrant.IsReplicated))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 }

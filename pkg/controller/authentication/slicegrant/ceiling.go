@@ -7,11 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -23,6 +21,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // Limits are those of a tenant: what its Tenant sets, else what the policy does. How many slices are answered is always set.
@@ -214,19 +213,10 @@ func granting(ctx context.Context, reader client.Reader, s *scope, at chosen, na
 
 // roomChanged selects the changes of a Node that change how much this cluster has.
 func roomChanged(offers *supply.Supply) predicate.Predicate {
-	takes := func(o client.Object) bool {
-		node, ok := o.(*corev1.Node)
-		return ok && offers.TakesPods(node)
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return takes(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return takes(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, known := e.ObjectOld.(*corev1.Node)
-			after, still := e.ObjectNew.(*corev1.Node)
-			return known && still && (takes(before) != takes(after) || takes(after) &&
-				(!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) || !maps.Equal(before.Labels, after.Labels)))
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return watch.Changed(func(node *corev1.Node) any {
+		if !offers.TakesPods(node) {
+			return nil
+		}
+		return []any{node.Status.Allocatable, node.Labels}
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -32,6 +30,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/supply"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch;patch
@@ -126,28 +125,23 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Policy.LimitsEnforcement = offloadingv1beta1.NoLimitsEnforcement
 	}
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-grant")}
+	list := &authv1beta1.ResourceSliceList{}
+	all := watch.All(r.client, list, replicated)
 	controlled := ctrl.NewControllerManagedBy(mgr).Named("slicegrant")
 	if o.Policy.Plugin != nil {
 		controlled.WatchesRawSource(source.Channel(o.Policy.Plugin.Changed(), &handler.EnqueueRequestForObject{}))
 	}
 	if o.Policy.Shares != nil {
-		controlled.WatchesRawSource(source.Channel(o.Policy.Shares.changed, handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, _ client.Object) []ctrlreconcile.Request { return r.slicesOf(ctx) })))
+		controlled.WatchesRawSource(source.Channel(o.Policy.Shares.changed, all))
 	}
 	return controlled.
-		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(IsReplicated))).
-		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(sliceOf)).
-		Watches(&offloadingv1beta1.Quota{}, handler.EnqueueRequestsFromMapFunc(r.slicesBeside), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(watch.Where(IsReplicated))).
+		Watches(&offloadingv1beta1.Quota{}, watch.One(sliceOf)).
+		Watches(&offloadingv1beta1.Quota{}, watch.Each(r.client, list, r.slicesBeside), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(o.Supply.Changed(), &handler.EnqueueRequestForObject{})).
-		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
-			return r.slicesOf(ctx, client.InNamespace(object.GetNamespace()))
-		})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
-			return r.slicesOf(ctx)
-		}), builder.WithPredicates(roomChanged(o.Supply))).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
-			return r.slicesOf(ctx)
-		})).
+		Watches(&authv1beta1.Tenant{}, watch.Each(r.client, list, slicesIn)).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(roomChanged(o.Supply))).
+		Watches(&storagev1.StorageClass{}, all).
 		WatchesRawSource(o.Watch.Source(secrets.Owner("ResourceSlice"))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -158,32 +152,26 @@ func IsReplicated(object client.Object) bool {
 	return object.GetLabels()[corev1beta1.ReplicatedLabel] == "true"
 }
 
-func sliceOf(_ context.Context, object client.Object) []ctrlreconcile.Request {
-	name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
-	if name == "" || object.GetLabels()[corev1beta1.ManagedLabel] != "true" {
-		return nil
+func sliceOf(object client.Object) client.ObjectKey {
+	if object.GetLabels()[corev1beta1.ManagedLabel] != "true" {
+		return client.ObjectKey{}
 	}
-	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	return client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[authv1beta1.ResourceSliceNameLabel]}
 }
 
 // slicesBeside are those that may get what a Quota does not hold any more.
-func (r *Reconciler) slicesBeside(ctx context.Context, quota client.Object) []ctrlreconcile.Request {
+func (r *Reconciler) slicesBeside(quota client.Object) []client.ListOption {
 	if r.options.Policy.Exclusive {
-		return r.slicesOf(ctx)
+		return []client.ListOption{replicated}
 	}
-	return r.slicesOf(ctx, client.InNamespace(quota.GetNamespace()))
+	return slicesIn(quota)
 }
 
-func (r *Reconciler) slicesOf(ctx context.Context, options ...client.ListOption) []ctrlreconcile.Request {
-	list := &authv1beta1.ResourceSliceList{}
-	if r.client.List(ctx, list, append(options, client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"})...) != nil {
-		return nil
-	}
-	var requests []ctrlreconcile.Request
-	for i := range list.Items {
-		requests = append(requests, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+// replicated selects the slices that are peers' copies, and slicesIn those in the namespace of an object.
+var replicated = client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}
+
+func slicesIn(o client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(o.GetNamespace()), replicated}
 }
 
 // Reconcile answers one slice.

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -30,6 +29,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=identities,verbs=get;list;watch;create;update;patch
@@ -60,7 +60,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-slice-identity")}
 	return ctrl.NewControllerManagedBy(mgr).Named("sliceidentity").
-		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(slicerequest.IsLocal))).
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(watch.Where(slicerequest.IsLocal))).
 		Watches(&authv1beta1.Identity{}, handler.EnqueueRequestsFromMapFunc(r.slicesOf)).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -71,17 +71,7 @@ func (r *Reconciler) slicesOf(ctx context.Context, object client.Object) []ctrlr
 	if name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]; name != "" {
 		return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 	}
-	list := &authv1beta1.ResourceSliceList{}
-	if r.client.List(ctx, list, client.InNamespace(object.GetNamespace())) != nil {
-		return nil
-	}
-	var requests []ctrlreconcile.Request
-	for i := range list.Items {
-		if slicerequest.IsLocal(&list.Items[i]) {
-			requests = append(requests, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+	return watch.Requests(ctx, r.client, &authv1beta1.ResourceSliceList{}, client.InNamespace(object.GetNamespace()), watch.If(slicerequest.IsLocal))
 }
 
 // Reconcile makes or updates the Identity of one slice.

@@ -21,9 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"liqo.io/liqo/pkg/addressing"
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -33,6 +30,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/slicerequest"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices;identities,verbs=get;list;watch
@@ -57,18 +55,15 @@ type Reconciler struct {
 // Register adds the controller to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-slice-node")}
-	bySlice := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrlreconcile.Request {
+	bySlice := watch.One(func(object client.Object) client.ObjectKey {
 		name := object.GetLabels()[authv1beta1.ResourceSliceNameLabel]
 		if _, virtual := object.(*offloadingv1beta1.VirtualNode); virtual && name == "" {
 			name = object.GetName() // Somebody made it without a slice.
 		}
-		if name == "" {
-			return nil
-		}
-		return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+		return client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("slicenode").
-		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(slicerequest.IsLocal))).
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(watch.Where(slicerequest.IsLocal))).
 		Watches(&offloadingv1beta1.VirtualNode{}, bySlice).
 		Watches(&authv1beta1.Identity{}, bySlice).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).

@@ -6,13 +6,12 @@ import (
 	"net/netip"
 	"slices"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"liqo.io/liqo/pkg/addressing"
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // announced are the ranges that a provider is to accept endpoints from.
@@ -54,40 +53,18 @@ func Announced(own []string, all []authv1beta1.ResourceSlice, provider string) [
 
 // answers passes slices whose provider told its ranges.
 func answers() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
-			after, typed := e.ObjectNew.(*authv1beta1.ResourceSlice)
-			return ok && typed && IsLocal(after) && !slices.Equal(before.Status.PodCIDRs, after.Status.PodCIDRs)
-		},
-		DeleteFunc: func(e event.DeleteEvent) bool { return IsLocal(e.Object) },
-	}
+	return predicate.And(watch.Later, watch.Where(IsLocal), watch.Changed(func(s *authv1beta1.ResourceSlice) any { return s.Status.PodCIDRs }))
 }
 
-// ofIdentity finds the slices whose CSR has to name the peering that a control plane Identity belongs to.
-func (r *Reconciler) ofIdentity(ctx context.Context, object client.Object) []ctrl.Request {
-	if present, ok := object.(*authv1beta1.Identity); !ok || present.Spec.Type != authv1beta1.ControlPlaneIdentityType {
+// ofIdentity selects the slices whose CSR has to name the peering that a control plane Identity belongs to.
+func ofIdentity(present *authv1beta1.Identity) []client.ListOption {
+	if present.Spec.Type != authv1beta1.ControlPlaneIdentityType {
 		return nil
 	}
-	return r.local(ctx, func(slice *authv1beta1.ResourceSlice) bool { return slice.Namespace == object.GetNamespace() })
+	return []client.ListOption{client.InNamespace(present.Namespace), watch.If(IsLocal)}
 }
 
-// others finds the slices that ask other providers than a slice does.
-func (r *Reconciler) others(ctx context.Context, object client.Object) []ctrl.Request {
-	return r.local(ctx, func(slice *authv1beta1.ResourceSlice) bool { return slice.Namespace != object.GetNamespace() })
-}
-
-func (r *Reconciler) local(ctx context.Context, include func(*authv1beta1.ResourceSlice) bool) []ctrl.Request {
-	list := &authv1beta1.ResourceSliceList{}
-	if r.client.List(ctx, list) != nil {
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		if other := &list.Items[i]; IsLocal(other) && include(other) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(other)})
-		}
-	}
-	return requests
+// others selects the slices that ask other providers than a slice does.
+func others(than client.Object) []client.ListOption {
+	return []client.ListOption{watch.If(func(o client.Object) bool { return IsLocal(o) && o.GetNamespace() != than.GetNamespace() })}
 }

@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -25,6 +23,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/tenantnamespace"
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=resourceslices,verbs=get;list;watch;update;patch
@@ -63,12 +62,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Algorithm = identity.AlgorithmEd25519
 	}
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-resourceslice")}
+	all := &authv1beta1.ResourceSliceList{}
 	return ctrl.NewControllerManagedBy(mgr).Named("slicerequest").
-		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			return IsLocal(object)
-		}))).
-		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(r.others), builder.WithPredicates(answers())).
-		Watches(&authv1beta1.Identity{}, handler.EnqueueRequestsFromMapFunc(r.ofIdentity)).
+		For(&authv1beta1.ResourceSlice{}, builder.WithPredicates(watch.Where(IsLocal))).
+		Watches(&authv1beta1.ResourceSlice{}, watch.Each(r.client, all, others), builder.WithPredicates(answers())).
+		Watches(&authv1beta1.Identity{}, watch.Each(r.client, all, ofIdentity)).
 		WatchesRawSource(o.Watch.Source(secrets.Owner("ResourceSlice"))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)

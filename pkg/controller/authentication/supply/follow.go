@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -20,7 +21,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch
 
-// Register has the manager follow nodes and pods while it leads, from the first on that asks for a count.
+// Register has the manager follow nodes and pods while it leads, from the first on that asks for a count. The manager's cache may hold just
+// the Pods with the label liqo.io/managed-by=shadowpod.
 func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 	kube, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -37,20 +39,24 @@ func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 		if err != nil {
 			return fmt.Errorf("following Nodes: %w", err)
 		}
-		registration, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { aNode(object, s.Node) },
-			UpdateFunc: func(_, object any) { aNode(object, s.Node) },
-			DeleteFunc: func(object any) { aNode(object, func(node *corev1.Node) { s.ForgetNode(node.Name) }) },
-		})
+		followed, err := nodes.AddEventHandler(telling(s.Node, func(node *corev1.Node) { s.ForgetNode(node.Name) }))
 		if err != nil {
 			return fmt.Errorf("following Nodes: %w", err)
 		}
-		if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		remote, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+		if err != nil {
+			return fmt.Errorf("following Pods of consumers: %w", err)
+		}
+		followedToo, err := remote.AddEventHandler(telling(s.remotePod, s.forgetRemotePod))
+		if err != nil {
+			return fmt.Errorf("following Pods of consumers: %w", err)
+		}
+		if !cache.WaitForCacheSync(ctx.Done(), followed.HasSynced, followedToo.HasSynced) {
 			return nil
 		}
 		go s.follow(ctx)
 		all := kube.CoreV1().Pods(metav1.NamespaceAll)
-		source := selection.ListerWatcher(selection.Selector{}, all.List, all.Watch, kube)
+		source := selection.ListerWatcher(others, all.List, all.Watch, kube)
 		cache.NewReflectorWithOptions(source, &corev1.Pod{}, (*pods)(s), cache.ReflectorOptions{Name: "capacity"}).RunWithContext(ctx)
 		return nil
 	}))
@@ -60,16 +66,69 @@ func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 	return s, nil
 }
 
-func aNode(object any, tell func(*corev1.Node)) {
-	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
-		object = gone.Obj
+// others are the pods that the manager's cache does not hold, and that are bound: what they are before takes nothing.
+var others = selection.Selector{
+	Labels: offloadingv1beta1.ManagedByLabel + "!=" + offloadingv1beta1.ManagedByShadowPod,
+	Fields: fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
+}
+
+// telling hands on what an informer tells of.
+func telling[T any](of, gone func(T)) cache.ResourceEventHandler {
+	tell := func(object any, to func(T)) {
+		if last, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = last.Obj
+		}
+		if one, is := object.(T); is {
+			to(one)
+		}
 	}
-	if node, is := object.(*corev1.Node); is {
-		tell(node)
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { tell(object, of) },
+		UpdateFunc: func(_, object any) { tell(object, of) },
+		DeleteFunc: func(object any) { tell(object, gone) },
 	}
 }
 
-// pods are told of by a watch, and not kept.
+// remotePod tells of a pod that the manager's cache holds: one watch is enough for it.
+func (s *Supply) remotePod(pod *corev1.Pod) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.remote[nameOf(pod)] = true
+	s.Pod(pod)
+}
+
+// forgetRemotePod tells that the cache has it no more, because it is gone or has lost its label. The other watch may have told of it since.
+func (s *Supply) forgetRemotePod(pod *corev1.Pod) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if name := nameOf(pod); s.remote[name] {
+		delete(s.remote, name)
+		s.ForgetPod(name)
+	}
+}
+
+// otherPod tells of a pod that the cache does not hold.
+func (s *Supply) otherPod(pod *corev1.Pod) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	delete(s.remote, nameOf(pod))
+	s.Pod(pod)
+}
+
+// forgetOtherPod tells that a pod is gone, or has got the label. The cache may have told of it since.
+func (s *Supply) forgetOtherPod(name types.NamespacedName) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if !s.remote[name] {
+		s.ForgetPod(name)
+	}
+}
+
+func nameOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+// pods are the others. They are told of by a watch, and not kept.
 type pods Supply
 
 var _ cache.TransformingStore = &pods{}
@@ -77,7 +136,7 @@ var _ cache.TransformingStore = &pods{}
 // Add implements cache.ReflectorStore.
 func (p *pods) Add(object any) error {
 	if pod, is := object.(*corev1.Pod); is {
-		(*Supply)(p).Pod(pod)
+		(*Supply)(p).otherPod(pod)
 	}
 	return nil
 }
@@ -88,7 +147,7 @@ func (p *pods) Update(object any) error { return p.Add(object) }
 // Delete implements cache.ReflectorStore.
 func (p *pods) Delete(object any) error {
 	if pod, is := object.(*corev1.Pod); is {
-		(*Supply)(p).ForgetPod(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		(*Supply)(p).forgetOtherPod(nameOf(pod))
 	}
 	return nil
 }
@@ -98,12 +157,12 @@ func (p *pods) Replace(objects []any, _ string) error {
 	there := make(map[types.NamespacedName]bool, len(objects))
 	for _, object := range objects {
 		if pod, is := object.(*corev1.Pod); is {
-			there[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = true
+			there[nameOf(pod)] = true
 		}
 		_ = p.Add(object)
 	}
 	for _, gone := range p.pool.PodsWithout(there) {
-		(*Supply)(p).ForgetPod(gone)
+		(*Supply)(p).forgetOtherPod(gone)
 	}
 	(*Supply)(p).Counted()
 	return nil

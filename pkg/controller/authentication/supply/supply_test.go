@@ -293,6 +293,50 @@ func TestAListReplacesWhatWasKnown(t *testing.T) {
 	}
 }
 
+// A pod is told of by the watch that its label is for, and by both while the label changes, in any order: it counts once, until it is gone from both.
+func TestAPodThatChangesItsLabelCountsOnce(t *testing.T) {
+	remote := func(s *Supply) { s.remotePod(pod("own", "50")) }
+	other := func(s *Supply) { s.otherPod(pod("own", "50")) }
+	noRemote := func(s *Supply) { s.forgetRemotePod(pod("own", "50")) }
+	noOther := func(s *Supply) { s.forgetOtherPod(nameOf(pod("own", "50"))) }
+	listed := func(s *Supply) {
+		if err := (*pods)(s).Replace(nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		told []func(*Supply)
+		want string
+	}{
+		"of a consumer":                   {[]func(*Supply){remote}, "45"},
+		"that is gone":                    {[]func(*Supply){remote, noRemote}, "90"},
+		"that others do not have":         {[]func(*Supply){remote, listed}, "45"},
+		"of others":                       {[]func(*Supply){other}, "45"},
+		"of others that is gone":          {[]func(*Supply){other, noOther}, "90"},
+		"of others that is not listed":    {[]func(*Supply){other, listed}, "90"},
+		"that loses the label":            {[]func(*Supply){remote, noRemote, other}, "45"},
+		"that loses it, told late":        {[]func(*Supply){remote, other, noRemote}, "45"},
+		"that lost it and is gone":        {[]func(*Supply){remote, other, noRemote, noOther}, "90"},
+		"that gets the label":             {[]func(*Supply){other, noOther, remote}, "45"},
+		"that gets it, told late":         {[]func(*Supply){other, remote, noOther}, "45"},
+		"that got it, others listed anew": {[]func(*Supply){other, remote, listed}, "45"},
+		"that got it and is gone":         {[]func(*Supply){other, remote, noOther, noRemote}, "90"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{})
+			s.Node(node("n", "100"))
+			s.Counted()
+			for _, tell := range tc.told {
+				tell(s)
+			}
+			s.Settle()
+			if got := s.asks(t, capacity.Wish{}); got != tc.want {
+				t.Errorf("offered are %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 // What is returned is the caller's: what it makes of it is not what other slices, or the next answer, are measured by.
 func TestAnOfferIsTheCallers(t *testing.T) {
 	s := New(Options{})

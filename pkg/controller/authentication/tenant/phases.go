@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -326,16 +325,4 @@ func (r *Reconciler) forgetNonce(ctx context.Context, tenant *authv1beta1.Tenant
 		return err
 	}
 	return nil
-}
-
-func (r *Reconciler) tenantsOf(ctx context.Context, namespace string) []ctrlreconcile.Request {
-	list := &authv1beta1.TenantList{}
-	if r.client.List(ctx, list, client.InNamespace(namespace)) != nil {
-		return nil
-	}
-	var requests []ctrlreconcile.Request
-	for i := range list.Items {
-		requests = append(requests, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
 }

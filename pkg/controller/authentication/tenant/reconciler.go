@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -25,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/counting"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=authentication.liqo.io,resources=tenants,verbs=get;list;watch;update;patch
@@ -89,17 +89,18 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o, events: mgr.GetEventRecorder("liqo-tenant")}
 	r.countFrom = o.Clock.Now().Add(counting.KindsKnown)
+	tenants := &authv1beta1.TenantList{}
 	return ctrl.NewControllerManagedBy(mgr).Named("tenant").
 		For(&authv1beta1.Tenant{}).
 		Owns(&rbacv1.RoleBinding{}).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrlreconcile.Request {
-			return r.tenantsOf(ctx, object.GetName())
+		Watches(&corev1.Namespace{}, watch.Each(r.client, tenants, func(namespace client.Object) []client.ListOption {
+			return []client.ListOption{client.InNamespace(namespace.GetName())}
 		})).
 		WatchesRawSource(o.Watch.Source(func(ctx context.Context, secret *metav1.PartialObjectMetadata) []ctrlreconcile.Request {
 			if secret.Labels[authv1beta1.NonceLabel] != "true" {
 				return secrets.Owner("Tenant")(ctx, secret)
 			}
-			return r.tenantsOf(ctx, secret.Namespace)
+			return watch.Requests(ctx, r.client, tenants, client.InNamespace(secret.Namespace))
 		})).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)

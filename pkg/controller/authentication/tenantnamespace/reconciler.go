@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -25,6 +24,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -62,9 +62,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{client: mgr.GetClient(), options: o, events: mgr.GetEventRecorder("liqo-tenant-namespace")}
 	return ctrl.NewControllerManagedBy(mgr).Named("tenantnamespace").
-		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			return object.GetLabels()[corev1beta1.TenantNamespaceLabel] == "true"
-		}))).
+		For(&corev1.Namespace{}, builder.WithPredicates(watch.Labelled(corev1beta1.TenantNamespaceLabel, "true"))).
 		Owns(&rbacv1.RoleBinding{}).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)

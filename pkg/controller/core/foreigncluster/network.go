@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // Network is what exists of the network between this cluster and a peer.
@@ -76,11 +75,7 @@ func ofNode(_ context.Context, o client.Object) (all []ctrl.Request) {
 }
 
 // silenceChanged selects the changes of nodes after which other gateways answer them than before.
-var silenceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, known := e.ObjectOld.(*networkingv1beta1.InternalNode)
-	after, still := e.ObjectNew.(*networkingv1beta1.InternalNode)
-	return known && still && !slices.Equal(before.Status.Silent, after.Status.Silent)
-}}
+var silenceChanged = watch.Changed(func(node *networkingv1beta1.InternalNode) any { return node.Status.Silent })
 
 // observations tell what of the network works; none if there is none. cutOff says that the peer's reach was revoked: then there is to be none.
 func (n *Network) observations(cutOff string) []observation {

@@ -3,9 +3,9 @@ package foreigncluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
@@ -76,27 +76,14 @@ func (r *reconciler) tenantNamespace(ctx context.Context, name string, facts *Fa
 }
 
 // ofObject finds the peer that an object is about: the one of its tenant namespace, or of its label.
-func (r *reconciler) ofObject(_ context.Context, o client.Object) []ctrl.Request {
-	id := o.GetLabels()[corev1beta1.RemoteClusterIDLabel]
-	switch {
+func ofObject(o client.Object) client.ObjectKey {
+	switch labels := o.GetLabels(); {
 	case o.GetNamespace() != "":
-		var found bool
-		if id, found = cutPrefix(o.GetNamespace()); !found {
-			return nil
+		if id, found := strings.CutPrefix(o.GetNamespace(), corev1beta1.TenantNamespacePrefix); found {
+			return client.ObjectKey{Name: id}
 		}
-	case o.GetLabels()[corev1beta1.TenantNamespaceLabel] == "true", o.GetLabels()[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType:
-	default:
-		return nil
+	case labels[corev1beta1.TenantNamespaceLabel] == "true", labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType:
+		return client.ObjectKey{Name: labels[corev1beta1.RemoteClusterIDLabel]}
 	}
-	if id == "" {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: id}}}
-}
-
-func cutPrefix(namespace string) (string, bool) {
-	if len(namespace) <= len(corev1beta1.TenantNamespacePrefix) || namespace[:len(corev1beta1.TenantNamespacePrefix)] != corev1beta1.TenantNamespacePrefix {
-		return "", false
-	}
-	return namespace[len(corev1beta1.TenantNamespacePrefix):], true
+	return client.ObjectKey{}
 }

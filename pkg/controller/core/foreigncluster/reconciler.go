@@ -28,6 +28,7 @@ import (
 	"liqo.io/liqo/pkg/identity"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=core.liqo.io,resources=foreignclusters,verbs=get;list;watch;create;update;patch;delete
@@ -81,7 +82,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Events = mgr.GetEventRecorder("liqo-foreign-cluster")
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o, marks: map[types.UID]time.Time{}}
-	ofPeer := handler.EnqueueRequestsFromMapFunc(r.ofObject)
+	ofPeer := watch.One(ofObject)
 	b := ctrl.NewControllerManagedBy(mgr).Named("foreigncluster").
 		For(&corev1beta1.ForeignCluster{}).
 		Watches(&authv1beta1.Tenant{}, ofPeer).
@@ -101,9 +102,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		b = b.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(silenceChanged))
 	}
 	if o.Changed != nil {
-		b = b.WatchesRawSource(source.Channel(o.Changed, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, e client.Object) []ctrl.Request {
-			return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: e.GetName()}}}
-		})))
+		b = b.WatchesRawSource(source.Channel(o.Changed, watch.One(func(o client.Object) client.ObjectKey { return client.ObjectKey{Name: o.GetName()} })))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("registering the ForeignCluster controller: %w", err)

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -25,6 +24,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=ips,verbs=get;list;watch;create;patch;delete
@@ -66,11 +66,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
 	first := make(chan event.GenericEvent, 1)
 	first <- event.GenericEvent{Object: &ipamv1alpha1.IP{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}}}
-	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
-		return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: o.Namespace, Name: name}}}
-	})
+	always := watch.One(func(client.Object) client.ObjectKey { return client.ObjectKey{Namespace: o.Namespace, Name: name} })
 	err := ctrl.NewControllerManagedBy(mgr).Named("apiserver-ip").
-		Watches(&ipamv1alpha1.IP{}, always, builder.WithPredicates(predicate.And(predicate.NewPredicateFuncs(r.ours), edited()))).
+		Watches(&ipamv1alpha1.IP{}, always, builder.WithPredicates(predicate.And(watch.Where(r.ours), edited()))).
 		WatchesRawSource(source.Channel(first, always)).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)

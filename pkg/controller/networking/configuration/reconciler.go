@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
@@ -24,6 +23,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=configurations,verbs=get;list;watch;patch;update
@@ -58,11 +58,12 @@ type Reconciler struct {
 // Register adds the controller to the manager.
 func Register(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: o}
+	all := &networkingv1beta1.ConfigurationList{}
 	err := ctrl.NewControllerManagedBy(mgr).Named("configuration").
 		For(&networkingv1beta1.Configuration{}).
 		Owns(&ipamv1alpha1.Network{}).
-		Watches(&networkingv1beta1.Configuration{}, handler.EnqueueRequestsFromMapFunc(r.others), builder.WithPredicates(views())).
-		Watches(&networkingv1beta1.Connection{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(announcements())).
+		Watches(&networkingv1beta1.Configuration{}, watch.Each(r.client, all, others), builder.WithPredicates(views())).
+		Watches(&networkingv1beta1.Connection{}, watch.Each(r.client, all, ofPeer), builder.WithPredicates(announcements())).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {

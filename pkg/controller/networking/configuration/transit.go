@@ -7,15 +7,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
 
@@ -138,48 +136,27 @@ func ofIPv4(ranges []networkingv1beta1.CIDR) error {
 	return nil
 }
 
-// others finds the Configurations that tell how this cluster sees the peer of another one.
-func (r *Reconciler) others(ctx context.Context, of client.Object) (requests []ctrl.Request) {
-	return r.requests(ctx, func(c *networkingv1beta1.Configuration) bool { return c.Spec.Transit && c.UID != of.GetUID() })
+// others selects the Configurations that tell how this cluster sees the peer of another one.
+func others(of client.Object) []client.ListOption {
+	return []client.ListOption{watch.If(func(c *networkingv1beta1.Configuration) bool { return c.Spec.Transit && c.UID != of.GetUID() })}
 }
 
-// ofPeer finds the Configurations of the peer that a Connection leads to.
-func (r *Reconciler) ofPeer(ctx context.Context, connection client.Object) (requests []ctrl.Request) {
+// ofPeer selects the Configurations of the peer that a Connection leads to.
+func ofPeer(connection client.Object) []client.ListOption {
 	peer := connection.GetLabels()[corev1beta1.RemoteClusterIDLabel]
-	return r.requests(ctx, func(c *networkingv1beta1.Configuration) bool {
+	return []client.ListOption{client.InNamespace(connection.GetNamespace()), watch.If(func(c *networkingv1beta1.Configuration) bool {
 		return c.Spec.Transit && c.Labels[corev1beta1.RemoteClusterIDLabel] == peer
-	}, client.InNamespace(connection.GetNamespace()))
-}
-
-func (r *Reconciler) requests(ctx context.Context, wanted func(*networkingv1beta1.Configuration) bool, where ...client.ListOption) (requests []ctrl.Request) {
-	list := &networkingv1beta1.ConfigurationList{}
-	if err := r.client.List(ctx, list, where...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Configurations")
-		return nil
-	}
-	for i := range list.Items {
-		if wanted(&list.Items[i]) {
-			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}})
-		}
-	}
-	return requests
+	})}
 }
 
 // views passes changes of how this cluster sees a peer that others may be told of.
 func views() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*networkingv1beta1.Configuration)
-		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
-		return ok && typed && (before.Spec.Transit != after.Spec.Transit || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(before.Status.Remote, after.Status.Remote) || !equality.Semantic.DeepEqual(before.Labels, after.Labels))
-	}}
+	return watch.Changed(func(c *networkingv1beta1.Configuration) any {
+		return []any{c.Spec.Transit, c.DeletionTimestamp.IsZero(), c.Status.Remote, c.Labels}
+	})
 }
 
 // announcements passes changes of what a peer announces of other clusters.
 func announcements() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*networkingv1beta1.Connection)
-		after, typed := e.ObjectNew.(*networkingv1beta1.Connection)
-		return ok && typed && !equality.Semantic.DeepEqual(before.Status.Transit, after.Status.Transit)
-	}}
+	return watch.Changed(func(c *networkingv1beta1.Connection) any { return c.Status.Transit })
 }

@@ -1,21 +1,17 @@
 package fabric
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -24,6 +20,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/external"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // Options of the controllers.
@@ -58,13 +55,16 @@ func Register(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the InternalNode controller: %w", err)
 	}
 	g := &gateways{client: mgr.GetClient(), live: mgr.GetAPIReader(), ledger: o.Ledger}
-	ofPeer := handler.EnqueueRequestsFromMapFunc(g.ofPeer)
+	servers := watch.Each(g.client, &networkingv1beta1.GatewayServerList{}, ofPeer)
+	clients := watch.Each(g.client, &networkingv1beta1.GatewayClientList{}, ofPeer)
 	err = ctrl.NewControllerManagedBy(mgr).Named("internalfabric").
 		For(&networkingv1beta1.GatewayServer{}).
 		Watches(&networkingv1beta1.GatewayClient{}, byName).
 		Watches(&networkingv1beta1.InternalFabric{}, byName).
-		Watches(&networkingv1beta1.Configuration{}, ofPeer).
-		Watches(&networkingv1beta1.Connection{}, ofPeer).
+		Watches(&networkingv1beta1.Configuration{}, servers).
+		Watches(&networkingv1beta1.Configuration{}, clients).
+		Watches(&networkingv1beta1.Connection{}, servers).
+		Watches(&networkingv1beta1.Connection{}, clients).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(g)
 	if err != nil {
@@ -75,36 +75,16 @@ func Register(mgr ctrl.Manager, o Options) error {
 
 // nodeChanges passes what an InternalNode is made of. Nodes report every few seconds.
 func nodeChanges() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Node)
-		after, typed := e.ObjectNew.(*corev1.Node)
-		return ok && typed && (isPhysical(before.Labels) != isPhysical(after.Labels) ||
-			!slices.Equal(before.Status.Addresses, after.Status.Addresses) || !slices.Equal(podRanges(before), podRanges(after)))
-	}}
+	return watch.Changed(func(node *corev1.Node) any {
+		return []any{isPhysical(node.Labels), node.Status.Addresses, podRanges(node)}
+	})
 }
 
-// ofPeer finds the gateways of the peer that an object in their namespace is about.
-func (r *gateways) ofPeer(ctx context.Context, object client.Object) (requests []ctrl.Request) {
+// ofPeer selects the gateways of the peer that an object in their namespace is about.
+func ofPeer(object client.Object) []client.ListOption {
 	peer := object.GetLabels()[corev1beta1.RemoteClusterIDLabel]
 	if peer == "" {
 		return nil
 	}
-	servers, clients := &networkingv1beta1.GatewayServerList{}, &networkingv1beta1.GatewayClientList{}
-	for _, list := range []client.ObjectList{servers, clients} {
-		err := r.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peer})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the gateways of a peer", "peer", peer)
-			return nil
-		}
-	}
-	add := func(name string) {
-		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
-	}
-	for i := range servers.Items {
-		add(servers.Items[i].Name)
-	}
-	for i := range clients.Items {
-		add(clients.Items[i].Name)
-	}
-	return requests
+	return []client.ListOption{client.InNamespace(object.GetNamespace()), client.MatchingLabels{corev1beta1.RemoteClusterIDLabel: peer}}
 }

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // lostAfter is how long a gateway may be without a ready pod before its last word about the tunnel counts no more. To start again, or on
@@ -39,7 +39,7 @@ type losses struct {
 func registerLosses(mgr ctrl.Manager, parts cache.Cache, clock clock.PassiveClock) error {
 	l := &losses{Client: mgr.GetClient(), pods: parts, clock: clock}
 	err := ctrl.NewControllerManagedBy(mgr).Named("gatewaylosses").
-		WatchesRawSource(source.Kind(parts, client.Object(&appsv1.Deployment{}), handler.EnqueueRequestsFromMapFunc(ofPart))).
+		WatchesRawSource(source.Kind(parts, client.Object(&appsv1.Deployment{}), watch.One(ofPart))).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).
 		Complete(l)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -22,6 +21,7 @@ import (
 	"liqo.io/liqo/pkg/controller/authentication/secrets"
 	"liqo.io/liqo/pkg/kube/freshness"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=networking.liqo.io,resources=gatewayservers;gatewayclients,verbs=get;list;watch
@@ -112,13 +112,13 @@ func Register(mgr ctrl.Manager, o Options) error {
 		b := ctrl.NewControllerManagedBy(mgr).Named(side.resource).
 			For(side.newGateway().Object).
 			Owns(side.newRendered().Object).
-			Watches(side.newTemplate(), handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).
+			Watches(side.newTemplate(), watch.Each(r.Client, side.newList(), r.ofTemplate)).
 			WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()})
 		if side.serves() {
-			b = b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(nodeChanged()))
+			b = b.Watches(&corev1.Node{}, watch.All(r.Client, side.newList()), builder.WithPredicates(nodeChanged()))
 		}
 		for _, part := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &corev1.Pod{}} {
-			b = b.WatchesRawSource(source.Kind(cache.Cache(parts), part, handler.EnqueueRequestsFromMapFunc(ofPart)))
+			b = b.WatchesRawSource(source.Kind(cache.Cache(parts), part, watch.One(ofPart)))
 		}
 		if err := b.Complete(r); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", side.gateway, err)

@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;update;delete
@@ -32,13 +31,11 @@ type rights struct {
 
 func registerRights(mgr ctrl.Manager, live client.Reader) error {
 	r := &rights{Client: mgr.GetClient(), live: live}
-	ofGateway := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-		return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: bindingName(client.ObjectKeyFromObject(o))}}}
+	ofGateway := watch.One(func(o client.Object) client.ObjectKey {
+		return client.ObjectKey{Name: bindingName(client.ObjectKeyFromObject(o))}
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("gatewayrights").
-		For(&rbacv1.ClusterRoleBinding{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			return o.GetLabels()[networkingv1beta1.GatewayComponentLabel] == networkingv1beta1.GatewayComponent
-		}))).
+		For(&rbacv1.ClusterRoleBinding{}, builder.WithPredicates(watch.Labelled(networkingv1beta1.GatewayComponentLabel, networkingv1beta1.GatewayComponent))).
 		Watches(&networkingv1beta1.WgGatewayServer{}, ofGateway).
 		Watches(&networkingv1beta1.WgGatewayClient{}, ofGateway).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()}).

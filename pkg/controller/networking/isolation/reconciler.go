@@ -22,6 +22,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/networking/podaddress"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -55,11 +56,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 		For(&networkingv1beta1.Configuration{}, builder.WithPredicates(sharing())).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()})
 	if o.Isolated {
-		b = b.Watches(&offloadingv1beta1.NamespaceMap{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-			return r.in(ctx, o.GetNamespace())
-		})).Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-			return r.in(ctx, twinOf(o))
-		})).WatchesRawSource(source.TypedKind(o.Pods, &corev1.Pod{}, r.podEvents()))
+		all := &networkingv1beta1.ConfigurationList{}
+		b = b.Watches(&offloadingv1beta1.NamespaceMap{}, watch.Each(r.Client, all, func(o client.Object) []client.ListOption { return in(o.GetNamespace()) })).
+			Watches(&corev1.Namespace{}, watch.Each(r.Client, all, func(o client.Object) []client.ListOption { return in(twinOf(o)) })).
+			WatchesRawSource(source.TypedKind(o.Pods, &corev1.Pod{}, r.podEvents()))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("registering the isolation controller: %w", err)
@@ -69,11 +69,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 
 // sharing passes Configurations that are new, or whose shared pods somebody changed.
 func sharing() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*networkingv1beta1.Configuration)
-		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
-		return ok && typed && !slices.Equal(before.Status.SharedPods, after.Status.SharedPods)
-	}}
+	return watch.Changed(func(c *networkingv1beta1.Configuration) any { return c.Status.SharedPods })
 }
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -98,35 +94,33 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, ctrl.Req
 
 // sharers are the Configurations of the peers with whom a namespace is shared.
 func (r *Reconciler) sharers(ctx context.Context, namespace string) (requests []ctrl.Request) {
+	of := func(tenant string) {
+		if options := in(tenant); options != nil {
+			requests = append(requests, watch.Requests(ctx, r.Client, &networkingv1beta1.ConfigurationList{}, options...)...)
+		}
+	}
 	maps := &offloadingv1beta1.NamespaceMapList{}
 	if err := r.List(ctx, maps); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps")
 	}
 	for i := range maps.Items {
 		if slices.Contains(offloadedBy(&maps.Items[i]), namespace) {
-			requests = append(requests, r.in(ctx, maps.Items[i].Namespace)...)
+			of(maps.Items[i].Namespace)
 		}
 	}
 	own := &corev1.Namespace{}
 	if err := r.Get(ctx, client.ObjectKey{Name: namespace}, own); err == nil {
-		requests = append(requests, r.in(ctx, twinOf(own))...)
+		of(twinOf(own))
 	}
 	return requests
 }
 
-// in are the Configurations in a tenant namespace.
-func (r *Reconciler) in(ctx context.Context, namespace string) (requests []ctrl.Request) {
-	if namespace == "" {
+// in selects what is in a tenant namespace; nothing without one.
+func in(tenant string) []client.ListOption {
+	if tenant == "" {
 		return nil
 	}
-	list := &networkingv1beta1.ConfigurationList{}
-	if err := r.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Configurations", "namespace", namespace)
-	}
-	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+	return []client.ListOption{client.InNamespace(tenant)}
 }
 
 // Reconcile tells one gateway.

@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -32,6 +30,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=ipam.liqo.io,resources=networks,verbs=get;list;watch;create;delete
@@ -77,7 +76,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("network").
 		For(&ipamv1alpha1.Network{}).
 		WatchesRawSource(start).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.around), builder.WithPredicates(moves())).
+		Watches(&corev1.Node{}, watch.Each(r.client, &ipamv1alpha1.NetworkList{}, r.around), builder.WithPredicates(moves())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -235,36 +234,18 @@ func (s surroundings) decide(network *ipamv1alpha1.Network, o Options) error {
 	return nil
 }
 
-// around finds the Networks of peers whose ranges a node is in.
-func (r *Reconciler) around(ctx context.Context, object client.Object) (requests []ctrl.Request) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return nil
-	}
-	list := &ipamv1alpha1.NetworkList{}
-	if err := r.client.List(ctx, list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Networks")
-		return nil
-	}
+// around selects the Networks of peers whose ranges a node is in.
+func (r *Reconciler) around(node *corev1.Node) []client.ListOption {
 	here := addressesOf([]corev1.Node{*node}, nil)
-	for i := range list.Items {
-		network := &list.Items[i]
-		if prefix, ok := given(network); ok && !isOwn(network, r.options.Namespace) && slices.ContainsFunc(here, prefix.Contains) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(network)})
-		}
-	}
-	return requests
+	return []client.ListOption{watch.If(func(network *ipamv1alpha1.Network) bool {
+		prefix, ok := given(network)
+		return ok && !isOwn(network, r.options.Namespace) && slices.ContainsFunc(here, prefix.Contains)
+	})}
 }
 
 // moves passes nodes that come and go, and those whose addresses change.
 func moves() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, typed := e.ObjectNew.(*corev1.Node)
-			return ok && typed && !equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses)
-		},
-	}
+	return watch.Changed(func(node *corev1.Node) any { return node.Status.Addresses })
 }
 
 // summarize says how a Network is; inside is the address of a node that is in its range, if there is one.

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/placement"
 )
@@ -61,12 +61,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Live = mgr.GetAPIReader()
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
-	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	all := watch.All(r.Client, metadataOfAll(), watch.If(spoken))
 	err := ctrl.NewControllerManagedBy(mgr).Named("ingressstatus").
-		For(&networkingv1.Ingress{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			provider, _ := speaker(o)
-			return provider != ""
-		}))).
+		For(&networkingv1.Ingress{}, builder.OnlyMetadata, builder.WithPredicates(watch.Where(spoken))).
 		Watches(&offloadingv1beta1.NamespaceMap{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&offloadingv1beta1.VirtualNode{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&offloadingv1beta1.VkOptionsTemplate{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -108,21 +105,16 @@ func metadataOf() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// all lists the Ingresses that show addresses of any provider.
-func (r *reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressList"))
-	if err := r.List(ctx, list); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot list Ingresses, whose addresses may be those of a provider that went")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		if provider, _ := speaker(&list.Items[i]); provider != "" {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+func metadataOfAll() *metav1.PartialObjectMetadataList {
+	m := &metav1.PartialObjectMetadataList{}
+	m.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressList"))
+	return m
+}
+
+// spoken tells whether an Ingress shows addresses of any provider.
+func spoken(o client.Object) bool {
+	provider, _ := speaker(o)
+	return provider != ""
 }
 
 // Reconcile removes the addresses of an Ingress if they came from a provider that has no business in its namespace any more.

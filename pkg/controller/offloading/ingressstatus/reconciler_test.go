@@ -20,6 +20,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/mirror"
 )
 
@@ -109,7 +110,7 @@ func (w *world) reconcile(t *testing.T, live client.Reader) error {
 	t.Helper()
 	r := &reconciler{Client: w.client, Options: Options{Namespace: "liqo", Live: live}}
 	var failure error
-	for _, request := range r.all(t.Context(), nil) {
+	for _, request := range watch.Requests(t.Context(), r, metadataOfAll(), watch.If(spoken)) {
 		if _, err := r.Reconcile(t.Context(), request); err != nil {
 			failure = err
 		}

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/placement"
 )
 
@@ -76,10 +76,10 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("namespacemap").
-		For(&offloadingv1beta1.NamespaceMap{}, builder.WithPredicates(replicated())).
+		For(&offloadingv1beta1.NamespaceMap{}, builder.WithPredicates(watch.Labelled(corev1beta1.ReplicatedLabel, "true"))).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofAnnotation)).
-		Watches(&authv1beta1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant)).
+		Watches(&rbacv1.RoleBinding{}, watch.One(ofAnnotation)).
+		Watches(&authv1beta1.Tenant{}, watch.Each(r.Client, &offloadingv1beta1.NamespaceMapList{}, ofTenant)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume(r.Client)), builder.WithPredicates(outliving())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -87,13 +87,6 @@ func Register(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("registering the NamespaceMap controller: %w", err)
 	}
 	return nil
-}
-
-// replicated selects the maps that a peer made.
-func replicated() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetLabels()[corev1beta1.ReplicatedLabel] == "true"
-	})
 }
 
 // Reconcile makes the twins what one NamespaceMap wants.

@@ -24,6 +24,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/controller/offloading/binding"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/placement"
 	"liqo.io/liqo/test/fakeapi"
 )
@@ -359,7 +360,7 @@ func TestWhoIsWokenUp(t *testing.T) {
 		"a namespace of a wanted name": {w.r.ofNamespace(ctx, named("shop-rome", nil)), ours},
 		"the tenant namespace":         {w.r.ofNamespace(ctx, tenantNamespace()), ours},
 		"any other namespace":          {w.r.ofNamespace(ctx, named("y", nil)), nil},
-		"the tenant":                   {w.r.ofTenant(ctx, tenant("Active")), ours},
+		"the tenant":                   {watch.Requests(ctx, w.r.Client, &offloadingv1beta1.NamespaceMapList{}, ofTenant(tenant("Active"))...), ours},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)

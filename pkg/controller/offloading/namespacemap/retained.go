@@ -105,10 +105,10 @@ func ofVolume(reader client.Reader) handler.MapFunc {
 			return nil
 		}
 		var ns corev1.Namespace
-		if err := reader.Get(ctx, client.ObjectKey{Name: volume.Spec.ClaimRef.Namespace}, &ns); err != nil {
+		if err := reader.Get(ctx, client.ObjectKey{Name: volume.Spec.ClaimRef.Namespace}, &ns); err != nil || ofAnnotation(&ns).Name == "" {
 			return nil // Where there is no twin there is no quota.
 		}
-		return ofAnnotation(ctx, &ns)
+		return []ctrl.Request{{NamespacedName: ofAnnotation(&ns)}}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // report writes the answers into the map's status, if they differ from what is there.
@@ -89,45 +90,24 @@ func blockers(ns *corev1.Namespace) string {
 
 // ofNamespace finds the maps that a namespace matters to: the one that it belongs to, or those that want its name.
 func (r *reconciler) ofNamespace(ctx context.Context, o client.Object) []ctrl.Request {
-	if requests := ofAnnotation(ctx, o); len(requests) > 0 {
-		return requests
+	if owner := ofAnnotation(o); owner.Name != "" {
+		return []ctrl.Request{{NamespacedName: owner}}
 	}
-	var list offloadingv1beta1.NamespaceMapList
-	if err := r.List(ctx, &list, client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps failed")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		nm := &list.Items[i]
-		tenantNamespace := nm.Namespace == o.GetName()
-		wanted := slices.Contains(slices.Collect(maps.Values(nm.Spec.DesiredMapping)), o.GetName())
-		if tenantNamespace || wanted {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(nm)})
-		}
-	}
-	return requests
+	return watch.Requests(ctx, r.Client, &offloadingv1beta1.NamespaceMapList{}, replicated, watch.If(func(nm *offloadingv1beta1.NamespaceMap) bool {
+		return nm.Namespace == o.GetName() || slices.Contains(slices.Collect(maps.Values(nm.Spec.DesiredMapping)), o.GetName())
+	}))
 }
+
+// replicated selects what a peer made.
+var replicated = client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}
 
 // ofAnnotation finds the map that an object was made for.
-func ofAnnotation(_ context.Context, o client.Object) []ctrl.Request {
-	namespace, name, found := strings.Cut(o.GetAnnotations()[offloadingv1beta1.ManagedByNamespaceMapAnnotation], "/")
-	if !found {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+func ofAnnotation(o client.Object) client.ObjectKey {
+	namespace, name, _ := strings.Cut(o.GetAnnotations()[offloadingv1beta1.ManagedByNamespaceMapAnnotation], "/")
+	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// ofTenant finds the maps of a tenant.
-func (r *reconciler) ofTenant(ctx context.Context, o client.Object) []ctrl.Request {
-	var list offloadingv1beta1.NamespaceMapList
-	if err := r.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingLabels{corev1beta1.ReplicatedLabel: "true"}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceMaps failed")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+// ofTenant selects the maps of a tenant.
+func ofTenant(o client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(o.GetNamespace()), replicated}
 }

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/placement"
 )
 
@@ -67,16 +67,18 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Workers = 2
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
-	all := handler.EnqueueRequestsFromMapFunc(r.all)
+	list := &offloadingv1beta1.NamespaceOffloadingList{}
+	all := watch.All(r.Client, list)
 	err := ctrl.NewControllerManagedBy(mgr).Named("namespaceoffloading").
 		For(&offloadingv1beta1.NamespaceOffloading{}).
-		Watches(&offloadingv1beta1.NamespaceMap{}, handler.EnqueueRequestsFromMapFunc(r.ofMap), builder.WithPredicates(local())).
+		Watches(&offloadingv1beta1.NamespaceMap{}, watch.Each(r.Client, list, ofMap),
+			builder.WithPredicates(watch.Labelled(corev1beta1.ReplicationLabel, "true"))).
 		Watches(&offloadingv1beta1.VirtualNode{}, all, builder.WithPredicates(selectable())).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(selectable())).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(ofNamespace), builder.WithPredicates(labelled())).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding), builder.WithPredicates(labelled())).
-		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(r.leaving)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume), builder.WithPredicates(atProvider())).
+		Watches(&corev1.Namespace{}, watch.One(ofNamespace), builder.WithPredicates(labelled())).
+		Watches(&rbacv1.RoleBinding{}, watch.One(ofBinding), builder.WithPredicates(labelled())).
+		Watches(&corev1beta1.ForeignCluster{}, watch.All(r.Client, list, watch.If(leaving))).
+		Watches(&corev1.PersistentVolume{}, watch.One(ofVolume), builder.WithPredicates(atProvider())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -418,7 +419,10 @@ func TestForeignRoleBindingIsLeftAlone(t *testing.T) {
 
 func TestWhoIsWokenUp(t *testing.T) {
 	w := newWorld(t, offloading(offloadingv1beta1.NamespaceOffloadingSpec{}))
-	ctx := context.Background()
+	list := &offloadingv1beta1.NamespaceOffloadingList{}
+	found := func(options ...client.ListOption) []ctrl.Request {
+		return watch.Requests(context.Background(), w.r.Client, list, options...)
+	}
 	one := []ctrl.Request{{NamespacedName: key}}
 	hostile, empty := nsmap("milan"), nsmap("milan")
 	hostile.Status.CurrentMapping = map[string]offloadingv1beta1.RemoteNamespaceStatus{"kube-system": {}, "default": {}}
@@ -429,17 +433,23 @@ func TestWhoIsWokenUp(t *testing.T) {
 	tokens := binding.DeepCopy()
 	tokens.Name = "liqo-virtual-tokens:milan"
 	for name, tc := range map[string]struct{ got, want []ctrl.Request }{
-		"W1: names that a provider invents": {w.r.ofMap(ctx, hostile), nil},
-		"a new map":                         {w.r.ofMap(ctx, empty), one},
-		"a map with the namespace":          {w.r.ofMap(ctx, mine), one},
-		"our RoleBinding":                   {ofBinding(ctx, binding), one},
-		"our RoleBinding for tokens":        {ofBinding(ctx, tokens), one},
-		"another RoleBinding":               {ofBinding(ctx, &rbacv1.RoleBinding{}), nil},
-		"the namespace":                     {ofNamespace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}), one},
-		"a peer that dies":                  {w.r.leaving(ctx, nil), nil},
+		"W1: names that a provider invents": {found(ofMap(hostile)...), nil},
+		"a new map":                         {found(ofMap(empty)...), one},
+		"a map with the namespace":          {found(ofMap(mine)...), one},
+		"a peer that dies":                  {found(watch.If(leaving)), nil},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for name, tc := range map[string]struct{ got, want client.ObjectKey }{
+		"our RoleBinding":            {ofBinding(binding), key},
+		"our RoleBinding for tokens": {ofBinding(tokens), key},
+		"another RoleBinding":        {ofBinding(&rbacv1.RoleBinding{}), client.ObjectKey{}},
+		"the namespace":              {ofNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}), key},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %s", name, tc.got)
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	"liqo.io/liqo/pkg/controller/storage/hold"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -40,20 +40,16 @@ func (r *reconciler) dead(ctx context.Context, cluster corev1beta1.ClusterID) (b
 }
 
 // ofVolume finds the NamespaceOffloading that a volume at a provider holds.
-func ofVolume(_ context.Context, object client.Object) []ctrl.Request {
-	if volume, ok := object.(*corev1.PersistentVolume); ok && volume.Spec.ClaimRef != nil {
-		return []ctrl.Request{requestFor(volume.Spec.ClaimRef.Namespace)}
+func ofVolume(volume *corev1.PersistentVolume) client.ObjectKey {
+	if volume.Spec.ClaimRef == nil {
+		return client.ObjectKey{}
 	}
-	return nil
+	return keyIn(volume.Spec.ClaimRef.Namespace)
 }
 
 // atProvider selects the volumes at providers.
 func atProvider() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(object client.Object) bool {
-		volume, ok := object.(*corev1.PersistentVolume)
-		if !ok {
-			return false
-		}
+	return watch.Where(func(volume *corev1.PersistentVolume) bool {
 		_, remote := reflection.HandleOf(volume)
 		return remote
 	})

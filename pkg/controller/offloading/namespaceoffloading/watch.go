@@ -1,48 +1,28 @@
 package namespaceoffloading
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
-func requestFor(namespace string) ctrl.Request {
-	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
-}
-
-// local selects the NamespaceMaps that this cluster makes.
-func local() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[corev1beta1.ReplicationLabel] == "true" })
+func keyIn(namespace string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}
 }
 
 // selectable selects the events of virtual nodes that can change what a selector selects.
 func selectable() predicate.Predicate {
-	virtual := func(o client.Object) bool {
-		if vn, ok := o.(*offloadingv1beta1.VirtualNode); ok {
-			return vn != nil
+	return watch.Changed(func(o client.Object) any {
+		if _, ok := o.(*offloadingv1beta1.VirtualNode); !ok && o.GetLabels()[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
+			return nil
 		}
-		return o.GetLabels()[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return virtual(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return virtual(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			if !virtual(e.ObjectNew) && !virtual(e.ObjectOld) {
-				return false
-			}
-			leaving := e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-			return leaving || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
-		},
-	}
+		return []any{o.GetDeletionTimestamp().IsZero(), o.GetGeneration(), o.GetLabels()}
+	})
 }
 
 // labelled selects deletions and changes of labels, by which somebody may have undone what we did, and of the annotation by
@@ -63,56 +43,25 @@ func labelled() predicate.Predicate {
 	}
 }
 
-func ofNamespace(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{requestFor(o.GetName())}
-}
+func ofNamespace(o client.Object) client.ObjectKey { return keyIn(o.GetName()) }
 
-func ofBinding(_ context.Context, o client.Object) []ctrl.Request {
+func ofBinding(o client.Object) client.ObjectKey {
 	if cluster := o.GetLabels()[corev1beta1.RemoteClusterIDLabel]; cluster == "" || !ours(o.GetName(), cluster) {
-		return nil
+		return client.ObjectKey{}
 	}
-	return []ctrl.Request{requestFor(o.GetNamespace())}
+	return keyIn(o.GetNamespace())
 }
 
-// ofMap finds the namespaces that a NamespaceMap speaks of.
-func (r *reconciler) ofMap(ctx context.Context, o client.Object) []ctrl.Request {
-	nm, ok := o.(*offloadingv1beta1.NamespaceMap)
-	if !ok {
-		return nil
-	}
-	if len(nm.Spec.DesiredMapping) == 0 && len(nm.Status.CurrentMapping) == 0 {
-		// A new map: every namespace may want to be in it.
-		return r.all(ctx, o)
-	}
+// ofMap selects the namespaces that a NamespaceMap speaks of. If it is new, every namespace may want to be in it.
+func ofMap(nm *offloadingv1beta1.NamespaceMap) []client.ListOption {
+	isNew := len(nm.Spec.DesiredMapping) == 0 && len(nm.Status.CurrentMapping) == 0
 	// Only objects that exist are woken up: what the provider reports cannot fill the queue with names of its own.
-	return r.those(ctx, func(nso *offloadingv1beta1.NamespaceOffloading) bool {
+	return []client.ListOption{watch.If(func(nso *offloadingv1beta1.NamespaceOffloading) bool {
 		_, wanted := nm.Spec.DesiredMapping[nso.Namespace]
 		_, answered := nm.Status.CurrentMapping[nso.Namespace]
-		return wanted || answered
-	})
+		return isNew || wanted || answered
+	})}
 }
 
-// all finds every NamespaceOffloading.
-func (r *reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
-	return r.those(ctx, func(*offloadingv1beta1.NamespaceOffloading) bool { return true })
-}
-
-// leaving finds the NamespaceOffloadings that are being deleted: a peer that died lets them go.
-func (r *reconciler) leaving(ctx context.Context, _ client.Object) []ctrl.Request {
-	return r.those(ctx, func(nso *offloadingv1beta1.NamespaceOffloading) bool { return !nso.DeletionTimestamp.IsZero() })
-}
-
-func (r *reconciler) those(ctx context.Context, which func(*offloadingv1beta1.NamespaceOffloading) bool) []ctrl.Request {
-	var list offloadingv1beta1.NamespaceOffloadingList
-	if err := r.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing NamespaceOffloadings failed")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		if which(&list.Items[i]) {
-			requests = append(requests, requestFor(list.Items[i].Namespace))
-		}
-	}
-	return requests
-}
+// leaving tells whether a NamespaceOffloading is being deleted: a peer that died lets it go.
+func leaving(nso *offloadingv1beta1.NamespaceOffloading) bool { return !nso.DeletionTimestamp.IsZero() }

@@ -13,11 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -47,11 +46,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("nodefailure").
-		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			node, ok := o.(*corev1.Node)
-			return ok && !ready(node)
-		}))).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf)).
+		For(&corev1.Node{}, builder.WithPredicates(watch.Where(func(node *corev1.Node) bool { return !ready(node) }))).
+		Watches(&corev1.Pod{}, watch.One(nodeOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -61,11 +57,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 }
 
 // nodeOf finds the node that a pod of ours has to leave.
-func nodeOf(_ context.Context, o client.Object) []ctrl.Request {
-	if pod, ok := o.(*corev1.Pod); ok && leaving(pod) {
-		return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: pod.Spec.NodeName}}}
+func nodeOf(pod *corev1.Pod) client.ObjectKey {
+	if leaving(pod) {
+		return client.ObjectKey{Name: pod.Spec.NodeName}
 	}
-	return nil
+	return client.ObjectKey{}
 }
 
 // leaving tells whether a pod runs a ShadowPod and is being deleted from a node.

@@ -6,13 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -21,6 +19,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/binding"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=get;list;watch
@@ -44,11 +43,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	r := &reconciler{Client: mgr.GetClient()}
 	err := ctrl.NewControllerManagedBy(mgr).Named("podlog").
-		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		For(&corev1.Namespace{}, builder.WithPredicates(watch.Where(func(o client.Object) bool {
 			return o.GetLabels()[corev1beta1.RemoteClusterIDLabel] != ""
 		}))).
-		Watches(&offloadingv1beta1.ShadowPod{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(wishes())).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(admissions())).
+		Watches(&offloadingv1beta1.ShadowPod{}, watch.One(namespaceOf), builder.WithPredicates(wishes())).
+		Watches(&rbacv1.RoleBinding{}, watch.One(namespaceOf), builder.WithPredicates(admissions())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(comings())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}).
 		Complete(r)
@@ -58,9 +57,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func namespaceOf(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
-}
+func namespaceOf(o client.Object) client.ObjectKey { return client.ObjectKey{Name: o.GetNamespace()} }
 
 func asks(o client.Object) bool {
 	_, asked := o.GetAnnotations()[offloadingv1beta1.LogsRequestedAnnotation]
@@ -69,26 +66,22 @@ func asks(o client.Object) bool {
 
 // wishes selects the events by which a ShadowPod begins or ceases to ask, and of what it asks for.
 func wishes() predicate.Predicate {
-	p := predicate.NewPredicateFuncs(asks)
-	funcs := predicate.Funcs{CreateFunc: p.Create, DeleteFunc: p.Delete, GenericFunc: p.Generic}
-	funcs.UpdateFunc = func(e event.UpdateEvent) bool {
-		return asks(e.ObjectOld) != asks(e.ObjectNew) || asks(e.ObjectNew) && (e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			origin(e.ObjectOld) != origin(e.ObjectNew))
-	}
-	return funcs
+	return watch.Changed(func(o client.Object) any {
+		if !asks(o) {
+			return nil
+		}
+		return []any{o.GetUID(), origin(o)}
+	})
 }
 
 // comings selects the events by which a pod becomes, or ceases to be, one that a ShadowPod controls.
 func comings() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || origin(e.ObjectOld) != origin(e.ObjectNew) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
-	}}
+	return watch.Changed(func(o client.Object) any { return []any{o.GetUID(), origin(o), o.GetOwnerReferences()} })
 }
 
 // admissions selects the RoleBindings that say whose virtual kubelets may work in a namespace.
 func admissions() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == offloadingv1beta1.RemoteClusterRole })
+	return watch.Where(func(o client.Object) bool { return o.GetName() == offloadingv1beta1.RemoteClusterRole })
 }
 
 func origin(o client.Object) string { return o.GetLabels()[offloadingv1beta1.OriginLabel] }
@@ -100,7 +93,7 @@ func (r *reconciler) ofPod(ctx context.Context, pod client.Object) []ctrl.Reques
 	if err := r.Get(ctx, client.ObjectKeyFromObject(pod), &shadow); err != nil || !asks(&shadow) {
 		return nil
 	}
-	return namespaceOf(ctx, pod)
+	return []ctrl.Request{{NamespacedName: namespaceOf(pod)}}
 }
 
 // Reconcile keeps the Role of one namespace.

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -85,7 +85,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	r := newReconciler(mgr.GetClient(), o)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("secretledger").
-		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		For(&corev1.Namespace{}, builder.WithPredicates(watch.Where(func(o client.Object) bool {
 			return o.GetLabels()[corev1beta1.RemoteClusterIDLabel] != ""
 		}))).
 		WatchesRawSource(r.twins).

@@ -12,6 +12,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // toNaples makes an object about cluster naples of one about rome.
@@ -127,9 +128,12 @@ func TestWhoFollowsANetwork(t *testing.T) {
 	s := shadow("10.90.5.5")
 	s.Annotations = map[string]string{offloadingv1beta1.DirectConnectionsDataAnnotation: `{"naples":["10.20.5.5"]}`}
 	w := newWorld(t, s)
-	for cluster, want := range map[string]int{"rome": 1, "naples": 1, "turin": 0, "": 0} {
-		if got := w.reconciler.ofNetwork(t.Context(), cluster); len(got) != want {
+	for cluster, want := range map[string]int{"rome": 1, "naples": 1, "turin": 0} {
+		if got := watch.Requests(t.Context(), w.reconciler, known(), ofNetwork(cluster)...); len(got) != want {
 			t.Errorf("cluster %q: %v, want %d", cluster, got, want)
 		}
+	}
+	if options := ofNetwork(""); len(options) > 0 {
+		t.Error("a network to nobody is of use to somebody")
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -32,6 +31,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowendpointslices,verbs=get;list;watch
@@ -89,23 +89,24 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Workers = 10
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o}
-	ofPeer := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-		return r.ofNetwork(ctx, o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
+	each := func(of func(client.Object) []client.ListOption) handler.EventHandler {
+		return watch.Each(r.Client, known(), of)
+	}
+	ofPeer := each(func(o client.Object) []client.ListOption {
+		return ofNetwork(o.GetLabels()[corev1beta1.RemoteClusterIDLabel])
 	})
 	register := ctrl.NewControllerManagedBy(mgr).Named("shadowendpointslice").
 		// Consumers decide how much these hold: it is read when it is needed, and not kept.
 		For(&offloadingv1beta1.ShadowEndpointSlice{}, builder.OnlyMetadata).
 		Owns(&discoveryv1.EndpointSlice{}, builder.OnlyMetadata).
-		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-			return r.ofConsumer(ctx, o.GetLabels()[corev1beta1.OriginIDLabel])
-		}), builder.WithPredicates(announcements())).
-		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-			return r.ofConsumer(ctx, o.GetName())
+		Watches(&authv1beta1.ResourceSlice{}, each(func(o client.Object) []client.ListOption {
+			return ofConsumer(o.GetLabels()[corev1beta1.OriginIDLabel])
+		}), builder.WithPredicates(watch.Labelled(corev1beta1.ReplicatedLabel, "true"), announcements())).
+		Watches(&corev1beta1.ForeignCluster{}, each(func(o client.Object) []client.ListOption {
+			return ofConsumer(o.GetName())
 		}), builder.WithPredicates(ways())).
-		WatchesMetadata(aService(), handler.EnqueueRequestsFromMapFunc(r.ofService), builder.WithPredicates(services())).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
-			return r.list(ctx)
-		}), builder.WithPredicates(nodeAddresses())).
+		WatchesMetadata(aService(), each(ofService), builder.WithPredicates(services())).
+		Watches(&corev1.Node{}, watch.All(r.Client, known()), builder.WithPredicates(nodeAddresses())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
 	if o.Networking {
 		register = register.Watches(&networkingv1beta1.Configuration{}, ofPeer, builder.WithPredicates(mappings())).
@@ -119,88 +120,53 @@ func Register(mgr ctrl.Manager, o Options) error {
 
 // announcements passes changes of what a consumer announces.
 func announcements() predicate.Predicate {
-	return predicate.And(
-		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[corev1beta1.ReplicatedLabel] == "true" }),
-		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*authv1beta1.ResourceSlice)
-			after, typed := e.ObjectNew.(*authv1beta1.ResourceSlice)
-			return ok && typed && !slices.Equal(before.Spec.PodCIDRs, after.Spec.PodCIDRs)
-		}})
+	return watch.Changed(func(s *authv1beta1.ResourceSlice) any { return s.Spec.PodCIDRs })
 }
 
 // ways passes changes of whether a peer can be reached.
 func ways() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return isDown(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return isDown(e.ObjectOld) != isDown(e.ObjectNew) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return isDown(e.Object) },
-	}
+	return watch.Changed(func(foreign *corev1beta1.ForeignCluster) any {
+		if Down(foreign) {
+			return true
+		}
+		return nil
+	})
 }
 
 // mappings passes changes of how this cluster sees a peer.
 func mappings() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*networkingv1beta1.Configuration)
-		after, typed := e.ObjectNew.(*networkingv1beta1.Configuration)
-		return ok && typed && !(equality.Semantic.DeepEqual(before.Spec.Remote, after.Spec.Remote) &&
-			equality.Semantic.DeepEqual(before.Status.Remote, after.Status.Remote) &&
-			equality.Semantic.DeepEqual(before.Status.Announced, after.Status.Announced) &&
-			before.Labels[corev1beta1.RemoteClusterIDLabel] == after.Labels[corev1beta1.RemoteClusterIDLabel])
-	}}
+	return watch.Changed(func(c *networkingv1beta1.Configuration) any {
+		return []any{c.Spec.Remote, c.Status.Remote, c.Status.Announced, c.Labels[corev1beta1.RemoteClusterIDLabel]}
+	})
 }
 
 // tunnels passes changes of whether a tunnel works.
 func tunnels() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*networkingv1beta1.Connection)
-		after, typed := e.ObjectNew.(*networkingv1beta1.Connection)
-		return ok && typed && before.Status.Value != after.Status.Value
-	}}
-}
-
-func isDown(o client.Object) bool {
-	foreign, ok := o.(*corev1beta1.ForeignCluster)
-	return ok && Down(foreign)
+	return watch.Changed(func(c *networkingv1beta1.Connection) any { return c.Status.Value })
 }
 
 // nodeAddresses passes changes of the nodes' addresses. One that goes leaves nothing to be forbidden sooner.
 func nodeAddresses() predicate.Predicate {
-	return predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return true },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, typed := e.ObjectNew.(*corev1.Node)
-			return ok && typed && !slices.Equal(addressesOf(before), addressesOf(after))
-		},
-	}
+	return watch.Changed(func(node *corev1.Node) any { return fmt.Sprint(addressesOf(node)) })
 }
 
-// ofConsumer finds the ShadowEndpointSlices of a consumer.
-func (r *reconciler) ofConsumer(ctx context.Context, consumer string) []ctrl.Request {
+// ofConsumer selects the ShadowEndpointSlices of a consumer.
+func ofConsumer(consumer string) []client.ListOption {
 	if consumer == "" {
 		return nil
 	}
-	return r.list(ctx, client.MatchingLabels{offloadingv1beta1.OriginLabel: consumer})
+	return []client.ListOption{client.MatchingLabels{offloadingv1beta1.OriginLabel: consumer}}
 }
 
-// ofNetwork finds the ShadowEndpointSlices that a network to a cluster is of use to: its own, and those that name it.
-func (r *reconciler) ofNetwork(ctx context.Context, cluster string) []ctrl.Request {
+// ofNetwork selects the ShadowEndpointSlices that a network to a cluster is of use to: its own, and those that name it.
+func ofNetwork(cluster string) []client.ListOption {
 	if cluster == "" {
 		return nil
 	}
-	list := known()
-	if r.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		shadow := &list.Items[i]
-		named := func(h hint) bool { return h.cluster == cluster }
-		if shadow.Labels[offloadingv1beta1.OriginLabel] == cluster || slices.ContainsFunc(hints(shadow, mostDirect), named) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(shadow)})
-		}
-	}
-	return requests
+	named := func(h hint) bool { return h.cluster == cluster }
+	return []client.ListOption{watch.If(func(shadow client.Object) bool {
+		return shadow.GetLabels()[offloadingv1beta1.OriginLabel] == cluster || slices.ContainsFunc(hints(shadow, mostDirect), named)
+	})}
 }
 
 // known is the metadata of ShadowEndpointSlices, all that is kept of them.
@@ -208,18 +174,6 @@ func known() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(offloadingv1beta1.GroupVersion.WithKind("ShadowEndpointSliceList"))
 	return list
-}
-
-func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []ctrl.Request {
-	list := known()
-	if r.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
-		return nil
-	}
-	requests := make([]ctrl.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
 }
 
 // Reconcile brings the EndpointSlice of one ShadowEndpointSlice in step.

@@ -9,14 +9,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/keep"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // serviceLate is how soon it is looked again for the Service of endpoints, if no event of it comes.
@@ -80,14 +79,12 @@ func (r *reconciler) detach(ctx context.Context, shadow *offloadingv1beta1.Shado
 	return keep.Keeper{Client: r.Client, Reader: r.Live}.RemoveIf(ctx, keep.ControlledBy(shadow), slice)
 }
 
-// ofService finds the ShadowEndpointSlices of a Service, whosever it is.
-func (r *reconciler) ofService(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.list(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{discoveryv1.LabelServiceName: o.GetName()})
+// ofService selects the ShadowEndpointSlices of a Service, whosever it is.
+func ofService(o client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(o.GetNamespace()), client.MatchingLabels{discoveryv1.LabelServiceName: o.GetName()}}
 }
 
 // services passes Services that come and go, and changes of whose they are.
 func services() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetLabels()[offloadingv1beta1.OriginLabel] != e.ObjectNew.GetLabels()[offloadingv1beta1.OriginLabel]
-	}}
+	return watch.Changed(func(o client.Object) any { return o.GetLabels()[offloadingv1beta1.OriginLabel] })
 }

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // pods handles the events of Pods: each wakes its ShadowPod, and claims learn which Pods are gone.
@@ -21,7 +23,7 @@ type pods struct {
 }
 
 func (r *reconciler) podEvents() handler.EventHandler {
-	return pods{EventHandler: handler.EnqueueRequestsFromMapFunc(ofPod), claims: r.claims}
+	return pods{EventHandler: watch.One(ofPod), claims: r.claims}
 }
 
 // Delete takes note before the ShadowPod is looked at.

@@ -26,6 +26,7 @@ import (
 	"liqo.io/liqo/pkg/controller/offloading/provenance"
 	"liqo.io/liqo/pkg/controller/offloading/signoflife"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/partition"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -109,7 +110,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Channel(r.claims.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
 	if o.Networking {
-		register = register.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(onNode(mgr.GetClient())), builder.WithPredicates(falling()))
+		register = register.Watches(&networkingv1beta1.InternalNode{}, watch.Each(mgr.GetClient(), &corev1.PodList{}, onNode), builder.WithPredicates(falling()))
 	}
 	if o.Tokens != nil {
 		register = register.WatchesRawSource(source.Channel(o.Tokens.Woken(), &handler.EnqueueRequestForObject{}))
@@ -121,13 +122,13 @@ func Register(mgr ctrl.Manager, o Options) error {
 }
 
 // ofPod finds the ShadowPod of a Pod: they have the same name. A Pod that is not ours may still give a wanted name free.
-func ofPod(_ context.Context, o client.Object) []ctrl.Request {
+func ofPod(o client.Object) client.ObjectKey {
 	owner := metav1.GetControllerOf(o)
 	ours := o.GetLabels()[offloadingv1beta1.ManagedByLabel] == offloadingv1beta1.ManagedByShadowPod
 	if !ours && (owner == nil || owner.Kind != "ShadowPod") {
-		return nil
+		return client.ObjectKey{}
 	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	return client.ObjectKeyFromObject(o)
 }
 
 // Reconcile takes the next step for one ShadowPod.

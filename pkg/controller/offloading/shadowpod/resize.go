@@ -2,6 +2,7 @@ package shadowpod
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,4 +140,20 @@ func overlay(has *corev1.ResourceList, wants corev1.ResourceList) {
 			(*has)[name] = want.DeepCopy()
 		}
 	}
+}
+
+// remember writes on a Pod what was asked for it last, so that what the provider makes of it afterwards stays. A write of its
+// own: the API server takes no annotations from a resize.
+func (r *reconciler) remember(ctx context.Context, pod *corev1.Pod, digest string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "annotations": map[string]string{offloadingv1beta1.ResourcesAskedAnnotation: digest},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding what Pod %s/%s was resized to: %w", pod.Namespace, pod.Name, err)
+	}
+	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if err := r.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting what Pod %s/%s was resized to: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
 }

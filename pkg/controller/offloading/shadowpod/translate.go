@@ -10,10 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
@@ -21,6 +18,7 @@ import (
 	"liqo.io/liqo/pkg/kube/conditions"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/translation"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -134,31 +132,13 @@ func writeCondition(ctx context.Context, c client.Client, pod *corev1.Pod, wante
 	return nil
 }
 
-// onNode finds the pods of consumers on the node of an InternalNode.
-func onNode(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) (requests []ctrl.Request) {
-		pods := &corev1.PodList{}
-		if err := reader.List(ctx, pods, client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod}); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing Pods failed")
-			return nil
-		}
-		for i := range pods.Items {
-			if pods.Items[i].Spec.NodeName == o.GetName() {
-				requests = append(requests, ofPod(ctx, &pods.Items[i])...)
-			}
-		}
-		return requests
-	}
+// onNode selects the pods of consumers on the node of an InternalNode.
+func onNode(node client.Object) []client.ListOption {
+	return []client.ListOption{client.MatchingLabels{offloadingv1beta1.ManagedByLabel: offloadingv1beta1.ManagedByShadowPod},
+		watch.If(func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node.GetName() })}
 }
 
 // falling selects InternalNodes of which others do not hear than before. In the beginning all pods are looked at anyway.
 func falling() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			old, known := e.ObjectOld.(*networkingv1beta1.InternalNode)
-			now, ok := e.ObjectNew.(*networkingv1beta1.InternalNode)
-			return known && ok && !slices.Equal(old.Status.Silent, now.Status.Silent)
-		},
-	}
+	return predicate.And(watch.Later, watch.Changed(func(n *networkingv1beta1.InternalNode) any { return n.Status.Silent }))
 }

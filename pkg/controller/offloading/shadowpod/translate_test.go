@@ -14,6 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // seen says that rome's external range is seen as 10.72.0.0/16.
@@ -161,7 +162,7 @@ func TestAPodThatIsNotReachedSaysSo(t *testing.T) {
 		t.Errorf("without the network it says %q", got)
 	}
 
-	requests := onNode(w.Client)(t.Context(), node)
+	requests := watch.Requests(t.Context(), w.Client, &corev1.PodList{}, onNode(node)...)
 	if len(requests) != 1 || requests[0].Name != w.pod().Name {
 		t.Errorf("the node wakes %v", requests)
 	}

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -23,6 +22,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=virtualnodes,verbs=get;list;watch;update;patch
@@ -82,18 +82,19 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Events = mgr.GetEventRecorder("liqo-virtual-node")
 	}
 	r := &reconciler{Client: mgr.GetClient(), Options: o.withDefaults(mgr.GetAPIReader())}
+	all := &offloadingv1beta1.VirtualNodeList{}
 	register := ctrl.NewControllerManagedBy(mgr).Named("virtualnode").
 		For(&offloadingv1beta1.VirtualNode{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&rbacv1.RoleBinding{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(nodeChanged())).
-		Watches(&offloadingv1beta1.NamespaceMap{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(removed())).
-		Watches(&corev1beta1.ForeignCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer)).
-		Watches(&authv1beta1.ResourceSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice(r.those)), builder.WithPredicates(answerChanged())).
-		Watches(&offloadingv1beta1.VkOptionsTemplate{}, handler.EnqueueRequestsFromMapFunc(r.all)).
+		Watches(&corev1.Node{}, watch.One(ofNode), builder.WithPredicates(nodeChanged())).
+		Watches(&offloadingv1beta1.NamespaceMap{}, watch.Each(r.Client, all, ofPeer), builder.WithPredicates(removed())).
+		Watches(&corev1beta1.ForeignCluster{}, watch.Each(r.Client, all, ofPeer)).
+		Watches(&authv1beta1.ResourceSlice{}, watch.Each(r.Client, all, ofSlice), builder.WithPredicates(answerChanged())).
+		Watches(&offloadingv1beta1.VkOptionsTemplate{}, watch.All(r.Client, all)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: reconcile.RateLimiter()})
 	if o.Networking {
-		register = register.Watches(&networkingv1beta1.Configuration{}, handler.EnqueueRequestsFromMapFunc(r.ofPeer), builder.WithPredicates(cameOrWent()))
+		register = register.Watches(&networkingv1beta1.Configuration{}, watch.Each(r.Client, all, ofPeer), builder.WithPredicates(cameOrWent()))
 	}
 	if err := register.Complete(r); err != nil {
 		return fmt.Errorf("registering the VirtualNode controller: %w", err)

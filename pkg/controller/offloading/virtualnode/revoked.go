@@ -3,9 +3,7 @@ package virtualnode
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -35,9 +33,7 @@ func (r *reconciler) answer(ctx context.Context, vn *offloadingv1beta1.VirtualNo
 	return a, nil
 }
 
-// ofSlice finds the VirtualNodes that were made of a ResourceSlice, among those.
-func ofSlice(those func(context.Context, ...client.ListOption) []ctrl.Request) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []ctrl.Request {
-		return those(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{authv1beta1.ResourceSliceNameLabel: o.GetName()})
-	}
+// ofSlice selects the VirtualNodes that were made of a ResourceSlice.
+func ofSlice(o client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(o.GetNamespace()), client.MatchingLabels{authv1beta1.ResourceSliceNameLabel: o.GetName()}}
 }

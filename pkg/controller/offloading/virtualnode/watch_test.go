@@ -15,6 +15,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/watch"
 )
 
 // Who forgot the label of a Configuration adds it later.
@@ -51,7 +52,8 @@ func TestVirtualNodesOfASliceAreFoundByTheirLabel(t *testing.T) {
 	r := &reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		node("liqo-tenant-milan", "pool", "pool"), node("liqo-tenant-milan", "second", "pool"), node("liqo-tenant-milan", "milan", "milan"), node("liqo-tenant-turin", "turin", "pool")).Build()}
 	var found []string
-	for _, request := range ofSlice(r.those)(t.Context(), &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "pool"}}) {
+	for _, request := range watch.Requests(t.Context(), r, &offloadingv1beta1.VirtualNodeList{},
+		ofSlice(&authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-milan", Name: "pool"}})...) {
 		found = append(found, request.String())
 	}
 	slices.Sort(found)

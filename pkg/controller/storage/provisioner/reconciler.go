@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/watch"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -81,10 +81,11 @@ func Register(mgr ctrl.Manager, o Options) error {
 		o.Workers = 2
 	}
 	options := controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()}
+	own := watch.Where(reflection.OwnVolume)
 	c := &claims{Client: mgr.GetClient(), Options: o}
 	err := ctrl.NewControllerManagedBy(mgr).Named("storage-claim").
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(c.claimOf)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfVolume), builder.WithPredicates(own())).
+		Watches(&corev1.PersistentVolume{}, watch.One(claimOfVolume), builder.WithPredicates(own)).
 		WithOptions(options).
 		Complete(c)
 	if err != nil {
@@ -92,22 +93,14 @@ func Register(mgr ctrl.Manager, o Options) error {
 	}
 	v := &volumes{Client: mgr.GetClient(), Options: o}
 	err = ctrl.NewControllerManagedBy(mgr).Named("storage-volume").
-		For(&corev1.PersistentVolume{}, builder.WithPredicates(own())).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(o.volumeOf)).
+		For(&corev1.PersistentVolume{}, builder.WithPredicates(own)).
+		Watches(&corev1.PersistentVolumeClaim{}, watch.One(o.volumeOf)).
 		WithOptions(options).
 		Complete(v)
 	if err != nil {
 		return fmt.Errorf("registering the controller of volumes: %w", err)
 	}
 	return nil
-}
-
-// own selects the volumes that the storage fabric made.
-func own() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		volume, ok := o.(*corev1.PersistentVolume)
-		return ok && reflection.OwnVolume(volume)
-	})
 }
 
 // behind tells whether a claim is one that we made for another one.
@@ -134,26 +127,27 @@ func (r *claims) claimOf(ctx context.Context, object client.Object) []ctrl.Reque
 	// A volume that moved is bound to another claim than it was made for.
 	var volume corev1.PersistentVolume
 	if err := r.Get(ctx, client.ObjectKey{Name: claim.Annotations[offloadingv1beta1.VolumeAnnotation]}, &volume); err == nil {
-		requests = append(requests, claimOfVolume(ctx, &volume)...)
+		if bound := claimOfVolume(&volume); bound.Name != "" {
+			requests = append(requests, ctrl.Request{NamespacedName: bound})
+		}
 	}
 	return requests
 }
 
 // claimOfVolume finds the claim that a volume is bound to.
-func claimOfVolume(_ context.Context, object client.Object) []ctrl.Request {
-	volume, ok := object.(*corev1.PersistentVolume)
-	if !ok || volume.Spec.ClaimRef == nil {
-		return nil
+func claimOfVolume(volume *corev1.PersistentVolume) client.ObjectKey {
+	if volume.Spec.ClaimRef == nil {
+		return client.ObjectKey{}
 	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}}}
+	return client.ObjectKey{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
 }
 
 // volumeOf finds the volume that a claim behind it keeps from going.
-func (o Options) volumeOf(_ context.Context, object client.Object) []ctrl.Request {
-	if name := object.GetAnnotations()[offloadingv1beta1.VolumeAnnotation]; o.behind(object) && name != "" {
-		return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+func (o Options) volumeOf(claim client.Object) client.ObjectKey {
+	if !o.behind(claim) {
+		return client.ObjectKey{}
 	}
-	return nil
+	return client.ObjectKey{Name: claim.GetAnnotations()[offloadingv1beta1.VolumeAnnotation]}
 }
 
 func (o Options) warn(about client.Object, reason, message string) {
