@@ -21,7 +21,6 @@ type bounded struct {
 	Resource string `json:"resource"`
 	Most     int    `json:"most"`
 	Vital    bool   `json:"vital,omitempty"`
-	Unstored bool   `json:"unstored,omitempty"`
 	// Elements is a CEL expression that counts those of 'object'.
 	Elements string `json:"elements"`
 }
@@ -33,7 +32,7 @@ func renderElements(context.Context, Options) (Set, error) {
 		if err != nil {
 			return Set{}, fmt.Errorf("counting the elements of %s: %w", b.Resource, err)
 		}
-		kinds = append(kinds, bounded{b.Group, b.Resource, b.Most, b.Vital, b.Unstored, strings.Join(counts, " + ")})
+		kinds = append(kinds, bounded{b.Group, b.Resource, b.Most, b.Vital, strings.Join(counts, " + ")})
 	}
 	content, err := yaml.Marshal(kinds)
 	if err != nil {

@@ -33,10 +33,8 @@ type Bound struct {
 	Most int
 	// Kind is an empty object.
 	Kind runtime.Object
-	// Vital objects are written while no webhook answers, too: a webhook is asked only about those that have too many elements.
+	// Vital objects are written while no webhook answers, too. No policy is asked about them, but a webhook about those with too many elements.
 	Vital bool
-	// Unstored objects are answered and forgotten. API servers ask no policy about them.
-	Unstored bool
 }
 
 // Bounds are those of all kinds that a consumer has a right to write at a provider.
@@ -63,7 +61,7 @@ func Bounds() []Bound {
 		{GroupResource: of(coordinationv1.GroupName, "leases"), Most: 512, Kind: &coordinationv1.Lease{}, Vital: true},
 		// Everybody asks what he may do himself, and a consumer whether its peer still answers.
 		{GroupResource: of(authorizationv1.GroupName, "selfsubjectaccessreviews"), Most: 512, Kind: &authorizationv1.SelfSubjectAccessReview{},
-			Vital: true, Unstored: true},
+			Vital: true},
 	}
 }
 
