@@ -87,8 +87,18 @@ type host struct {
 	owned    []owned
 }
 
+// watches is a set of those by which a pool is told of pods.
+type watches uint8
+
+const (
+	watched watches = 1 << iota
+	second
+)
+
 // holding is what one pod takes, and where.
 type holding struct {
+	// of are the watches that have the pod. It counts until none has: while its labels change, several tell of it, in any order.
+	of      watches
 	on      *host
 	by      *owner
 	owner   Owner
@@ -137,10 +147,22 @@ func (p *Pool) ForgetNode(name string) {
 
 // Pod tells of a pod as it is now, and whose it is. It counts from when it is bound until it has finished: as taken of what is free on nodes that
 // take pods, as what runs for its slice on all.
-func (p *Pool) Pod(pod *corev1.Pod, of Owner) error {
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+func (p *Pool) Pod(pod *corev1.Pod, of Owner) error { return Watch{p, watched}.Pod(pod, of) }
+
+// Watch tells a pool of pods, beside another one that tells of others.
+type Watch struct {
+	pool *Pool
+	as   watches
+}
+
+// Second is the watch beside that which Pool.Pod and Pool.ForgetPod are for.
+func Second(of *Pool) Watch { return Watch{of, second} }
+
+// Pod tells of a pod as it is now, as Pool.Pod does.
+func (w Watch) Pod(pod *corev1.Pod, of Owner) error {
+	p, key := w.pool, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		p.ForgetPod(key)
+		Watch{p, watched | second}.ForgetPod(key)
 		return nil
 	}
 	if refusal := checkSigns(&pod.Spec); refusal != nil {
@@ -158,7 +180,7 @@ func (p *Pool) Pod(pod *corev1.Pod, of Owner) error {
 		return fmt.Errorf("pod %s: %w; what it took before still counts", key, err)
 	}
 	old, known := p.pods[key]
-	now := holding{on: p.host(pod.Spec.NodeName), owner: of, by: p.owner(of), amounts: make([]amount, len(takes))}
+	now := holding{of: old.of | w.as, on: p.host(pod.Spec.NodeName), owner: of, by: p.owner(of), amounts: make([]amount, len(takes))}
 	for i, one := range takes {
 		now.amounts[i] = amount{p.tally(one.name), one.value}
 	}
@@ -171,21 +193,28 @@ func (p *Pool) Pod(pod *corev1.Pod, of Owner) error {
 }
 
 // ForgetPod tells that a pod is gone.
-func (p *Pool) ForgetPod(key types.NamespacedName) {
+func (p *Pool) ForgetPod(key types.NamespacedName) { Watch{p, watched}.ForgetPod(key) }
+
+// ForgetPod tells that the watch has a pod no more.
+func (w Watch) ForgetPod(key types.NamespacedName) {
+	p := w.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old, known := p.pods[key]; known {
+	old, known := p.pods[key]
+	if old.of &^= w.as; old.of != 0 {
+		p.pods[key] = old
+	} else if known {
 		delete(p.pods, key)
 		p.release(old)
 	}
 }
 
-// PodsWithout are the pods that are known and not among those.
+// PodsWithout are the pods that Pod told of, and that are not among those.
 func (p *Pool) PodsWithout(there map[types.NamespacedName]bool) (others []types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key := range p.pods {
-		if !there[key] {
+	for key, held := range p.pods {
+		if held.of&watched != 0 && !there[key] {
 			others = append(others, key)
 		}
 	}

@@ -29,7 +29,8 @@ const (
 // lingers goes on after SIGTERM, which it notes, until it is let go.
 const (
 	lingers = `trap 'touch /memory/told' TERM; until test -e /memory/end; do sleep 1 & wait $!; done`
-	letGo   = "touch /memory/end"
+	// letGo does so once nobody waits in the container any more, who would be killed with it.
+	letGo = "(sleep 1; touch /memory/end) >/dev/null 2>&1 &"
 	// servesUntilTold answers its probe until SIGTERM. It is asked by HTTP: on either node a probe that is a command was seen to hang in a
 	// container that is being stopped, which leaves the pod ready.
 	servesUntilTold = "touch /memory/up; httpd -p 8080 -h /memory; trap 'rm /memory/up; touch /memory/told' TERM; " +
@@ -58,7 +59,7 @@ func TestEndpointsOfPods(t *testing.T) {
 	deleted := func(t *testing.T, pod string) { toldToEnd(t, namespace, pod) }
 	ended := func(t *testing.T, pod string) {
 		does("main", letGo)(t, pod)
-		ends(t, namespace, pod)
+		ends(t, namespace, twin, pod)
 	}
 	type step struct {
 		// does is what is done to each pod; nil if it is only looked at.
@@ -141,7 +142,7 @@ func TestEndpointsOfPods(t *testing.T) {
 // withMemory is the spec of a pod with a folder that outlives its containers, and with time to end.
 func withMemory(text string) corev1.PodSpec {
 	spec := script(text)
-	spec.TerminationGracePeriodSeconds = ptr.To[int64](60)
+	spec.TerminationGracePeriodSeconds = ptr.To[int64](300)
 	spec.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
 	return spec
@@ -227,7 +228,7 @@ func toldToEnd(t *testing.T, namespace, name string) {
 
 // ends waits until a pod has ended, and has Kubernetes look at its Service again, in both clusters. By itself it does not: kubelets say that a pod
 // is not ready before they say that it ended, which changes nothing for Services any more.
-func ends(t *testing.T, namespace, name string) {
+func ends(t *testing.T, namespace, twin, name string) {
 	t.Helper()
 	eventually(t, soon, "pod "+name+" to end", func(ctx context.Context) (bool, string) {
 		pod := &corev1.Pod{}
@@ -237,7 +238,14 @@ func ends(t *testing.T, namespace, name string) {
 		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed, describe([]corev1.Pod{*pod})
 	})
 	service := serviceOf(namespace, name, corev1.ServiceTypeClusterIP)
-	the.rome.changes(t, service, func() { service.Labels = map[string]string{"pod": "ended"} })
+	looks := 0
+	eventually(t, soon, "Services to leave pod "+name+", which has ended", func(ctx context.Context) (bool, string) {
+		// Whoever looked too early is asked again.
+		looks++
+		the.rome.changes(t, service, func() { service.Labels = map[string]string{"look": fmt.Sprint(looks)} })
+		home, there := the.rome.endpointsOf(ctx, namespace, name), the.milan.endpointsOf(ctx, twin, name)
+		return home == saysNothing && there == saysNothing, fmt.Sprintf("at home %q, at the provider %q", home, there)
+	})
 }
 
 // endpointsOf is what the EndpointSlices of a Service say of each of its endpoints.

@@ -79,7 +79,7 @@ func TestOneRequestIsCheap(t *testing.T) {
 			}
 			most := 256
 			if tc.kind == services {
-				most = 320 // what the API server needs to read the largest of these, before anything is asked
+				most = 448 // what the API server needs to read the largest of these, before anything is asked: 136 to 285 were seen
 			}
 			if used > 5*time.Second || peak-before > most {
 				t.Errorf("one request of %d KiB costs the provider's API server %s of processor time and %d MiB", len(body)>>10, used, peak-before)

@@ -31,6 +31,8 @@ func (s side) remember(ctx context.Context) error {
 		return err
 	} else if found {
 		dialer.Spec.SecretRef = corev1.LocalObjectReference{}
+		// The next server may be elsewhere.
+		dialer.Spec.Endpoint = networkingv1beta1.ClientEndpoint{}
 		had.Client = &dialer.Spec
 	}
 	configuration := &networkingv1beta1.Configuration{}

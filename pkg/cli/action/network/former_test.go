@@ -14,6 +14,7 @@ import (
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/fixture"
 )
 
@@ -113,6 +114,39 @@ func TestTheLastGatewayIsNoted(t *testing.T) {
 		if strings.Contains(note, `"server":`) != here || strings.Contains(note, `"client":`) == here {
 			t.Errorf("with the server here: %t, noted %s", here, note)
 		}
+		if strings.Contains(note, `"addresses":[`) {
+			t.Errorf("noted where the former server was: %s", note)
+		}
+	}
+}
+
+// A node port that the former gateway had is tried before anything is written, as one that a flag says.
+func TestTheNodePortOfTheFormerGatewayIsTried(t *testing.T) {
+	w := newWorld(t, nil)
+	if _, err := network.Connect(t.Context(), w.options()); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, w.rome, w.milan)
+	if _, err := network.Disconnect(t.Context(), w.options()); err != nil {
+		t.Fatal(err)
+	}
+	configuration := get(t, w.milan, "rome", &networkingv1beta1.Configuration{})
+	metav1.SetMetaDataAnnotation(&configuration.ObjectMeta, networkingv1beta1.FormerGatewayAnnotation, `{"server":{"endpoint":{"nodePort":80}}}`)
+	if err := w.milan.Client.Update(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.writes())
+	_, err := network.Connect(t.Context(), w.options())
+	if err == nil || failure.CodeOf(err) != failure.Precondition || !strings.HasSuffix(err.Error(), "--gw-server-service-nodeport 0") {
+		t.Errorf("%v", err)
+	}
+	if writes := w.writes()[before:]; len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
+	o := w.options()
+	o.Settings.NodePort = ptr.To[int32](0)
+	if _, err := network.Connect(t.Context(), o); err != nil {
+		t.Errorf("with the way out: %v", err)
 	}
 }
 

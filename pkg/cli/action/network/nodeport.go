@@ -20,17 +20,32 @@ import (
 	"liqo.io/liqo/pkg/cli/target"
 )
 
-// RequireNodePort is an unmet precondition if the cluster that has, or gets, the gateway server cannot give the node port of the settings.
+// RequireNodePort is an unmet precondition if the cluster that has, or gets, the gateway server cannot give the node port of the settings; without
+// one, that of the former gateway, if there is none now.
 func RequireNodePort(ctx context.Context, pair *target.Pair, settings Settings) error {
 	port := ptr.Deref(settings.NodePort, 0)
-	if port == 0 {
+	if settings.NodePort != nil && port == 0 {
 		return nil
 	}
 	r := newRun(pair, settings, true, progress.Discard)
-	if err := r.direction(ctx); err != nil {
-		return err
+	if port != 0 {
+		if err := r.direction(ctx); err != nil {
+			return err
+		}
+		return r.server.requireNodePort(ctx, port, "give another one, or leave it out and the cluster chooses one")
 	}
-	return r.server.requireNodePort(ctx, port)
+	// Whoever may not read this is told while the gateway is made.
+	if r.direction(ctx) != nil {
+		return nil
+	}
+	if found, err := r.server.find(ctx, &networkingv1beta1.GatewayServer{}); found || err != nil {
+		return nil
+	}
+	had, err := r.server.recall(ctx)
+	if err != nil || had.Server == nil || had.Server.Endpoint.NodePort == 0 {
+		return nil
+	}
+	return r.server.requireNodePort(ctx, had.Server.Endpoint.NodePort, "the former gateway had it: give another one, or --gw-server-service-nodeport 0")
 }
 
 // usualFirst and usualLast are the node ports of an API server that was given no others (--service-node-port-range).
@@ -42,7 +57,7 @@ const unmaking = 10 * time.Second
 // requireNodePort asks the API server, which alone knows its range of node ports, by a Service that is not made; for a port outside the usual
 // range by one that is made and removed at once, because dry runs do not look at the range. A user who may make no Services gets no answer, and the
 // gateway's own Service has its port already.
-func (s side) requireNodePort(ctx context.Context, port int32) error {
+func (s side) requireNodePort(ctx context.Context, port int32, wayOut string) error {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.cluster.LiqoNamespace, GenerateName: "liqo-node-port-", Labels: map[string]string{corev1beta1.ManagedLabel: "true"},
@@ -60,7 +75,7 @@ func (s side) requireNodePort(ctx context.Context, port int32) error {
 	if !apierrors.IsInvalid(err) || s.hasNodePort(ctx, port) {
 		return nil
 	}
-	return failure.Unmet("give another one, or leave it out and the cluster chooses one",
+	return failure.Unmet(wayOut,
 		"cluster %s cannot give node port %d: %s", s.cluster.Name, port, cause(err))
 }
 

@@ -47,7 +47,7 @@ func Register(mgr ctrl.Manager, o Options) (*Supply, error) {
 		if err != nil {
 			return fmt.Errorf("following Pods of consumers: %w", err)
 		}
-		followedToo, err := remote.AddEventHandler(telling(s.remotePod, s.forgetRemotePod))
+		followedToo, err := remote.AddEventHandler(telling(s.cachedPod, s.forgetCachedPod))
 		if err != nil {
 			return fmt.Errorf("following Pods of consumers: %w", err)
 		}
@@ -89,39 +89,15 @@ func telling[T any](of, gone func(T)) cache.ResourceEventHandler {
 	}
 }
 
-// remotePod tells of a pod that the manager's cache holds: one watch is enough for it.
-func (s *Supply) remotePod(pod *corev1.Pod) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	s.remote[nameOf(pod)] = true
-	s.Pod(pod)
+// cachedPod tells of a pod that the manager's cache holds: one watch is enough for it.
+func (s *Supply) cachedPod(pod *corev1.Pod) {
+	s.note("pod/"+nameOf(pod).String(), capacity.Second(s.pool).Pod(pod, ownerOf(pod)))
 }
 
-// forgetRemotePod tells that the cache has it no more, because it is gone or has lost its label. The other watch may have told of it since.
-func (s *Supply) forgetRemotePod(pod *corev1.Pod) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if name := nameOf(pod); s.remote[name] {
-		delete(s.remote, name)
-		s.ForgetPod(name)
-	}
-}
-
-// otherPod tells of a pod that the cache does not hold.
-func (s *Supply) otherPod(pod *corev1.Pod) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	delete(s.remote, nameOf(pod))
-	s.Pod(pod)
-}
-
-// forgetOtherPod tells that a pod is gone, or has got the label. The cache may have told of it since.
-func (s *Supply) forgetOtherPod(name types.NamespacedName) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if !s.remote[name] {
-		s.ForgetPod(name)
-	}
+// forgetCachedPod tells that the cache has it no more, because it is gone or has lost its label.
+func (s *Supply) forgetCachedPod(pod *corev1.Pod) {
+	capacity.Second(s.pool).ForgetPod(nameOf(pod))
+	s.note("pod/"+nameOf(pod).String(), nil)
 }
 
 func nameOf(pod *corev1.Pod) types.NamespacedName {
@@ -136,7 +112,7 @@ var _ cache.TransformingStore = &pods{}
 // Add implements cache.ReflectorStore.
 func (p *pods) Add(object any) error {
 	if pod, is := object.(*corev1.Pod); is {
-		(*Supply)(p).otherPod(pod)
+		(*Supply)(p).Pod(pod)
 	}
 	return nil
 }
@@ -147,7 +123,7 @@ func (p *pods) Update(object any) error { return p.Add(object) }
 // Delete implements cache.ReflectorStore.
 func (p *pods) Delete(object any) error {
 	if pod, is := object.(*corev1.Pod); is {
-		(*Supply)(p).forgetOtherPod(nameOf(pod))
+		(*Supply)(p).ForgetPod(nameOf(pod))
 	}
 	return nil
 }
@@ -162,7 +138,7 @@ func (p *pods) Replace(objects []any, _ string) error {
 		_ = p.Add(object)
 	}
 	for _, gone := range p.pool.PodsWithout(there) {
-		(*Supply)(p).forgetOtherPod(gone)
+		(*Supply)(p).ForgetPod(gone)
 	}
 	(*Supply)(p).Counted()
 	return nil

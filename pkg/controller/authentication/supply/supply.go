@@ -52,10 +52,6 @@ type Supply struct {
 	asking map[types.NamespacedName]*asking
 	// refused is what is not believed, by node or pod, so that it is said once.
 	refused map[string]string
-
-	// telling is held while a pod is told of: by two watches, of which one has those of consumers. They are remote as long as it told of them last.
-	telling sync.Mutex
-	remote  map[types.NamespacedName]bool
 }
 
 // asking is a slice that asks, and what it was told.
@@ -68,8 +64,7 @@ type asking struct {
 // New returns a Supply that knows of nothing.
 func New(o Options) *Supply {
 	return &Supply{options: o, pool: capacity.NewPool(o.Tolerated), dirty: signal.New(), changed: make(chan event.GenericEvent),
-		asked: make(chan struct{}), counted: make(chan struct{}), late: make(chan struct{}), asking: map[types.NamespacedName]*asking{},
-		remote: map[types.NamespacedName]bool{}, refused: map[string]string{}}
+		asked: make(chan struct{}), counted: make(chan struct{}), late: make(chan struct{}), asking: map[types.NamespacedName]*asking{}, refused: map[string]string{}}
 }
 
 // Known tells whether all nodes and pods were told of.

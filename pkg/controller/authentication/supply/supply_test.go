@@ -295,10 +295,10 @@ func TestAListReplacesWhatWasKnown(t *testing.T) {
 
 // A pod is told of by the watch that its label is for, and by both while the label changes, in any order: it counts once, until it is gone from both.
 func TestAPodThatChangesItsLabelCountsOnce(t *testing.T) {
-	remote := func(s *Supply) { s.remotePod(pod("own", "50")) }
-	other := func(s *Supply) { s.otherPod(pod("own", "50")) }
-	noRemote := func(s *Supply) { s.forgetRemotePod(pod("own", "50")) }
-	noOther := func(s *Supply) { s.forgetOtherPod(nameOf(pod("own", "50"))) }
+	remote := func(s *Supply) { s.cachedPod(pod("own", "50")) }
+	other := func(s *Supply) { s.Pod(pod("own", "50")) }
+	noRemote := func(s *Supply) { s.forgetCachedPod(pod("own", "50")) }
+	noOther := func(s *Supply) { s.ForgetPod(nameOf(pod("own", "50"))) }
 	listed := func(s *Supply) {
 		if err := (*pods)(s).Replace(nil, ""); err != nil {
 			t.Fatal(err)
@@ -321,6 +321,9 @@ func TestAPodThatChangesItsLabelCountsOnce(t *testing.T) {
 		"that gets it, told late":         {[]func(*Supply){other, remote, noOther}, "45"},
 		"that got it, others listed anew": {[]func(*Supply){other, remote, listed}, "45"},
 		"that got it and is gone":         {[]func(*Supply){other, remote, noOther, noRemote}, "90"},
+		"that loses it while one lags":    {[]func(*Supply){remote, other, remote, noRemote}, "45"},
+		"that gets it while one lags":     {[]func(*Supply){other, remote, other, noOther}, "45"},
+		"that loses it and gets it again": {[]func(*Supply){remote, other, noRemote, remote, noOther}, "45"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{})
