@@ -137,6 +137,13 @@ func TestEndpointsOfPods(t *testing.T) {
 			}
 		})
 	}
+	// Kubernetes looks again at a namespace that goes once half of the longest grace period of its pods is over.
+	for name := range cases {
+		for where := range nodes {
+			the.rome.deletes(t, &corev1.Pod{ObjectMeta: named(namespace, name+"-"+where)}, client.GracePeriodSeconds(1))
+		}
+	}
+	the.rome.empties(t, namespace)
 }
 
 // withMemory is the spec of a pod with a folder that outlives its containers, and with time to end.
