@@ -11,5 +11,5 @@
 //     stay so.
 //   - Each wait tells what the controllers and gateways say. When the time is over, the error says which side waits for what.
 //   - Disconnecting removes gateways and keys and keeps ranges, so that a peer that comes back is seen as before; resetting removes both.
-//     With the ranges it is kept how the gateway was made: the next one in that cluster is made so unless options say otherwise.
+//     How the gateway was made stays known with the ranges: the next one in that cluster is made so, unless options say otherwise.
 package network
