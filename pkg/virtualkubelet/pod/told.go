@@ -18,6 +18,7 @@ func (r *Reconciler) tellMade(local *corev1.Pod) {
 		reflection.WhyNoAPIServer(local, r.options.API(), r.options.Remote))
 	r.tellOfOne(local, offloadingv1beta1.ReasonHostNamespacesOff, offloadingv1beta1.HostNamespacesCondition,
 		reflection.HostNamespacesMessage(&local.Spec))
+	r.tellOfOne(local, offloadingv1beta1.ReasonPriorityNotKept, offloadingv1beta1.PriorityCondition, reflection.PriorityMessage(&local.Spec))
 }
 
 // tellOfOne tells the users of a namespace what its new pods do without, of one of them in the time that an Event lasts; each shows

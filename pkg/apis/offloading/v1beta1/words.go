@@ -347,6 +347,8 @@ const (
 	ReasonEarlierPod = "EarlierPod"
 	// ReasonHostNamespacesOff: the pod runs without the namespaces of its host that it asks for.
 	ReasonHostNamespacesOff = "HostNamespacesOff"
+	// ReasonPriorityNotKept: the pod runs without the priority that it has in its own cluster.
+	ReasonPriorityNotKept = "PriorityNotKept"
 	// ReasonReflectionDisabled: the object's policy keeps it at home.
 	ReasonReflectionDisabled = "ReflectionDisabled"
 	// ReasonNameConflict: an object of that name exists at the provider and is not ours.
