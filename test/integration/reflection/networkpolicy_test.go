@@ -143,3 +143,46 @@ func TestNetworkPoliciesOfConsumersLiftNothing(t *testing.T) {
 		}
 	}
 }
+
+// bindRole gives the consumer another role in its twin, in place of the one that it has, and waits until it may list policies or may not.
+func (w *world) bindRole(role string, may bool) {
+	w.Helper()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: offloadingv1beta1.RemoteClusterRole, Namespace: w.twin}}
+	fixture.Must(w, "reading the binding", env.Milan.Client.Get(w.Context(), client.ObjectKeyFromObject(binding), binding))
+	fixture.Must(w, "deleting the binding", env.Milan.Client.Delete(w.Context(), binding))
+	binding.ResourceVersion, binding.UID, binding.RoleRef.Name = "", "", role
+	fixture.Must(w, "creating the binding", env.Milan.Client.Create(w.Context(), binding))
+	fixture.Await(w, fixture.Patience, "the rights of role "+role, func(ctx context.Context) (bool, string) {
+		err := w.link.client.List(ctx, &networkingv1.NetworkPolicyList{}, client.InNamespace(w.twin))
+		return (err == nil) == may, fmt.Sprint(err)
+	})
+}
+
+// TestNetworkPoliciesNeedTheProvidersSay: with the rights that a provider gives by default none crosses.
+// They cross by themselves once the provider lets its consumers have some.
+func TestNetworkPoliciesNeedTheProvidersSay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "networkpolicy")
+	objects, err := env.Milan.Manifests(map[string]any{"offloading": map[string]any{}})
+	fixture.Must(t, "rendering the chart", err)
+	for _, role := range objects {
+		if role.GetKind() == "ClusterRole" && role.GetName() == offloadingv1beta1.RemoteClusterRole {
+			role.SetName(w.twin)
+			fixture.Must(t, "creating the role of a provider by default", env.Milan.Client.Create(t.Context(), role))
+			t.Cleanup(func() {
+				fixture.Must(t, "deleting the role", env.Milan.Client.Delete(context.WithoutCancel(t.Context()), role))
+			})
+		}
+	}
+	w.bindRole(w.twin, false)
+	w.put(specimens["networkpolicy"].make("unwanted"))
+	fixture.Await(t, fixture.Patience, "the refusal to be a problem of the namespace", func(context.Context) (bool, string) {
+		problems := fmt.Sprint(w.engine.Problems())
+		return strings.Contains(problems, "networkpolicies.networking.k8s.io is forbidden"), problems
+	})
+	if w.remote(t.Context(), "unwanted") != nil {
+		t.Error("a policy crossed that the provider did not want")
+	}
+	w.bindRole(offloadingv1beta1.RemoteClusterRole, true)
+	w.converged("unwanted")
+}
