@@ -28,7 +28,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if t.wanted == nil || live == nil {
 		live = t.runner.twin.NewObject()
 	}
-	if t.kind().Back(t.local, live) == nil {
+	if t.kind().Back.Take(t.local, live) == nil {
 		return nil
 	}
 	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 && t.wanted != nil {
@@ -40,7 +40,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if now == nil || err != nil {
 		return err
 	}
-	updated := t.kind().Back(now, live)
+	updated := t.kind().Back.Take(now, live)
 	if updated == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	case other != "":
 		return reconcile.Terminate(offloadingv1beta1.ReasonStatusOfOthers, fmt.Errorf(
 			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
-			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
+			strings.Join(t.kind().Back.Field, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
 	}
 	return t.writeBack(ctx, now, updated)
 }
@@ -122,7 +122,7 @@ func (t *task) speaker() string { return Speaker(t.options().Remote) }
 
 // speakers tells whether what comes back was written by us, and who else did, if anybody.
 func (t *task) speakers(local reflection.Object) (ours bool, other string) {
-	for _, writer := range Writers(local, t.kind().BackField) {
+	for _, writer := range Writers(local, t.kind().Back.Field) {
 		if writer == t.speaker() {
 			ours = true
 		} else {

@@ -110,6 +110,11 @@ func (t *task) translate(ctx context.Context) error {
 	if err := t.findParent(&in); err != nil {
 		return err
 	}
+	if t.kind().SelectsTwins {
+		if in.Twins, err = t.runner.engine.namespaces.twins(ctx, t.runner.engine.snapshot()); err != nil {
+			return err
+		}
+	}
 	result, known := t.decideUse(ctx, &in)
 	if !known {
 		return errUnready
@@ -119,6 +124,9 @@ func (t *task) translate(ctx context.Context) error {
 		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
 	}
 	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t/%s", t.local.GetUID(), t.local.GetResourceVersion(), generation, in.Referenced, t.options().Peer.Version())
+	if t.kind().SelectsTwins {
+		t.fingerprint += fmt.Sprint("/", in.Twins)
+	}
 	if t.parent != nil {
 		t.fingerprint += fmt.Sprintf("/%s/%s", t.parent.GetUID(), t.parent.GetResourceVersion())
 	}
@@ -138,7 +146,7 @@ func (t *task) guard(ctx context.Context, why string) error {
 		return err
 	}
 	if changed {
-		t.runner.engine.each(func(r *runner) { r.reconsider(t.namespace) })
+		t.runner.engine.namespaceChanged(t.namespace)
 		return errUnready
 	}
 	return nil

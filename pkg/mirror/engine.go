@@ -147,14 +147,25 @@ func (e *Engine) refresh(ctx context.Context) (failed bool) {
 	for namespace := range e.snapshot() {
 		changed, again := e.namespaces.refresh(ctx, namespace)
 		if changed {
-			e.each(func(r *runner) { r.reconsider(namespace) })
+			e.namespaceChanged(namespace)
 		}
 		failed = failed || again
 	}
 	return failed
 }
 
-// RefreshNamespaces has the annotations of all namespaces read again, because those of some changed. It does not block.
+// namespaceChanged looks again at the objects of a namespace whose metadata changed, and at those of all that may select it.
+func (e *Engine) namespaceChanged(namespace string) {
+	e.each(func(r *runner) {
+		if r.kind.SelectsTwins {
+			r.reconsider("")
+		} else {
+			r.reconsider(namespace)
+		}
+	})
+}
+
+// RefreshNamespaces has the metadata of all namespaces read again, because that of some changed. It does not block.
 func (e *Engine) RefreshNamespaces() {
 	e.stale.Raise()
 }
@@ -179,6 +190,11 @@ func (e *Engine) SetMapping(mapping map[string]string) {
 		e.reporter.forget(namespace)
 	}
 	e.follow()
+	e.each(func(r *runner) {
+		if r.kind.SelectsTwins {
+			r.reconsider("")
+		}
+	})
 }
 
 // SetConfig changes workers and policy of a kind. Zero workers turn it off; what was reflected stays at the provider.

@@ -9,7 +9,7 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// lacks tells the user what the provider did not give an object when it was made. It is told then and only then, and not again and
+// lacks tells the user what an object does not have at the provider, when it is made and when what it is noted to lack changes: not again and
 // again while somebody there keeps deleting the object.
 func (t *task) lacks(made reflection.Object) {
 	if t.kind().Lacks == nil || t.local == nil {

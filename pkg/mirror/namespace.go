@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// namespaces knows the annotations of local namespaces. They are read one by one, because the right to watch namespaces
+// namespaces knows the annotations and labels of local namespaces. They are read one by one, because the right to watch namespaces
 // cannot be limited to some.
 type namespaces struct {
 	local   client.Reader
@@ -28,6 +28,7 @@ type namespaces struct {
 
 type namespace struct {
 	annotations map[string]string
+	labels      map[string]string
 	read        time.Time
 	// leaving says that it is being deleted.
 	leaving bool
@@ -38,7 +39,7 @@ func newNamespaces(o Options) *namespaces {
 }
 
 // annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
-// what is known, however old. changed tells whether a read showed something else than was known before.
+// what is known, however old. changed tells whether a read showed something else than was known before, labels included.
 func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.Duration) (annotations map[string]string, changed bool, err error) {
 	if known, there := n.lookup(name, maxAge); there {
 		return known.annotations, false, nil
@@ -59,8 +60,23 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known, there := n.known[name]
-	n.known[name] = namespace{annotations: object.Annotations, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
-	return object.Annotations, there && !maps.Equal(known.annotations, object.Annotations), nil
+	n.known[name] = namespace{annotations: object.Annotations, labels: object.Labels, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
+	return object.Annotations, there && !(maps.Equal(known.annotations, object.Annotations) && maps.Equal(known.labels, object.Labels)), nil
+}
+
+// twins returns the labels of the namespaces of a mapping by the names of their twins. One that is gone has none.
+func (n *namespaces) twins(ctx context.Context, mapping map[string]string) (map[string]map[string]string, error) {
+	twins := make(map[string]map[string]string, len(mapping))
+	for name, twin := range mapping {
+		if _, _, err := n.annotations(ctx, name, 0); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		known, _ := n.lookup(name, 0)
+		twins[twin] = known.labels
+	}
+	return twins, nil
 }
 
 // leaving tells whether a namespace is known to be deleted.

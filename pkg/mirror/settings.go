@@ -19,7 +19,7 @@ func (e *Engine) SetProvider(provider reflection.Provider) {
 	e.mu.Unlock()
 	same := before.IngressClass == provider.IngressClass && before.LoadBalancerClass == provider.LoadBalancerClass &&
 		maps.Equal(before.Nodes, provider.Nodes) && before.AddressPlan == provider.AddressPlan &&
-		(before.Addresses == nil) == (provider.Addresses == nil)
+		(before.Addresses == nil) == (provider.Addresses == nil) && (before.Ranges == nil) == (provider.Ranges == nil)
 	if !same {
 		e.bump()
 		e.each(func(r *runner) { r.reconsider("") })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,8 @@ type Reflection struct {
 	provider  reflection.Provider
 	peers     translation.Peers
 	externals translation.Externals
+	// ranges are how the provider calls ranges, as last known.
+	ranges func(netip.Prefix) (netip.Prefix, bool)
 	// term is held as long as an engine runs.
 	term sync.Mutex
 }
@@ -132,6 +135,10 @@ func (m *Reflection) SetAddresses(peers translation.Peers, externals translation
 // tellProvider tells what is known of the provider, once its virtual nodes are. The caller locks.
 func (m *Reflection) tellProvider() {
 	m.provider.Addresses, m.provider.Elsewhere = m.externals.Translate, m.peers.Home
+	if p := m.peers[m.options.Provider]; m.ranges == nil || !p.Known || len(p.Seen) > 0 {
+		m.ranges = p.Range
+	}
+	m.provider.Ranges = m.ranges
 	m.provider.AddressPlan = m.externals.String() + "; " + m.peers.String()
 	if m.current != nil {
 		m.current.SetProvider(m.provider)

@@ -3,6 +3,7 @@ package mirroring
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -18,8 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/fakeapi"
@@ -218,5 +221,31 @@ func TestProviderOf(t *testing.T) {
 	case <-m.known:
 		t.Error("something was concluded from a list without the own virtual node")
 	default:
+	}
+}
+
+// While a Configuration does not say how the provider is seen, ranges are called what they were before, and nothing before that was known.
+func TestRangesOfTheProvider(t *testing.T) {
+	m := New(Options{Siblings: &script{}, Node: "milan", Provider: "milan"}, settings.Settings{})
+	mapping, err := addressing.New(addressing.Pair{Own: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.61.0.0/16")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := translation.Peer{Known: true, Seen: []netip.Prefix{netip.MustParsePrefix("10.61.0.0/16")}, Mapping: mapping}
+	for _, step := range []struct {
+		what  string
+		peers translation.Peers
+		want  string
+	}{
+		{"not known yet", translation.Peers{"milan": {Known: true}}, "invalid Prefix"},
+		{"seen", translation.Peers{"milan": seen}, "10.244.2.0/24"},
+		{"not known for a while", translation.Peers{"milan": {Known: true}}, "10.244.2.0/24"},
+		{"without a Configuration", translation.Peers{"turin": seen}, "10.61.2.0/24"},
+	} {
+		m.SetAddresses(step.peers, nil)
+		m.SetVirtualNodes(virtualNodes("milan"))
+		if got, _ := m.provider.Ranges(netip.MustParsePrefix("10.61.2.0/24")); got.String() != step.want {
+			t.Errorf("%s: the range is called %s, want %s", step.what, got, step.want)
+		}
 	}
 }

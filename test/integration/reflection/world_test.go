@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	fixture.Main(m, &env, fixture.Options{Rome: map[string]string{
 		"service-cluster-ip-range": "10.11.0.0/16,fd00:11::/112",
 		"service-node-port-range":  "29990-32767",
-	}})
+	}, Values: map[string]any{"offloading": map[string]any{"consumers": map[string]any{"networkPolicies": true}}}})
 }
 
 const (
@@ -259,6 +259,9 @@ func (w *world) start() {
 		Local: w.local, Peer: w.link, Recorder: w.events,
 	})
 	fixture.Must(w, "making an engine", err)
+	if w.kind.DefaultWorkers == 0 {
+		fixture.Must(w, "turning the kind on", engine.SetConfig(w.kind.Name, offloadingv1beta1.ReflectorConfig{NumWorkers: 3}))
+	}
 	w.engine = engine
 	engine.SetMapping(map[string]string{w.namespace: w.twin})
 	ctx, cancel := context.WithCancel(w.Context())
