@@ -113,10 +113,8 @@ func (s *state) learn(d dropped) {
 // refit looks at all objects again if the provider's API server has another version now, which may keep other fields.
 func (e *Engine) refit() {
 	version := e.options.Peer.Version()
-	e.mu.Lock()
 	before := e.version
 	e.version = version
-	e.mu.Unlock()
 	if before != "" && version != before {
 		e.each(func(r *runner) { r.reconsider("") })
 	}

@@ -63,7 +63,7 @@ func (p *pair) rouse(statusBack bool) {
 func (r *runner) rouse() {
 	for _, p := range r.all() {
 		if p.asleep() {
-			p.rouse(r.statusBack())
+			p.rouse(r.config().StatusBack)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (t *task) findParent(in *reflection.Input) error {
 	case parents == nil:
 		return errUnready
 	}
-	in.ParentPolicy = parents.runner.policy()
+	in.ParentPolicy = parents.runner.config().Type
 	if parent := parents.objects.get(name); parent != nil {
 		t.parent, in.Parent = parent, parent
 		t.remark(*in, parents.state(name))

@@ -54,11 +54,12 @@ func newClaims(kube kubernetes.Interface, namespace string, event func(*corev1.P
 // align watches exactly the namespaces of the mapping, and their twins while the provider answers.
 func (r *Reconciler) align(ctx context.Context) {
 	state := r.options.Peer.State()
+	mapping := r.options.Wanted.Get().Mapping
 	r.mu.Lock()
 	var ended, opened []*area
 	var reopened []*area
 	for namespace, a := range r.areas {
-		if r.mapping[namespace] != a.twin {
+		if mapping[namespace] != a.twin {
 			ended = append(ended, a)
 			if a.view != nil {
 				a.view.end()
@@ -76,7 +77,7 @@ func (r *Reconciler) align(ctx context.Context) {
 			reopened = append(reopened, a)
 		}
 	}
-	for namespace, twin := range r.mapping {
+	for namespace, twin := range mapping {
 		if r.areas[namespace] == nil {
 			a := r.newArea(ctx, namespace, twin)
 			r.areas[namespace] = a
