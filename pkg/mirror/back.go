@@ -151,14 +151,10 @@ func holds(entry *metav1.ManagedFieldsEntry, path []string) bool {
 // mayBringBack tells how long to wait before the local status may be written again; zero lets it be written now. Unlike at
 // the provider it does not matter whether the same is written: what comes back is the provider's to choose.
 func (s *state) mayBringBack(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.broughtBack.Wait(now)
 }
 
 // bringsBack takes note of a write of the local status.
 func (s *state) bringsBack(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.broughtBack.Add(now)
 }

@@ -22,6 +22,9 @@ func (m *Reflection) attend() {
 	m.attending.Lock()
 	defer m.attending.Unlock()
 	now := m.options.Wanted.Get()
+	if !known(now) {
+		return // Without the own virtual node nothing is concluded from the others.
+	}
 	nodes := slices.DeleteFunc(slices.Sorted(maps.Keys(now.Provider.Nodes)), func(node string) bool { return node == m.options.Node })
 	var namespaces []string
 	if m.current.Load() != nil && byReference(now) {

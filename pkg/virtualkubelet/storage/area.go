@@ -65,7 +65,12 @@ func (r *Reconciler) align(ctx context.Context) {
 				a.view.end()
 			}
 			delete(r.areas, namespace)
-			maps.DeleteFunc(r.told, func(k key, _ string) bool { return k.Namespace == namespace })
+			r.told.Range(func(k, _ any) bool {
+				if k.(key).Namespace == namespace {
+					r.told.Delete(k)
+				}
+				return true
+			})
 			maps.DeleteFunc(r.kept, func(k key, _ map[string]reflection.VolumeHandle) bool { return k.Namespace == namespace })
 			continue
 		}

@@ -35,13 +35,13 @@ type Reconciler struct {
 	budget *replica.Budget
 	// wake has the watches brought in step with mapping and connection.
 	wake signal.Signal
+	// told is the last thing that was told about a claim that is there, with its UID: texts by key.
+	told sync.Map
 
 	mu    sync.Mutex
 	areas map[string]*area
 	// kept are the volumes, by name, that were deleted and stay because of their data, by their former claims.
 	kept map[key]map[string]reflection.VolumeHandle
-	// told is the last thing that was told about a claim that is there, with its UID.
-	told map[key]string
 }
 
 // New checks the options. Nothing happens before Run.
@@ -54,7 +54,7 @@ func New(o Options) (*Reconciler, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
 			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
-		workers: slots.New(0), budget: o.Budget, wake: signal.New(), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(0), budget: o.Budget, wake: signal.New(), areas: map[string]*area{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
@@ -211,22 +211,14 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	default:
 		return
 	}
-	r.mu.Lock()
-	k, text := keyOf(claim), string(claim.UID)+reason+message
-	news := r.told[k] != text
-	r.told[k] = text
-	r.mu.Unlock()
-	if news && r.options.Recorder != nil {
+	text := string(claim.UID) + reason + message
+	if before, _ := r.told.Swap(keyOf(claim), text); before != text && r.options.Recorder != nil {
 		r.options.Recorder.Event(claim, corev1.EventTypeWarning, reason, message)
 	}
 }
 
 // content forgets what was told about a claim: it is well, or gone.
-func (r *Reconciler) content(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.told, k)
-}
+func (r *Reconciler) content(k key) { r.told.Delete(k) }
 
 func keyOf(claim *corev1.PersistentVolumeClaim) key {
 	return key{Namespace: claim.Namespace, Name: claim.Name}
