@@ -88,19 +88,28 @@ func TestUntil(t *testing.T) {
 func TestWhatIsMadeOfOthers(t *testing.T) {
 	a, b := New(0), New(0)
 	sum := Join(a, b, func(a, b int) [2]int { return [2]int{a, b} })
+	backwards := 0
+	sum.Follow(func(before, now [2]int) {
+		if now[0] < before[0] || now[1] < before[1] {
+			backwards++
+		}
+	})
 	double := Of(sum, func(n [2]int) int { return 2 * (n[0] + n[1]) })
 	var group sync.WaitGroup
 	for _, v := range []*Value[int]{a, b} {
 		for range 4 {
 			group.Go(func() {
-				for range 250 {
+				for range 2500 {
 					v.Change(func(n *int) { *n++ })
 				}
 			})
 		}
 	}
 	group.Wait()
-	if got := sum.Get(); got != [2]int{1000, 1000} || double.Get() != 4000 {
+	if got := sum.Get(); got != [2]int{10000, 10000} || double.Get() != 40000 {
 		t.Errorf("%v, doubled %d", got, double.Get())
+	}
+	if backwards > 0 {
+		t.Errorf("%d times it was made of an earlier version", backwards)
 	}
 }
