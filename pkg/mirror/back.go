@@ -58,7 +58,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 
 // comesBack tells whether the status of the object is to come back at all.
 func (t *task) comesBack() bool {
-	return t.kind().Back != nil && t.runner.statusBack() && t.local != nil && t.local.GetDeletionTimestamp() == nil
+	return t.kind().Back != nil && t.runner.config().StatusBack && t.local != nil && t.local.GetDeletionTimestamp() == nil
 }
 
 // localNow reads the local object: the cache may lag behind a write of our own, and does not know who wrote what. It returns
@@ -148,24 +148,13 @@ func holds(entry *metav1.ManagedFieldsEntry, path []string) bool {
 	return found
 }
 
-// statusBack tells whether the status of remote objects comes back.
-func (r *runner) statusBack() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.config.StatusBack
-}
-
 // mayBringBack tells how long to wait before the local status may be written again; zero lets it be written now. Unlike at
 // the provider it does not matter whether the same is written: what comes back is the provider's to choose.
 func (s *state) mayBringBack(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.broughtBack.Wait(now)
 }
 
 // bringsBack takes note of a write of the local status.
 func (s *state) bringsBack(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.broughtBack.Add(now)
 }

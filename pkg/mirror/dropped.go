@@ -96,8 +96,6 @@ func (t *task) content() [sha256.Size]byte {
 
 // drops tells whether all these fields of a content are known to be dropped.
 func (s *state) drops(content [sha256.Size]byte, version string, fields []string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	known := s.dropped
 	return known.content == content && known.version == version &&
 		!slices.ContainsFunc(fields, func(field string) bool { return !slices.Contains(known.fields, field) })
@@ -105,18 +103,14 @@ func (s *state) drops(content [sha256.Size]byte, version string, fields []string
 
 // learn takes note of what is dropped.
 func (s *state) learn(d dropped) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.dropped = d
 }
 
 // refit looks at all objects again if the provider's API server has another version now, which may keep other fields.
 func (e *Engine) refit() {
 	version := e.options.Peer.Version()
-	e.mu.Lock()
 	before := e.version
 	e.version = version
-	e.mu.Unlock()
 	if before != "" && version != before {
 		e.each(func(r *runner) { r.reconsider("") })
 	}

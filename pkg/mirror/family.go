@@ -63,7 +63,7 @@ func (p *pair) rouse(statusBack bool) {
 func (r *runner) rouse() {
 	for _, p := range r.all() {
 		if p.asleep() {
-			p.rouse(r.statusBack())
+			p.rouse(r.config().StatusBack)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (t *task) findParent(in *reflection.Input) error {
 	case parents == nil:
 		return errUnready
 	}
-	in.ParentPolicy = parents.runner.policy()
+	in.ParentPolicy = parents.runner.config().Type
 	if parent := parents.objects.get(name); parent != nil {
 		t.parent, in.Parent = parent, parent
 		t.remark(*in, parents.state(name))
@@ -180,35 +180,18 @@ func (t *task) confirmParent(ctx context.Context) error {
 	}
 }
 
-// met remembers of objects that were tried whether their name at the provider is somebody else's.
-type met struct {
-	mu    sync.Mutex
-	taken map[string]bool
-}
+// met remembers of objects that were tried whether their name at the provider is somebody else's: bools by name.
+type met struct{ sync.Map }
 
 // note takes note of an object that was tried, and tells whether that is news.
 func (m *met) note(name string, taken bool) (news bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, known := m.taken[name]
-	if m.taken == nil {
-		m.taken = map[string]bool{}
-	}
-	m.taken[name] = taken
+	before, known := m.Swap(name, taken)
 	return !known || before != taken
 }
 
 func (m *met) of(name string) (taken, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	taken, known = m.taken[name]
-	return taken, known
-}
-
-func (m *met) forget(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.taken, name)
+	value, known := m.Load(name)
+	return known && value.(bool), known
 }
 
 // meet takes note of what came of a try, and has those looked at again that lead to the object by name. What failed for the moment says

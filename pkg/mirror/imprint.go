@@ -113,16 +113,12 @@ func (t *task) deleteSeen(ctx context.Context, c client.WithWatch) (done bool, e
 }
 
 func (s *state) impress(i imprint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.imprint = &i; i.originUID == "" {
 		s.imprint = nil
 	}
 }
 
 func (s *state) imprinted() imprint {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.imprint == nil {
 		return imprint{}
 	}

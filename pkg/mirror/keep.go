@@ -30,8 +30,6 @@ func (t *task) keep(live reflection.Object) {
 
 // keeps takes note of what is kept, and tells whether that is news.
 func (s *state) keeps(what string) (news bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	news = s.kept != what
 	s.kept = what
 	return news

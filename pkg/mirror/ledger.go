@@ -107,23 +107,18 @@ func (p *pair) ledgerEvent() func(object reflection.Object, deleted bool) {
 
 // sent takes note of a write that the ledger will show; nil stands for a removal.
 func (s *state) sent(e *entry, l ledger, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.entry, s.at, s.version = e, now, l.version
+	s.unconfirmed.Store(true)
 	s.lookAt, s.lookPause = now.Add(ledgerLate), ledgerLate
 }
 
 // patience is how long to wait before looking at the object itself.
 func (s *state) patience(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return max(0, s.lookAt.Sub(now))
 }
 
 // looked takes note that the object is there as it was written, and returns when to look again.
 func (s *state) looked(now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lookPause = min(2*s.lookPause, ledgerLatest)
 	s.lookAt = now.Add(s.lookPause)
 	return s.lookPause
@@ -131,16 +126,12 @@ func (s *state) looked(now time.Time) time.Duration {
 
 // lost takes note that what was written is gone.
 func (s *state) lost() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.entry = nil
 }
 
 // pending tells whether the last write was of this entry and the ledger may still lag behind it. It lags as long as it was
 // not rewritten since, and for a while afterwards; wait is the rest of that while.
 func (s *state) pending(e *entry, name string, l ledger, now time.Time) (pending bool, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case s.at.IsZero(), (s.entry == nil) != (e == nil), e != nil && *s.entry != *e:
 		return false, 0
@@ -153,24 +144,17 @@ func (s *state) pending(e *entry, name string, l ledger, now time.Time) (pending
 }
 
 // waits tells whether a write is not confirmed by the ledger yet.
-func (s *state) waits() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.at.IsZero()
-}
+func (s *seen) waits() bool { return s.unconfirmed.Load() }
 
 // confirmed drops the memory of the last write, because the ledger shows it.
 func (s *state) confirmed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.at, s.entry = time.Time{}, nil
+	s.unconfirmed.Store(false)
 }
 
 // exists tells whether the remote object seems to exist: by the last write, if the ledger was not rewritten since, else by
 // the ledger.
 func (s *state) exists(name string, l ledger) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.at.IsZero() && s.version == l.version {
 		return s.entry != nil
 	}
@@ -179,7 +163,5 @@ func (s *state) exists(name string, l ledger) bool {
 
 // touched tells whether something was written that the ledger did not confirm yet.
 func (s *state) touched() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return !s.at.IsZero() && s.entry != nil
 }

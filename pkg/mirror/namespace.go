@@ -21,9 +21,8 @@ type namespaces struct {
 	clock   clock.PassiveClock
 	timeout time.Duration
 
-	mu      sync.Mutex
-	known   map[string]namespace
-	reading map[string]*sync.Mutex
+	// known holds a namespace by name, reading a *sync.Mutex that is held while it is read.
+	known, reading sync.Map
 }
 
 type namespace struct {
@@ -35,7 +34,7 @@ type namespace struct {
 }
 
 func newNamespaces(o Options) *namespaces {
-	return &namespaces{local: o.Local, clock: o.Clock, timeout: o.RequestTimeout, known: map[string]namespace{}, reading: map[string]*sync.Mutex{}}
+	return &namespaces{local: o.Local, clock: o.Clock, timeout: o.RequestTimeout}
 }
 
 // annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
@@ -45,9 +44,9 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 		return known.annotations, false, nil
 	}
 	// One read at a time: whoever waited finds what the other read.
-	reading := n.reader(name)
-	reading.Lock()
-	defer reading.Unlock()
+	reading, _ := n.reading.LoadOrStore(name, &sync.Mutex{})
+	reading.(*sync.Mutex).Lock()
+	defer reading.(*sync.Mutex).Unlock()
 	if known, there := n.lookup(name, maxAge); there {
 		return known.annotations, false, nil
 	}
@@ -57,11 +56,13 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 	if err := n.local.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return nil, false, fmt.Errorf("reading namespace %q, whose annotations may keep objects at home: %w", name, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, there := n.known[name]
-	n.known[name] = namespace{annotations: object.Annotations, labels: object.Labels, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
-	return object.Annotations, there && !(maps.Equal(known.annotations, object.Annotations) && maps.Equal(known.labels, object.Labels)), nil
+	read := namespace{annotations: object.Annotations, labels: object.Labels, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
+	before, there := n.known.Swap(name, read)
+	if !there {
+		return object.Annotations, false, nil
+	}
+	known := before.(namespace)
+	return object.Annotations, !maps.Equal(known.annotations, object.Annotations) || !maps.Equal(known.labels, object.Labels), nil
 }
 
 // twins returns the labels of the namespaces of a mapping by the names of their twins. One that is gone has none.
@@ -86,20 +87,12 @@ func (n *namespaces) leaving(ctx context.Context, name string) bool {
 	return err == nil && known.leaving
 }
 
-func (n *namespaces) reader(name string) *sync.Mutex {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.reading[name] == nil {
-		n.reading[name] = &sync.Mutex{}
-	}
-	return n.reading[name]
-}
-
 // lookup returns what is known of a namespace if it is not older than maxAge.
 func (n *namespaces) lookup(name string, maxAge time.Duration) (known namespace, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, ok = n.known[name]
+	value, ok := n.known.Load(name)
+	if ok {
+		known = value.(namespace)
+	}
 	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
 }
 
@@ -113,8 +106,6 @@ func (n *namespaces) refresh(ctx context.Context, name string) (changed, again b
 }
 
 func (n *namespaces) forget(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.known, name)
-	delete(n.reading, name)
+	n.known.Delete(name)
+	n.reading.Delete(name)
 }

@@ -60,7 +60,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 		here.budget = r.engine.budget.Backing()
 	}
 	p.objects = newWatched(here)
-	p.rouse(r.config.StatusBack)
+	p.rouse(r.config().StatusBack)
 	return p
 }
 

@@ -26,12 +26,10 @@ func (t *task) relax(err error, live reflection.Object) bool {
 	}
 	t.wanted = reflection.WithoutPart(relaxed, given)
 	words := err.Error()
-	t.state.mu.Lock()
 	if before := t.state.refused; before.fingerprint == t.fingerprint && !strings.Contains(before.words, words) {
 		words = before.words + "\n" + words
 	}
 	t.state.refused = refusal{t.fingerprint, words}
-	t.state.mu.Unlock()
 	if note := reflection.RefusedPartOf(t.wanted); live != nil && note != "" && note == reflection.RefusedPartOf(live) {
 		return true
 	}
@@ -45,9 +43,7 @@ func (t *task) recall() {
 	if t.kind().Relax == nil || t.wanted == nil {
 		return
 	}
-	t.state.mu.Lock()
 	before := t.state.refused
-	t.state.mu.Unlock()
 	if before.words == "" || before.fingerprint != t.fingerprint {
 		return
 	}

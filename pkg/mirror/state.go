@@ -1,7 +1,7 @@
 package mirror
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,17 +11,13 @@ import (
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// state is what is remembered of one object beyond the caches. Losing it costs at most a request.
+// state is what is remembered of one object beyond the caches. Losing it costs at most a request. The worker that has the object uses it, and
+// no other one meanwhile; what watches and the workers of other kinds use, too, is seen.
 type state struct {
-	mu sync.Mutex
+	seen
 	// written is what was written last, and when the same was written before.
 	written string
 	times   restraint.Writes
-	// last is when anything was written last.
-	last time.Time
-	// answer is what the peer answered to the last write, believed until the cache caught up or until expires.
-	answer  reflection.Object
-	expires time.Time
 	// entry is what the ledger will show of the last write, made at the time when the ledger was at version; empty for a
 	// removal.
 	entry   *entry
@@ -35,8 +31,6 @@ type state struct {
 	// removed is the remote object that was deleted last; until then no other delete of it is sent.
 	removed      types.UID
 	removedUntil time.Time
-	// gone is the local object that was seen to be deleted last.
-	gone types.UID
 	// inStep is what was wanted when the live object held it.
 	inStep string
 	// revertedAt is when a change that was put back was told last.
@@ -52,8 +46,26 @@ type state struct {
 	// warned is the last failure that was told.
 	warned   string
 	warnedAt time.Time
-	// remarked is what was last found to be wrong with the local object, empty if nothing was.
-	remarked string
+}
+
+// seen is the part of a state that is used from anywhere.
+type seen struct {
+	// last is when anything was written last, in nanoseconds since 1970.
+	last atomic.Int64
+	// answered is what the peer answered to the last write, nil once the cache caught up.
+	answered atomic.Pointer[answered]
+	// unconfirmed says that the ledger does not show the last write yet.
+	unconfirmed atomic.Bool
+	// deleted is the local object that was seen to be deleted last.
+	deleted atomic.Pointer[types.UID]
+	// remarked is what was last found to be wrong with the local object; nil or empty if nothing was.
+	remarked atomic.Pointer[string]
+}
+
+// answered is an answer, believed until it expires.
+type answered struct {
+	answer  reflection.Object
+	expires time.Time
 }
 
 // state returns the memory of a local object.
@@ -69,7 +81,7 @@ func (p *pair) state(name string) *state {
 // forget drops the memory of an object that is gone on both sides.
 func (p *pair) forget(name string) {
 	p.options().Removals.Settle(p.kind().Name, p.namespace, name)
-	p.met.forget(name)
+	p.met.Delete(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.states, name)
@@ -77,45 +89,32 @@ func (p *pair) forget(name string) {
 
 // remember takes note of the peer's answer to a write.
 func (s *state) remember(answer reflection.Object, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer, s.expires = answer, now.Add(overlayLife)
+	s.answered.Store(&answered{answer, now.Add(overlayLife)})
 }
 
 // vanished takes note of a deletion that the cache saw.
-func (s *state) vanished(object reflection.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.answer != nil && s.answer.GetUID() == object.GetUID() {
-		s.answer = nil
+func (s *seen) vanished(object reflection.Object) {
+	if known := s.answered.Load(); known != nil && known.answer.GetUID() == object.GetUID() {
+		s.answered.CompareAndSwap(known, nil)
 	}
 }
 
 // goes takes note that the local object was seen to be deleted.
-func (s *state) goes(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gone = uid
-}
+func (s *seen) goes(uid types.UID) { s.deleted.Store(&uid) }
 
 // went tells whether the local object of that UID was seen to be deleted.
-func (s *state) went(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gone != "" && s.gone == uid
+func (s *seen) went(uid types.UID) bool {
+	deleted := s.deleted.Load()
+	return deleted != nil && *deleted != "" && *deleted == uid
 }
 
 // removes takes note that the deletion of a remote object was accepted.
 func (s *state) removes(uid types.UID, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.removed, s.removedUntil = uid, now.Add(overlayLife)
 }
 
 // removing tells how long an object that the cache still shows is known to be deleted already.
 func (s *state) removing(uid types.UID, now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if uid != s.removed {
 		return 0
 	}
@@ -125,16 +124,15 @@ func (s *state) removing(uid types.UID, now time.Time) time.Duration {
 // newest returns the cached object or, while the cache lags behind it, the answer to the last write; wait is how long the
 // answer will be believed at most.
 func (s *state) newest(cached reflection.Object, now time.Time) (live reflection.Object, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.answer == nil {
+	known := s.answered.Load()
+	if known == nil {
 		return cached, 0
 	}
-	if !now.Before(s.expires) || cached != nil && !older(cached, s.answer) {
-		s.answer = nil
+	if !now.Before(known.expires) || cached != nil && !older(cached, known.answer) {
+		s.answered.CompareAndSwap(known, nil)
 		return cached, 0
 	}
-	return s.answer, s.expires.Sub(now)
+	return known.answer, known.expires.Sub(now)
 }
 
 func older(a, b reflection.Object) bool {
@@ -144,8 +142,6 @@ func older(a, b reflection.Object) bool {
 
 // mayWrite tells how long to wait before the same may be written again; zero lets it be written now.
 func (s *state) mayWrite(what string, now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.written != what {
 		return 0
 	}
@@ -154,54 +150,40 @@ func (s *state) mayWrite(what string, now time.Time) time.Duration {
 
 // mayTell tells whether a change that was put back is to be told now.
 func (s *state) mayTell(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.revertedAt.IsZero() || now.Sub(s.revertedAt) >= warnEvery
 }
 
 // tells takes note that it is told.
 func (s *state) tells(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.revertedAt = now
 }
 
 // settle takes note that the live object holds what is wanted.
 func (s *state) settle(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.inStep = what
 }
 
 // settled tells whether the live object held this before.
 func (s *state) settled(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.inStep == what
 }
 
 // wrote takes note of a successful write.
 func (s *state) wrote(what string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.written != what {
 		s.written, s.times = what, nil
 	}
 	s.times.Add(now)
-	s.last = now
+	s.last.Store(now.UnixNano())
 }
 
 // unrest is how long the object is to be left alone so that no two writes come closer than calm.
-func (s *state) unrest(calm time.Duration, now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(0, s.last.Add(calm).Sub(now))
+func (s *seen) unrest(calm time.Duration, now time.Time) time.Duration {
+	return max(0, time.Unix(0, s.last.Load()).Add(calm).Sub(now))
 }
 
 // mayWarn tells whether a failure is to be told now.
 func (s *state) mayWarn(what string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.warned == what && now.Sub(s.warnedAt) < warnEvery {
 		return false
 	}
@@ -210,10 +192,7 @@ func (s *state) mayWarn(what string, now time.Time) bool {
 }
 
 // remarks takes note of what is wrong with the local object, and tells whether that is news.
-func (s *state) remarks(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	news := s.remarked != what
-	s.remarked = what
-	return news
+func (s *seen) remarks(what string) bool {
+	before := s.remarked.Swap(&what)
+	return before == nil && what != "" || before != nil && *before != what
 }

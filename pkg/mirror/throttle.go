@@ -17,11 +17,11 @@ func (e *Engine) throttle(err error) {
 		return
 	}
 	until := e.options.Clock.Now().Add(min(time.Duration(max(0, seconds))*time.Second, maxBackOff))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if until.After(e.throttled) {
-		e.throttled = until
-	}
+	e.throttled.Change(func(before *time.Time) {
+		if until.After(*before) {
+			*before = until
+		}
+	})
 }
 
 // errThrottled puts an object off until the provider may be asked again.
@@ -29,9 +29,7 @@ var errThrottled = errors.New("the provider asked for patience")
 
 // throttling is how long the provider is to be left alone still.
 func (e *Engine) throttling() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return max(0, e.throttled.Sub(e.options.Clock.Now()))
+	return max(0, e.throttled.Get().Sub(e.options.Clock.Now()))
 }
 
 // putOff looks at an object again when the provider may be asked again, and not at all objects at the same moment. It is no

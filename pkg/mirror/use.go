@@ -87,7 +87,7 @@ func (t *task) usedHere(ctx context.Context, namespaceAnnotations map[string]str
 
 // crosses tells whether the user's policy lets an object cross.
 func (p *pair) crosses(object reflection.Object, namespaceAnnotations map[string]string) bool {
-	in := reflection.Input{Local: object, NamespaceAnnotations: namespaceAnnotations, Policy: p.runner.policy()}
+	in := reflection.Input{Local: object, NamespaceAnnotations: namespaceAnnotations, Policy: p.runner.config().Type}
 	return reflection.WhyNotReflected(in, p.kind().DefaultPolicy) == nil
 }
 

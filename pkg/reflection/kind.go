@@ -209,14 +209,21 @@ type Provider struct {
 	// Nodes are the virtual nodes of this cluster that stand for the provider: it knows the endpoints on them by itself.
 	Nodes map[string]bool
 	// Addresses says how an address of this cluster is reached from the provider; nil means as it is.
-	Addresses func(netip.Addr) (netip.Addr, bool)
+	Addresses Addresses
 	// Elsewhere tells which other provider has the pod of an address of this cluster, and the address that the pod has there; nil if that is
 	// not known.
-	Elsewhere func(netip.Addr) (cluster string, own netip.Addr, found bool)
+	Elsewhere interface {
+		Home(seen netip.Addr) (cluster string, own netip.Addr, found bool)
+	}
 	// Ranges says what a range of addresses that this cluster knows is called at the provider, false if that is not known; nil means as it is.
-	Ranges func(netip.Prefix) (netip.Prefix, bool)
-	// AddressPlan identifies Addresses, Elsewhere and Ranges: it differs whenever they may answer differently.
-	AddressPlan string
+	Ranges interface {
+		Range(here netip.Prefix) (there netip.Prefix, known bool)
+	}
+}
+
+// Addresses says how an address of one cluster is reached from another one; false means not at all. It is plain data, compared by value.
+type Addresses interface {
+	Translate(own netip.Addr) (seen netip.Addr, ok bool)
 }
 
 // Result is what Translate decided: either Apply or Skip is set.

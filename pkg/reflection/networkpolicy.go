@@ -115,7 +115,7 @@ func remoteBlock(in Input, local *networkingv1.IPBlock) *networkingv1.IPBlock {
 		if err != nil {
 			return nil
 		}
-		there, known := in.Provider.Ranges(prefix)
+		there, known := in.Provider.Ranges.Range(prefix)
 		if !known {
 			return nil
 		}

@@ -19,14 +19,18 @@ func withTwins(in *Input) {
 		"shop-rome": {"kubernetes.io/metadata.name": "shop", "team": "a"},
 		"db-rome":   {"kubernetes.io/metadata.name": "db", "team": "b"},
 	}
-	seen, own := netip.MustParsePrefix("10.61.0.0/16"), netip.MustParsePrefix("10.100.0.0/16")
-	in.Provider.Ranges = func(r netip.Prefix) (netip.Prefix, bool) {
-		if seen.Contains(r.Addr()) && seen.Bits() <= r.Bits() {
-			bytes := r.Addr().As4()
-			return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, bytes[2], bytes[3]}), r.Bits()), true
-		}
-		return r, !own.Overlaps(r) || r.Bits() == 0
+	in.Provider.Ranges = ranges{seen: netip.MustParsePrefix("10.61.0.0/16"), own: netip.MustParsePrefix("10.100.0.0/16")}
+}
+
+// ranges sees those of a provider in 10.244.0.0/16.
+type ranges struct{ seen, own netip.Prefix }
+
+func (k ranges) Range(r netip.Prefix) (netip.Prefix, bool) {
+	if k.seen.Contains(r.Addr()) && k.seen.Bits() <= r.Bits() {
+		bytes := r.Addr().As4()
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, bytes[2], bytes[3]}), r.Bits()), true
 	}
+	return r, !k.own.Overlaps(r) || r.Bits() == 0
 }
 
 // networkPolicyWith is a policy for pods app=web with the given rules, which are YAML.

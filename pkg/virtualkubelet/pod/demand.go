@@ -23,7 +23,7 @@ func (r *Reconciler) marks() string {
 func (r *Reconciler) demand(pod *corev1.Pod) {
 	r.mu.Lock()
 	r.used[pod.Namespace] = true
-	wanted := r.link != nil && r.mapping.Effective[pod.Namespace] != "" && r.link.twins[pod.Namespace] == nil
+	wanted := r.link != nil && r.options.Wanted.Get().Mapping.Effective[pod.Namespace] != "" && r.link.twins[pod.Namespace] == nil
 	r.mu.Unlock()
 	if wanted {
 		r.reconnect.Raise()

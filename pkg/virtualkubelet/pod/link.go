@@ -90,8 +90,9 @@ func (r *Reconciler) closeLink() {
 // before, and no others. One that is watched stays so, also while the provider removes it: how its pods end is seen there.
 func (r *Reconciler) alignTwins(l *link) {
 	r.mu.Lock()
-	wanted := r.mapping.Effective
-	ended := r.endTwins(l)
+	mapping := r.options.Wanted.Get().Mapping
+	wanted := mapping.Effective
+	ended := endTwins(l, mapping)
 	for namespace, remote := range l.surveyed {
 		if wanted[namespace] != remote {
 			delete(l.surveyed, namespace)
@@ -122,11 +123,11 @@ func (r *Reconciler) alignTwins(l *link) {
 }
 
 // endTwins takes away those twins that are not wanted any more, and returns them. The caller holds the lock.
-func (r *Reconciler) endTwins(l *link) []*twin {
+func endTwins(l *link, mapping Mapping) []*twin {
 	var ended []*twin
 	for namespace, t := range l.twins {
-		wanted := r.mapping.Effective[namespace]
-		leaving := wanted == "" && r.mapping.Leaving[namespace]
+		wanted := mapping.Effective[namespace]
+		leaving := wanted == "" && mapping.Leaving[namespace]
 		if !leaving && (wanted != t.remote || t.leaving) {
 			ended = append(ended, t)
 			delete(l.twins, namespace)

@@ -122,9 +122,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted), knows) {
 		return nil // the answer to the last write is an event
 	}
-	r.mu.Lock()
-	labels := r.options.Account != nil && r.offload(local.Namespace) == offloaded // it has rights nowhere else
-	r.mu.Unlock()
+	labels := r.options.Account != nil && r.options.Wanted.Get().Mapping.offload(local.Namespace) == offloaded // it has rights nowhere else
 	written, err := writeLabelled(ctx, &r.options, local, wanted, labels)
 	if written {
 		r.tellOutage(local, wanted)

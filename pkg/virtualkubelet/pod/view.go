@@ -89,8 +89,9 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	wanted := r.options.Wanted.Get()
 	v = view{
-		offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
+		offload: wanted.Mapping.offload(k.Namespace), settings: wanted.Settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
 		refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid],
 		gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid],
 	}
@@ -98,11 +99,11 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 		v.made = ptrTo(r.memory.created[uid])
 	}
 	v.unasked = r.memory.unasked.has(uid)
-	v.leaving = r.mapping.Leaving[k.Namespace]
+	v.leaving = wanted.Mapping.Leaving[k.Namespace]
 	if v.offload != offloaded {
 		return v, nil, nil
 	}
-	v.namespace = r.mapping.Effective[k.Namespace]
+	v.namespace = wanted.Mapping.Effective[k.Namespace]
 	if r.link == nil || !connected {
 		return v, nil, nil
 	}
@@ -117,13 +118,13 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	return v, shadow, remote
 }
 
-func (r *Reconciler) offload(namespace string) offload {
+func (m Mapping) offload(namespace string) offload {
 	switch {
-	case !r.mapping.Known:
+	case !m.Known:
 		return unknown
-	case r.mapping.Desired[namespace] == "":
+	case m.Desired[namespace] == "":
 		return notOffloaded
-	case r.mapping.Effective[namespace] == "":
+	case m.Effective[namespace] == "":
 		return pending
 	default:
 		return offloaded

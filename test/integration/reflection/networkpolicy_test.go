@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -88,7 +89,7 @@ func TestNetworkPoliciesFollowTheirNamespaces(t *testing.T) {
 	}
 	w.told(offloadingv1beta1.ReasonPartiallyReflected, "what has no counterpart there is not allowed: ingress[0].from[0]")
 
-	w.engine.SetMapping(map[string]string{w.namespace: w.twin, namespace: twin})
+	w.wanted.Change(func(now *mirror.Wanted) { now.Mapping = map[string]string{w.namespace: w.twin, namespace: twin} })
 	for name, c := range cases {
 		w.has(name, w.policySpec(c.after, ""))
 	}
@@ -101,7 +102,7 @@ func TestNetworkPoliciesFollowTheirNamespaces(t *testing.T) {
 		err := env.Rome.Client.Update(ctx, live)
 		return err == nil, fmt.Sprint(err)
 	})
-	w.engine.RefreshNamespaces()
+	w.wanted.Change(func(now *mirror.Wanted) { now.Skipped = "another" })
 	w.editLocal("own", func(o reflection.Object) {
 		o.(*networkingv1.NetworkPolicy).Spec = w.policySpec("ingress: [{ports: [{port: 8080, protocol: TCP}]}]", "")
 	})
