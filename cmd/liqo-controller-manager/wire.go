@@ -112,7 +112,7 @@ func networkOptions(config *v1alpha1.ControllerManager, env surroundings) networ
 		ClusterID: env.clusterID, Namespace: env.namespace,
 		Pods: addressing.IPv4(ipam.Prefixes()), Services: prefixes(ipam.ServiceCIDR), External: prefixes(ipam.ExternalCIDR), Internal: prefixes(ipam.InternalCIDR),
 		Reserved: prefixes(ipam.ReservedSubnets...), Pools: prefixes(ipam.Pools...), OverlayPort: config.Networking.GenevePort,
-		Isolated:           config.Networking.Isolation == v1alpha1.IsolationOffloaded,
+		Isolation:          config.Networking.Isolation,
 		APIServerEndpoints: config.Networking.APIServerAccessThroughEndpointSlices,
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
-	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/fabric/agent"
 	"liqo.io/liqo/pkg/fabric/gateway"
@@ -46,7 +45,6 @@ type flags struct {
 	liqo        string
 	peer        string
 	mode        string
-	isolation   string
 	keys        string
 	overlayPort int
 	listenPort  int
@@ -62,8 +60,10 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.liqo, "liqo-namespace", "",
 		"namespace of Liqo, where FirewallConfigurations and RouteConfigurations for all gateways are; empty follows none")
 	set.StringVar(&f.mode, "mode", "", "which end of the tunnel this is: server or client")
-	set.StringVar(&f.isolation, "isolation", string(configv1alpha1.IsolationOpen),
-		"which pods the peer reaches: open for all of this cluster, offloaded for those of namespaces that are shared with it")
+	set.String("isolation", "", "")
+	if err := set.MarkDeprecated("isolation", "status.isolation of the peer's Configuration says it"); err != nil {
+		panic(err) // the flag was defined just above
+	}
 	set.StringVar(&f.keys, "keys", "/etc/liqo/keys", "folder with the gateway's own key, in the file privateKey")
 	set.IntVar(&f.overlayPort, "overlay-port", dataplane.DefaultOverlayPort, "UDP port of the overlay between nodes and gateways")
 	set.IntVar(&f.listenPort, "listen-port", 51840, "UDP port that a server listens at; a client takes any")
@@ -81,13 +81,6 @@ func (f *flags) pod() (inputs.GatewayPod, error) {
 	}
 	if f.mode != modeServer && f.mode != modeClient {
 		return pod, errors.New("--mode must be server or client")
-	}
-	switch configv1alpha1.Isolation(f.isolation) {
-	case configv1alpha1.IsolationOpen:
-	case configv1alpha1.IsolationOffloaded:
-		pod.Isolated = true
-	default:
-		return pod, errors.New("--isolation must be open or offloaded")
 	}
 	for name, port := range map[string]struct {
 		from int

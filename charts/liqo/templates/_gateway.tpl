@@ -98,7 +98,6 @@ spec:
                 - --liqo-namespace={{ $root.Release.Namespace }}
                 - --mode={{ $mode }}
                 - --overlay-port={{ $root.Values.networking.genevePort }}
-                - --isolation={{ default (eq $root.Values.profile "hardened" | ternary "offloaded" "open") $root.Values.networking.isolation }}
                 - --listen-port=51840
                 - --keys=/etc/liqo/keys
                 {{- if $root.Values.metrics.enabled }}

@@ -8,6 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/networking/apiserver"
 	"liqo.io/liqo/pkg/controller/networking/configuration"
 	"liqo.io/liqo/pkg/controller/networking/external"
@@ -34,8 +35,8 @@ type Options struct {
 	Reserved, Pools []netip.Prefix
 	// OverlayPort is the UDP port of the way between nodes and gateways.
 	OverlayPort int32
-	// Isolated has peers reach no pods but those of namespaces that are shared with them.
-	Isolated bool
+	// Isolation says which pods peers reach.
+	Isolation v1alpha1.Isolation
 	// APIServerEndpoints has peers reach the endpoints of this cluster's API server in place of its ClusterIP.
 	APIServerEndpoints bool
 }
@@ -69,7 +70,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		configuration.Register(mgr, configuration.Options{ClusterID: o.ClusterID, Namespace: o.Namespace, Pods: o.Pods}),
 		ip.Register(mgr, ip.Options{Namespace: o.Namespace, Ledger: ledger}),
 		fabric.Register(mgr, fabric.Options{Ledger: ledger, Pods: pods, Cluster: o.Pods}),
-		isolation.Register(mgr, isolation.Options{Isolated: o.Isolated, Pods: pods}),
+		isolation.Register(mgr, isolation.Options{Isolation: o.Isolation, Pods: pods}),
 		gateway.Register(mgr, gateway.Options{Namespace: o.Namespace}),
 		apiserver.Register(mgr, apiserver.Options{Namespace: o.Namespace, Endpoints: o.APIServerEndpoints}),
 	} {

@@ -143,7 +143,7 @@ func newEnd(t *testing.T, server bool) *end {
 	}
 	own, seen := cidr("10.244.0.0/16", "10.70.0.0/16"), cidr("10.61.0.0/16", "10.71.0.0/16")
 	e.api.Put(t, here+"configurations/milan-net", &networkingv1beta1.Configuration{TypeMeta: kind("Configuration"), ObjectMeta: ofMilan("milan-net"),
-		Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own}, Status: networkingv1beta1.ConfigurationStatus{Remote: &seen}})
+		Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own}, Status: networkingv1beta1.ConfigurationStatus{Remote: &seen, Isolation: "open"}})
 	e.api.Put(t, here+"internalfabrics/milan", &networkingv1beta1.InternalFabric{TypeMeta: kind("InternalFabric"), ObjectMeta: meta,
 		Spec: networkingv1beta1.InternalFabricSpec{GatewayIP: "192.0.2.1", Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.254"}}}})
 	// What a kubelet may say of its node, and the kernel takes for no next hop.

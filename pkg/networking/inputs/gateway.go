@@ -8,6 +8,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/dataplane"
 )
 
@@ -33,8 +34,6 @@ type GatewayPod struct {
 	Address netip.Addr
 	Node    string
 	Host    netip.Addr
-	// Isolated tells that the peer reaches no pods but shared ones.
-	Isolated bool
 	// Server tells which end of the tunnel this is; Key is its public key.
 	Server bool
 	Key    dataplane.Key
@@ -88,7 +87,8 @@ func Gateway(objects GatewayObjects) (dataplane.GatewayInput, []dataplane.Proble
 	if err != nil {
 		found.add("Configuration %s: of this cluster: %v", objects.Configuration.Name, err)
 	}
-	input.Isolation.On = pod.Isolated
+	// Who was told nothing yet keeps shut.
+	input.Isolation.On = objects.Configuration.Status.Isolation != string(configv1alpha1.IsolationOpen)
 	input.Isolation.Pods = found.sharedPods(objects.Configuration)
 	for i := range objects.Nodes {
 		node, ok := found.node(&objects.Nodes[i])

@@ -103,12 +103,18 @@ func TestStatesOfObjects(t *testing.T) {
 	golden(t, "gateway.txt", gateway.String())
 }
 
-// Which pods a peer reaches where it is isolated stands in its Configuration; what cannot be read there is left out.
+// Which pods a peer reaches where it is isolated stands in its Configuration; what cannot be read there is left out. So does whether it is: a gateway
+// that was told nothing yet keeps shut.
 func TestSharedPods(t *testing.T) {
 	w := objects(t)
+	for told, want := range map[string]bool{"open": false, "offloaded": true, "": true} {
+		w.Configuration.Status.Isolation = told
+		if input, _, err := Gateway(w.gateway()); err != nil || input.Isolation.On != want {
+			t.Errorf("told %q: isolated %v, want %v (%v)", told, input.Isolation.On, want, err)
+		}
+	}
 	w.Configuration.Status.SharedPods = []networkingv1beta1.PodIP{"10.244.2.2", "everywhere"}
 	objects := w.gateway()
-	objects.Pod.Isolated = true
 	input, problems, err := Gateway(objects)
 	if err != nil || messages(problems) != `Invalid: Configuration milan: shared pod "everywhere" is no address` {
 		t.Errorf("problems %v, %v", messages(problems), err)

@@ -203,9 +203,7 @@ func (c *Cluster) gateway(p *Peering) (netip.Addr, dataplane.State, error) {
 		Configuration: &p.Configuration, Fabric: &p.Fabric, Fabrics: fabrics, Nodes: c.Nodes, IPs: c.IPs,
 		PublicKey: &networkingv1beta1.PublicKey{Spec: networkingv1beta1.PublicKeySpec{PublicKey: there[:]}},
 		Pod: inputs.GatewayPod{Address: address, Node: p.Node, Server: p.Server, Key: keyOf(c.ID, p.Peer), MTU: wire, Port: dataplane.DefaultOverlayPort,
-			Wish: int(p.Fabric.Spec.MTU) + dataplane.TunnelOverhead4,
-			// Whether it is isolated is said to the gateway alone; that pods are told for it is as good as that.
-			Isolated: len(p.Configuration.Status.SharedPods) > 0},
+			Wish: int(p.Fabric.Spec.MTU) + dataplane.TunnelOverhead4},
 	})
 	if err != nil {
 		return address, dataplane.State{}, err

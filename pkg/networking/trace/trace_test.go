@@ -45,6 +45,7 @@ func twin(id, peer string, number int, server bool) Cluster {
 	p := Peering{Peer: peer, Node: id + "-1", Server: server}
 	p.Configuration.Name = peer
 	p.Configuration.Spec.Local, p.Configuration.Spec.Remote, p.Configuration.Status.Remote = &own, own, &seen
+	p.Configuration.Status.Isolation = "open"
 	p.Fabric.Name = peer
 	p.Fabric.Spec.GatewayIP, p.Fabric.Spec.MTU = "10.244.1.200", 1440
 	p.Fabric.Spec.Interface.Gateway.IP = "10.70.255.200"

@@ -29,6 +29,7 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/target"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/networking"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -43,7 +44,7 @@ func runNetwork(t *testing.T) {
 	fixture.Must(t, "preparing the manager", err)
 	fixture.Must(t, "registering", networking.Register(t.Context(), mgr, networking.Options{
 		ClusterID: fixture.Unique("home"), Namespace: fixture.Namespace, Pods: []netip.Prefix{netip.MustParsePrefix(c.PodCIDR)},
-		Services: []netip.Prefix{netip.MustParsePrefix(c.ServiceCIDR)}, Pools: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Isolated: true,
+		Services: []netip.Prefix{netip.MustParsePrefix(c.ServiceCIDR)}, Pools: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Isolation: v1alpha1.IsolationOffloaded,
 	}))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

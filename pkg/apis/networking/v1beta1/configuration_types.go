@@ -72,8 +72,13 @@ type ConfigurationStatus struct {
 	// last ones that had.
 	// +optional
 	Announced *ClusterConfig `json:"announced,omitempty"`
+	// isolation is which pods of this cluster the peer reaches, as networking.isolation says: open for all, offloaded for sharedPods alone. Until it
+	// is told, the peer reaches none.
+	// +optional
+	// +kubebuilder:validation:Enum=open;offloaded
+	Isolation string `json:"isolation,omitempty"`
 	// sharedPods are the addresses of this cluster's pods in namespaces that are shared with the peer: offloaded to it, or twins of its own. They are
-	// told where networking.isolation is "offloaded", where the peer reaches no other pods.
+	// told where isolation is offloaded.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=65536

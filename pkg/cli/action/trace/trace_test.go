@@ -39,7 +39,7 @@ func cluster(t *testing.T, id, peer, pods, external string, server bool) *fixtur
 		node,
 		&networkingv1beta1.Configuration{ObjectMeta: later, Status: networkingv1beta1.ConfigurationStatus{Remote: ptr.To(config("10.99.0.0/16", "10.98.0.0/16"))}},
 		&networkingv1beta1.Configuration{ObjectMeta: older, Spec: networkingv1beta1.ConfigurationSpec{Local: &own, Remote: own},
-			Status: networkingv1beta1.ConfigurationStatus{Remote: ptr.To(config(pods, external))}},
+			Status: networkingv1beta1.ConfigurationStatus{Remote: ptr.To(config(pods, external)), Isolation: "open"}},
 		&networkingv1beta1.InternalFabric{ObjectMeta: named, Spec: networkingv1beta1.InternalFabricSpec{
 			MTU: 1440, GatewayIP: "10.244.1.200", RemoteCIDRs: []networkingv1beta1.CIDR{networkingv1beta1.CIDR(pods), networkingv1beta1.CIDR(external)},
 			Interface: networkingv1beta1.InternalFabricSpecInterface{Gateway: networkingv1beta1.InternalFabricSpecInterfaceGateway{IP: "10.70.255.253"}}}},

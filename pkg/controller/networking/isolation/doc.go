@@ -5,5 +5,7 @@
 //     count: of its twins the namespaces tell, which it cannot change.
 //   - The addresses stand in status.sharedPods of the peer's Configuration, which its gateway reads: gateways read no pods. Changes are collected
 //     for a second, so that it is written once a second at most.
-//   - Without isolation nothing is watched and nothing is written; what an earlier setting left is removed.
+//   - Whether it reaches others, too, stands in status.isolation: a gateway needs no setting of its own, and one that was told nothing yet lets
+//     the peer reach none.
+//   - Without isolation no pods are watched, and none are written; what an earlier setting left is removed.
 package isolation

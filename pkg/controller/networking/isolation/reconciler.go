@@ -20,6 +20,7 @@ import (
 
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/controller/networking/podaddress"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/watch"
@@ -35,9 +36,9 @@ const pause = time.Second
 
 // Options of the controller.
 type Options struct {
-	// Isolated tells whether peers reach shared pods alone.
-	Isolated bool
-	// Pods are those of the cluster, by their addresses; watched only if Isolated.
+	// Isolation says which pods peers reach.
+	Isolation v1alpha1.Isolation
+	// Pods are those of the cluster, by their addresses; watched only if peers reach shared ones alone.
 	Pods cache.Cache
 }
 
@@ -55,7 +56,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("isolation").
 		For(&networkingv1beta1.Configuration{}, builder.WithPredicates(sharing())).
 		WithOptions(controller.Options{RateLimiter: reconcile.RateLimiter()})
-	if o.Isolated {
+	if o.Isolation == v1alpha1.IsolationOffloaded {
 		all := &networkingv1beta1.ConfigurationList{}
 		b = b.Watches(&offloadingv1beta1.NamespaceMap{}, watch.Each(r.Client, all, func(o client.Object) []client.ListOption { return in(o.GetNamespace()) })).
 			Watches(&corev1.Namespace{}, watch.Each(r.Client, all, func(o client.Object) []client.ListOption { return in(twinOf(o)) })).
@@ -67,9 +68,9 @@ func Register(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// sharing passes Configurations that are new, or whose shared pods somebody changed.
+// sharing passes Configurations that are new, or of which somebody changed what is told here.
 func sharing() predicate.Predicate {
-	return watch.Changed(func(c *networkingv1beta1.Configuration) any { return c.Status.SharedPods })
+	return watch.Changed(func(c *networkingv1beta1.Configuration) any { return []any{c.Status.Isolation, c.Status.SharedPods} })
 }
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -130,11 +131,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(client.IgnoreNotFound(err))
 	}
 	shared, err := r.shared(ctx, request.Namespace)
-	if err != nil || slices.Equal(shared, configuration.Status.SharedPods) {
+	if err != nil || configuration.Status.Isolation == string(r.Isolation) && slices.Equal(shared, configuration.Status.SharedPods) {
 		return reconcile.Result(err)
 	}
 	updated := configuration.DeepCopy()
-	updated.Status.SharedPods = shared
+	updated.Status.Isolation, updated.Status.SharedPods = string(r.Isolation), shared
 	err = r.Status().Patch(ctx, updated, client.MergeFromWithOptions(configuration, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result(fmt.Errorf("telling Configuration %s which pods are shared: %w", request, err))
@@ -144,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // shared are the addresses of the pods that are shared with the peer of a tenant namespace.
 func (r *Reconciler) shared(ctx context.Context, tenant string) ([]networkingv1beta1.PodIP, error) {
-	if !r.Isolated {
+	if r.Isolation != v1alpha1.IsolationOffloaded {
 		return nil, nil
 	}
 	maps, namespaces := &offloadingv1beta1.NamespaceMapList{}, &corev1.NamespaceList{}

@@ -18,6 +18,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/config/v1alpha1"
 )
 
 func pod(namespace, name, address string, change ...func(*corev1.Pod)) *corev1.Pod {
@@ -71,7 +72,7 @@ type world struct {
 	writes int
 }
 
-func newWorld(t *testing.T, isolated bool) *world {
+func newWorld(t *testing.T, isolation v1alpha1.Isolation) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, networkingv1beta1.AddToScheme, offloadingv1beta1.AddToScheme} {
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, isolated bool) *world {
 				return c.SubResource(part).Patch(ctx, o, patch, options...)
 			},
 		}).Build()
-	w.Reconciler = &Reconciler{Client: store, Options: Options{Isolated: isolated}, pods: store}
+	w.Reconciler = &Reconciler{Client: store, Options: Options{Isolation: isolation}, pods: store}
 	return w
 }
 
@@ -102,11 +103,14 @@ func (w *world) shares(t *testing.T, peer string) []networkingv1beta1.PodIP {
 	if err := w.Get(t.Context(), key, told); err != nil {
 		t.Fatal(err)
 	}
+	if told.Status.Isolation != string(w.Isolation) {
+		t.Errorf("the gateway is told that the network to %s is %q", peer, told.Status.Isolation)
+	}
 	return told.Status.SharedPods
 }
 
 func TestPodsOfSharedNamespacesAreTold(t *testing.T) {
-	w := newWorld(t, true)
+	w := newWorld(t, v1alpha1.IsolationOffloaded)
 	for peer, want := range map[string][]networkingv1beta1.PodIP{"milan": {"10.244.1.1", "10.244.1.2", "10.244.3.1"}, "turin": {"10.244.4.1"}} {
 		if diff := cmp.Diff(want, w.shares(t, peer)); diff != "" {
 			t.Errorf("shared with %s (-want +got)\n%s", peer, diff)
@@ -127,21 +131,24 @@ func TestPodsOfSharedNamespacesAreTold(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenWithoutIsolation(t *testing.T) {
-	w := newWorld(t, false)
-	if got := w.shares(t, "milan"); len(got) > 0 || w.writes > 0 {
-		t.Errorf("%v are told, in %d writes", got, w.writes)
+// That there is no isolation is told, once; pods are not.
+func TestNoPodsAreToldWithoutIsolation(t *testing.T) {
+	w := newWorld(t, v1alpha1.IsolationOpen)
+	for range 2 {
+		if got := w.shares(t, "milan"); len(got) > 0 || w.writes != 1 {
+			t.Errorf("%v are told, in %d writes", got, w.writes)
+		}
 	}
-	w.Isolated = true
+	w.Isolation = v1alpha1.IsolationOffloaded
 	w.shares(t, "milan")
-	w.Isolated = false
+	w.Isolation = v1alpha1.IsolationOpen
 	if got := w.shares(t, "milan"); len(got) > 0 {
 		t.Errorf("%v are left of an earlier setting", got)
 	}
 }
 
 func TestWhoIsToldOfAPod(t *testing.T) {
-	w := newWorld(t, true)
+	w := newWorld(t, v1alpha1.IsolationOffloaded)
 	for namespace, want := range map[string][]string{
 		"shop": {"liqo-tenant-milan/milan"}, "bank": nil, "web-milan": {"liqo-tenant-milan/milan"}, "web-turin": {"liqo-tenant-turin/turin"}, "gone": nil,
 	} {
