@@ -288,7 +288,7 @@ func TestNoProcessesAreSharedWithWhatTheProviderPutsIn(t *testing.T) {
 		"no consumer's pod":     {who: "kubernetes-admin", shared: true, beside: containers("sidecar")},
 		"nothing is listed":     {who: managerUser, shared: true, refused: true, unlisted: true},
 	} {
-		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"liqo.io/managed-by": "shadowpod"},
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"liqo.io/managed-by": "shadowpod", "offloading.liqo.io/shared-processes": "true"},
 			Annotations: map[string]string{"offloading.liqo.io/containers": "init,a"}},
 			Spec: corev1.PodSpec{ShareProcessNamespace: ptr.To(tc.shared), Containers: append(containers("a"), tc.beside...), InitContainers: tc.before}}
 		if tc.unlisted {

@@ -151,6 +151,9 @@ const (
 	// NoPullSecretsAnnotation ("true") of a pod at a provider says that its consumer names no Secrets to pull images with: admission leaves it
 	// without those of its ServiceAccount.
 	NoPullSecretsAnnotation = "offloading.liqo.io/no-pull-secrets"
+	// SharedProcessesLabel ("true") of a pod at a provider says that its containers see each other's processes, so that admission looks at those
+	// pods alone.
+	SharedProcessesLabel = "offloading.liqo.io/shared-processes"
 	// ContainersAnnotation of a pod at a provider names the containers that its consumer brought, init containers and those for debugging among
 	// them, with commas between. Admission lets the consumer open streams into no others, such as the provider's sidecars.
 	ContainersAnnotation = "offloading.liqo.io/containers"

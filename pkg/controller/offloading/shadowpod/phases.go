@@ -288,6 +288,9 @@ func podLabels(shadow *offloadingv1beta1.ShadowPod) map[string]string {
 	}
 	labels[offloadingv1beta1.ManagedByLabel] = offloadingv1beta1.ManagedByShadowPod
 	labels[corev1beta1.ManagedLabel] = "true"
+	if ptr.Deref(shadow.Spec.Pod.ShareProcessNamespace, false) {
+		labels[offloadingv1beta1.SharedProcessesLabel] = "true"
+	}
 	return labels
 }
 
