@@ -1,11 +1,18 @@
 package mirror
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/registry"
+	"liqo.io/liqo/pkg/kube/restraint"
+	"liqo.io/liqo/pkg/kube/writers"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -65,4 +72,64 @@ func (r *reporter) event(object reflection.Object, kind, reason, message string)
 	if r.recorder != nil {
 		r.recorder.Event(object.DeepCopyObject(), kind, reason, message)
 	}
+}
+
+// NewErrorCounter returns the counter of failures of reflection to a provider through a virtual node, by namespace, kind and reason. It
+// is the one that Engines of the same registerer count in.
+func NewErrorCounter(registerer prometheus.Registerer, remote, node string) (*prometheus.CounterVec, error) {
+	reporter, err := newReporter(Options{Remote: remote, NodeName: node, Registerer: registerer})
+	if err != nil {
+		return nil, err
+	}
+	return reporter.errors, nil
+}
+
+// drifted tells whether the live object was in step before, so that somebody at the provider must have changed it. Of an
+// object that was never seen in step nobody knows.
+func (t *task) drifted() bool {
+	return t.fingerprint != "" && t.state.inStep == t.fingerprint
+}
+
+// news tells whether that is to be told once it is put back, because it was not told lately.
+func (t *task) news() bool {
+	return t.drifted() && restraint.Due(t.state.reverted, t.options().Clock.Now())
+}
+
+// meddler reads who changed the first of the fields that are to be put back. It is asked before they are, because the answer
+// is gone afterwards; that it cannot be had keeps nobody from putting them back.
+func (t *task) meddler(ctx context.Context, c client.WithWatch, changes []reflection.Change) string {
+	call, cancel := t.call(ctx)
+	defer cancel()
+	live := t.runner.twin.NewObject()
+	if err := c.Get(call, t.remoteKey(), live); err != nil {
+		return ""
+	}
+	return writers.Last(live.GetManagedFields(), changes[0].Path, FieldManager)
+}
+
+// unseenMeddler is meddler for an object that can only be written, and tells which fields are to be put back: a dry run shows both.
+func (t *task) unseenMeddler(ctx context.Context, c client.WithWatch) (changes []reflection.Change, manager string) {
+	live, err := t.probe(ctx, c)
+	if err != nil {
+		return nil, ""
+	}
+	var field []string
+	if changes = t.decide(live).changes; len(changes) > 0 {
+		field = changes[0].Path
+	}
+	return changes, writers.Last(live.GetManagedFields(), field, FieldManager)
+}
+
+// putBack tells that somebody's change at the provider was undone. No changes stand for content of which nobody knows.
+func (t *task) putBack(changes []reflection.Change, manager string) {
+	t.state.reverted = t.options().Clock.Now()
+	what, by := "The content", "somebody"
+	if len(changes) > 0 {
+		what = "Field " + strings.Join(changes[0].Path, ".")
+	}
+	if manager != "" {
+		by = fmt.Sprintf("field manager %q", manager)
+	}
+	t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonRemoteChangeReverted,
+		fmt.Sprintf("%s of %s/%s in cluster %q was changed by %s; it was put back", what, t.pair.twin, t.remoteName, t.options().Remote, by))
 }

@@ -14,7 +14,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/restraint"
-	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/kube/writers"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -150,5 +150,5 @@ func meddler(ctx context.Context, v view, path []string) string {
 	if err != nil || raw.GetUID() != v.shadow.UID {
 		return ""
 	}
-	return mirror.LastManager(raw.GetManagedFields(), path, fieldManager)
+	return writers.Last(raw.GetManagedFields(), path, fieldManager)
 }

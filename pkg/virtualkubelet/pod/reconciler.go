@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -14,14 +13,12 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
-	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/kube/work"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/sign"
@@ -33,16 +30,14 @@ type key = types.NamespacedName
 // pulseKey is no pod: a queue that handles it is alive.
 var pulseKey = key{}
 
-type queue = workqueue.TypedRateLimitingInterface[key]
-
 // Reconciler runs the pods of one virtual node. Make it with New.
 type Reconciler struct {
 	// Signs of life for pods that the provider is to stop without; the caller has them given.
 	Signs   *sign.Giver
 	options Options
 	locals  cache.SharedIndexInformer
-	work    queue
-	status  queue
+	work    work.Queue
+	status  work.Queue
 	// workers and statusWorkers bound how many pods of either queue are handled at a time.
 	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
@@ -83,8 +78,8 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{
 		options: o, errors: errors, ready: ready,
-		work:    newQueue("pods"),
-		status:  newQueue("podstatus"),
+		work:    work.NewQueue("pods", minBackOff, maxBackOff),
+		status:  work.NewQueue("podstatus", minBackOff, maxBackOff),
 		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
 		reconnect: signal.New(),
 		memory:    newMemory(o.Local, o.Clock),
@@ -95,12 +90,6 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil
-}
-
-func newQueue(name string) queue {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
-		workqueue.TypedRateLimitingQueueConfig[key]{Name: name})
 }
 
 // Run reflects until the context ends and everything it started has ended.
@@ -128,8 +117,12 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	group.Go(func() { r.keepLink(ctx) })
 	group.Go(func() { r.beat(ctx) })
-	group.Go(func() { r.drain(ctx, r.work, r.workers, "pods", r.reconcileWork) })
-	group.Go(func() { r.drain(ctx, r.status, r.statusWorkers, "podstatus", r.reconcileStatus) })
+	group.Go(func() {
+		work.Loop{Queue: r.work, Workers: r.workers, What: "pod", Handle: r.beating("pods", r.reconcileWork)}.Run(ctx)
+	})
+	group.Go(func() {
+		work.Loop{Queue: r.status, Workers: r.statusWorkers, What: "pod", Handle: r.beating("podstatus", r.reconcileStatus)}.Run(ctx)
+	})
 	<-ctx.Done()
 	r.workers.Close()
 	r.statusWorkers.Close()
@@ -270,65 +263,15 @@ func (r *Reconciler) beat(ctx context.Context) {
 	}
 }
 
-// drain hands a queue's keys to as many workers as there may be, until it is shut down.
-func (r *Reconciler) drain(ctx context.Context, q queue, workers *slots.Slots, name string, handle func(context.Context, key) error) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		k, shutdown := q.Get()
-		if shutdown {
-			return
+// beating handles a queue's keys, and notes when its pulse came through.
+func (r *Reconciler) beating(queue string, handle func(context.Context, key) error) func(context.Context, key) error {
+	return func(ctx context.Context, k key) error {
+		if k != pulseKey {
+			return handle(ctx, k)
 		}
-		if k == pulseKey {
-			r.mu.Lock()
-			r.beats[name] = r.options.Clock.Now()
-			r.mu.Unlock()
-			q.Done(k)
-			continue
-		}
-		if !workers.Acquire() {
-			q.Done(k)
-			continue
-		}
-		running.Go(func() {
-			defer workers.Release()
-			defer q.Done(k)
-			r.handle(ctx, q, k, handle)
-		})
-	}
-}
-
-// isolated keeps one pod that breaks the program from taking all others down with it.
-func isolated(ctx context.Context, k key, handle func(context.Context, key) error) (err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("handling pod %s broke the program: %v\n%s", k, broken, debug.Stack())
-		}
-	}()
-	return handle(ctx, k)
-}
-
-func (r *Reconciler) handle(ctx context.Context, q queue, k key, handle func(context.Context, key) error) {
-	if ctx.Err() != nil {
-		return
-	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(k.Namespace, k.Name))
-	err := isolated(klog.NewContext(ctx, logger), k, handle)
-	if err == nil {
-		q.Forget(k)
-		return
-	}
-	result, retry := reconcile.Result(err)
-	switch {
-	case result.RequeueAfter > 0:
-		q.Forget(k)
-		q.AddAfter(k, result.RequeueAfter)
-	case retry != nil && reconcile.Classify(err) != reconcile.Terminal:
-		q.AddRateLimited(k)
-	default:
-		q.Forget(k)
-	}
-	if reconcile.Classify(err) != reconcile.Waiting {
-		logger.V(1).Info("A pod could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.beats[queue] = r.options.Clock.Now()
+		return nil
 	}
 }

@@ -718,10 +718,3 @@ func TestAStaleNamespaceMapGivesNothingUp(t *testing.T) {
 		t.Errorf("writes: %v", w.writes[before:])
 	}
 }
-
-func TestAPodThatBreaksTheProgramIsIsolated(t *testing.T) {
-	err := isolated(context.Background(), key{Namespace: "shop", Name: "p"}, func(context.Context, key) error { panic("poison") })
-	if err == nil || !strings.Contains(err.Error(), "poison") {
-		t.Errorf("got %v", err)
-	}
-}
