@@ -99,7 +99,7 @@ func (t *task) translate(ctx context.Context) error {
 	if t.local == nil {
 		return nil
 	}
-	annotations, _, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, 0)
+	annotations, _, err := t.runner.engine.namespaces.Annotations(ctx, t.namespace, 0)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (t *task) guard(ctx context.Context, why string) error {
 			"somebody in cluster %q keeps undoing what is reflected (%s of %s/%s); it is set right again once a minute",
 			t.options().Remote, why, t.twin, t.remoteName), wait)
 	}
-	_, changed, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, namespaceFresh)
+	_, changed, err := t.runner.engine.namespaces.Annotations(ctx, t.namespace, namespaceFresh)
 	if err != nil {
 		return err
 	}
@@ -154,22 +154,38 @@ func (t *task) wrote(what string) {
 // confirm reads the local object live before something is deleted because of it: a cache may lag, or may even have gone
 // back in time. It returns an error if the live object is not what the cache says.
 func (t *task) confirm(ctx context.Context) error {
-	ctx, cancel := t.call(ctx)
-	defer cancel()
-	live := t.kind().NewObject()
-	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, live)
+	live, err := readLocal(ctx, t.pair, t.kind(), t.name)
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", t.kind().Name, t.namespace, t.name, err)
-	case err != nil && t.wanted == nil:
+	case err != nil:
+		return err
+	case live == nil && t.wanted == nil:
 		return nil // It is gone, whatever the cache says of it.
-	case err == nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
+	case live != nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
 		return t.confirmParent(ctx) // The policy decided, on the object as it is.
-	case err == nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
+	case live != nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
 		return nil // It takes the place of another one.
 	default:
-		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", t.kind().Name, t.namespace, t.name)
+		return lags(t.kind(), t.namespace, t.name)
 	}
+}
+
+// readLocal reads a local object because of which a remote one is to be deleted; nil if it is gone.
+func readLocal(ctx context.Context, p *pair, kind *reflection.Kind, name string) (reflection.Object, error) {
+	ctx, cancel := p.call(ctx)
+	defer cancel()
+	live := kind.NewObject()
+	err := p.options().Local.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", kind.Name, p.namespace, name, err)
+	}
+	return live, nil
+}
+
+func lags(kind *reflection.Kind, namespace, name string) error {
+	return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", kind.Name, namespace, name)
 }
 
 // gone tells that a remote object was removed because the user's policy turned, and forgets objects that are gone on both

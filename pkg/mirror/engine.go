@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/namespaces"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
@@ -22,7 +23,7 @@ import (
 type Engine struct {
 	options    Options
 	runners    map[string]*runner
-	namespaces *namespaces
+	namespaces *namespaces.Namespaces
 	reporter   *reporter
 	wake       signal.Signal
 	// stale says that what is known of namespaces may be old.
@@ -64,7 +65,7 @@ func New(o Options) (*Engine, error) {
 		mapping:      map[string]string{},
 		notReflected: o.NotReflected,
 	}
-	e.namespaces = newNamespaces(o)
+	e.namespaces = namespaces.New(o.Local, o.Clock, o.RequestTimeout)
 	for _, kind := range o.Kinds {
 		if _, twice := e.runners[kind.Name]; twice {
 			return nil, fmt.Errorf("making a reflection engine: kind %q is given twice", kind.Name)
@@ -145,7 +146,7 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 // read.
 func (e *Engine) refresh(ctx context.Context) (failed bool) {
 	for namespace := range e.snapshot() {
-		changed, again := e.namespaces.refresh(ctx, namespace)
+		changed, again := e.namespaces.Refresh(ctx, namespace)
 		if changed {
 			e.each(func(r *runner) { r.reconsider(namespace) })
 		}
@@ -175,7 +176,7 @@ func (e *Engine) SetMapping(mapping map[string]string) {
 	}
 	e.mu.Unlock()
 	for namespace := range removed {
-		e.namespaces.forget(namespace)
+		e.namespaces.Forget(namespace)
 		e.reporter.forget(namespace)
 	}
 	e.follow()

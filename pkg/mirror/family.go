@@ -2,11 +2,9 @@ package mirror
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -163,19 +161,16 @@ func (t *task) confirmParent(ctx context.Context) error {
 	if parents == nil || name == "" {
 		return nil
 	}
-	ctx, cancel := t.call(ctx)
-	defer cancel()
-	live := parents.kind.NewObject()
-	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, live)
+	live, err := readLocal(ctx, t.pair, &parents.kind, name)
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", parents.kind.Name, t.namespace, name, err)
-	case err != nil && t.parent == nil:
+	case err != nil:
+		return err
+	case live == nil && t.parent == nil:
 		return nil
-	case err == nil && t.parent != nil && live.GetResourceVersion() == t.parent.GetResourceVersion():
+	case live != nil && t.parent != nil && live.GetResourceVersion() == t.parent.GetResourceVersion():
 		return nil
 	default:
-		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", parents.kind.Name, t.namespace, name)
+		return lags(&parents.kind, t.namespace, name)
 	}
 }
 

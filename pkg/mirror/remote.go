@@ -292,7 +292,7 @@ func (t *task) mayRemove(ctx context.Context, origin types.UID) (bool, error) {
 	if t.local != nil || t.state.went(origin) || t.options().Removals == nil {
 		return true, nil
 	}
-	if t.runner.engine.namespaces.leaving(ctx, t.namespace) {
+	if t.runner.engine.namespaces.Leaving(ctx, t.namespace, namespaceFresh) {
 		return true, nil
 	}
 	missing := massremoval.Copy{Kind: t.kind().Name, Namespace: t.namespace, Name: t.name, Origin: origin}

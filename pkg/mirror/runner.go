@@ -232,11 +232,7 @@ func (r *runner) handle(ctx context.Context, key types.NamespacedName) {
 	}
 	err := p.process(ctx, key.Name)
 	if err == nil {
-		if key.Name == "" {
-			r.surveyed(p, key)
-		} else {
-			r.settle(key)
-		}
+		r.settle(key)
 		return
 	}
 	if ctx.Err() != nil || p.ctx.Err() != nil {
@@ -282,18 +278,11 @@ func (r *runner) park(key types.NamespacedName) {
 	}
 }
 
+// settle takes note that all is well with an object, or with a namespace, unless its view was given up meanwhile: what overLimit told must
+// not be taken back.
 func (r *runner) settle(key types.NamespacedName) {
 	r.mu.Lock()
-	delete(r.troubled, key)
-	delete(r.parked, key)
-	r.mu.Unlock()
-	r.forgive(key)
-}
-
-// surveyed settles a namespace, unless its view was given up meanwhile: what overLimit told must not be taken back.
-func (r *runner) surveyed(p *pair, key types.NamespacedName) {
-	r.mu.Lock()
-	if !p.isBlocked() {
+	if p := r.pairs[key.Namespace]; key.Name != "" || p == nil || !p.isBlocked() {
 		delete(r.troubled, key)
 	}
 	delete(r.parked, key)

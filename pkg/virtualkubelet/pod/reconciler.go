@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
@@ -21,6 +20,7 @@ import (
 	"liqo.io/liqo/pkg/kube/work"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
@@ -35,9 +35,9 @@ type Reconciler struct {
 	// Signs of life for pods that the provider is to stop without; the caller has them given.
 	Signs   *sign.Giver
 	options Options
-	locals  cache.SharedIndexInformer
-	work    work.Queue
-	status  work.Queue
+	*podcache.Cache
+	work   work.Queue
+	status work.Queue
 	// workers and statusWorkers bound how many pods of either queue are handled at a time.
 	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
@@ -77,6 +77,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("timing pods: %w", err)
 	}
 	r := &Reconciler{
+		Cache:   podcache.New(o.Local, o.Node),
 		options: o, errors: errors, ready: ready,
 		work:    work.NewQueue("pods", minBackOff, maxBackOff),
 		status:  work.NewQueue("podstatus", minBackOff, maxBackOff),
@@ -88,14 +89,13 @@ func New(o Options) (*Reconciler, error) {
 		budget:    o.Budget,
 		Signs:     sign.New(sign.Options{Home: o.Home, Node: o.Node, Peer: o.Peer, Clock: o.Clock}),
 	}
-	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil
 }
 
 // Run reflects until the context ends and everything it started has ended.
 func (r *Reconciler) Run(ctx context.Context) error {
-	if _, err := r.locals.AddEventHandler(r.localHandler()); err != nil {
-		return fmt.Errorf("watching the pods of node %q: %w", r.options.Node, err)
+	if err := r.Follow(r.localHandler()); err != nil {
+		return err
 	}
 	cancel := r.options.Peer.Subscribe(func(state peer.State) {
 		r.reconnect.Raise()
@@ -108,8 +108,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer r.work.ShutDown()
 	defer r.status.ShutDown()
-	group.Go(func() { r.locals.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), r.locals.HasSynced) {
+	group.Go(func() { r.Cache.Run(ctx) })
+	if !r.Filled(ctx) {
 		return nil
 	}
 	if r.options.UsesChanged != nil {
@@ -212,28 +212,11 @@ func (r *Reconciler) Alive(since time.Time) bool {
 	return r.idle || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
-// Informed tells whether the node's pods were read.
-func (r *Reconciler) Informed() bool { return r.locals.HasSynced() }
-
-// Pods lists the node's pods.
-func (r *Reconciler) Pods() []*corev1.Pod {
-	list := r.locals.GetStore().List()
-	pods := make([]*corev1.Pod, 0, len(list))
-	for _, object := range list {
-		if pod := localOf(object); pod != nil {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
 // enqueueLocals has all local pods of a namespace looked at (of all namespaces if it is empty). Fresh starts their back-off
 // anew, because whatever failed before may work now.
 func (r *Reconciler) enqueueLocals(namespace string, fresh bool) {
-	for _, object := range r.locals.GetStore().List() {
-		if pod, ok := object.(*packed); ok && (namespace == "" || pod.namespace == namespace) {
-			r.enqueue(key{Namespace: pod.namespace, Name: pod.name}, fresh)
-		}
+	for _, held := range r.All(namespace) {
+		r.enqueue(held.Key(), fresh)
 	}
 }
 

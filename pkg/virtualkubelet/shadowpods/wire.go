@@ -1,4 +1,4 @@
-package pod
+package shadowpods
 
 import (
 	"context"
@@ -37,24 +37,24 @@ type sentShadow struct {
 }
 
 func shadowPath(namespace string) string {
-	return path.Join("/apis", shadowPods.Group, shadowPods.Version, "namespaces", namespace, shadowPods.Resource)
+	return path.Join("/apis", Resource.Group, Resource.Version, "namespaces", namespace, Resource.Resource)
 }
 
-// sendShadow makes a ShadowPod and returns its UID.
-func sendShadow(ctx context.Context, client rest.Interface, shadow *offloadingv1beta1.ShadowPod, o metav1.CreateOptions) (types.UID, error) {
+// send makes a ShadowPod and returns its UID.
+func send(ctx context.Context, client rest.Interface, shadow *offloadingv1beta1.ShadowPod, o metav1.CreateOptions) (types.UID, error) {
 	body, err := json.Marshal(sentShadow{TypeMeta: shadow.TypeMeta, ObjectMeta: shadow.ObjectMeta, Spec: shadow.Spec})
 	if err != nil {
-		return "", fmt.Errorf("encoding ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+		return "", failed("encoding", shadow, err)
 	}
 	result := client.Post().AbsPath(shadowPath(shadow.Namespace)).VersionedParams(&o, scheme.ParameterCodec).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", onlyMeta).Body(body).Do(ctx)
 	// Only this one reads what the server says of a refusal.
 	if err := result.Error(); err != nil {
-		return "", fmt.Errorf("creating ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+		return "", failed("creating", shadow, err)
 	}
 	answer, err := result.Raw()
 	if err != nil {
-		return "", fmt.Errorf("creating ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+		return "", failed("creating", shadow, err)
 	}
 	var made struct {
 		Metadata struct {
@@ -62,13 +62,13 @@ func sendShadow(ctx context.Context, client rest.Interface, shadow *offloadingv1
 		} `json:"metadata"`
 	}
 	if err := utiljson.Unmarshal(answer, &made); err != nil {
-		return "", fmt.Errorf("decoding ShadowPod %s/%s: %w", shadow.Namespace, shadow.Name, err)
+		return "", failed("decoding", shadow, err)
 	}
 	return made.Metadata.UID, nil
 }
 
-// watchShadows follows the ShadowPods of a namespace.
-func watchShadows(ctx context.Context, client rest.Interface, namespace string, o metav1.ListOptions) (watch.Interface, error) {
+// stream follows the ShadowPods of a namespace.
+func stream(ctx context.Context, client rest.Interface, namespace string, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	body, err := client.Get().AbsPath(shadowPath(namespace)).VersionedParams(&o, scheme.ParameterCodec).
 		SetHeader("Accept", runtime.ContentTypeJSON).Stream(ctx)
@@ -123,7 +123,7 @@ func (e *shadowEvents) take(object []byte) error {
 	if err := utiljson.Unmarshal(object, &raw); err != nil {
 		return fmt.Errorf("decoding the object of a watch: %w", err)
 	}
-	e.object = typedShadow(&unstructured.Unstructured{Object: raw})
+	e.object = Typed(&unstructured.Unstructured{Object: raw})
 	return nil
 }
 

@@ -1,4 +1,5 @@
-package mirror
+// Package namespaces knows the annotations of namespaces, which are read one by one: the right to watch namespaces cannot be limited to some.
+package namespaces
 
 import (
 	"context"
@@ -14,10 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// namespaces knows the annotations of local namespaces. They are read one by one, because the right to watch namespaces
-// cannot be limited to some.
-type namespaces struct {
-	local   client.Reader
+// Namespaces is what is known of them. Make it with New.
+type Namespaces struct {
+	live    client.Reader
 	clock   clock.PassiveClock
 	timeout time.Duration
 
@@ -33,13 +33,14 @@ type namespace struct {
 	leaving bool
 }
 
-func newNamespaces(o Options) *namespaces {
-	return &namespaces{local: o.Local, clock: o.Clock, timeout: o.RequestTimeout, known: map[string]namespace{}, reading: map[string]*sync.Mutex{}}
+// New makes one that reads live; timeout bounds each read.
+func New(live client.Reader, clock clock.PassiveClock, timeout time.Duration) *Namespaces {
+	return &Namespaces{live: live, clock: clock, timeout: timeout, known: map[string]namespace{}, reading: map[string]*sync.Mutex{}}
 }
 
-// annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
+// Annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
 // what is known, however old. changed tells whether a read showed something else than was known before.
-func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.Duration) (annotations map[string]string, changed bool, err error) {
+func (n *Namespaces) Annotations(ctx context.Context, name string, maxAge time.Duration) (annotations map[string]string, changed bool, err error) {
 	if known, there := n.lookup(name, maxAge); there {
 		return known.annotations, false, nil
 	}
@@ -53,7 +54,7 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
 	var object corev1.Namespace
-	if err := n.local.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+	if err := n.live.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return nil, false, fmt.Errorf("reading namespace %q, whose annotations may keep objects at home: %w", name, err)
 	}
 	n.mu.Lock()
@@ -63,14 +64,14 @@ func (n *namespaces) annotations(ctx context.Context, name string, maxAge time.D
 	return object.Annotations, there && !maps.Equal(known.annotations, object.Annotations), nil
 }
 
-// leaving tells whether a namespace is known to be deleted.
-func (n *namespaces) leaving(ctx context.Context, name string) bool {
-	_, _, err := n.annotations(ctx, name, namespaceFresh)
+// Leaving tells whether a namespace is known to be deleted, by a read that is not older than maxAge.
+func (n *Namespaces) Leaving(ctx context.Context, name string, maxAge time.Duration) bool {
+	_, _, err := n.Annotations(ctx, name, maxAge)
 	known, _ := n.lookup(name, 0)
 	return err == nil && known.leaving
 }
 
-func (n *namespaces) reader(name string) *sync.Mutex {
+func (n *Namespaces) reader(name string) *sync.Mutex {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.reading[name] == nil {
@@ -80,23 +81,24 @@ func (n *namespaces) reader(name string) *sync.Mutex {
 }
 
 // lookup returns what is known of a namespace if it is not older than maxAge.
-func (n *namespaces) lookup(name string, maxAge time.Duration) (known namespace, ok bool) {
+func (n *Namespaces) lookup(name string, maxAge time.Duration) (known namespace, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known, ok = n.known[name]
 	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
 }
 
-// refresh reads a namespace again and tells whether it changed. A failure leaves what was known; again says that it may pass.
-func (n *namespaces) refresh(ctx context.Context, name string) (changed, again bool) {
-	_, changed, err := n.annotations(ctx, name, time.Nanosecond)
+// Refresh reads a namespace again and tells whether it changed. A failure leaves what was known; again says that it may pass.
+func (n *Namespaces) Refresh(ctx context.Context, name string) (changed, again bool) {
+	_, changed, err := n.Annotations(ctx, name, time.Nanosecond)
 	if err != nil {
 		klog.FromContext(ctx).V(1).Info("Could not refresh a namespace; its last known annotations stay in force", "namespace", name, "err", err)
 	}
 	return changed, err != nil && !apierrors.IsNotFound(err)
 }
 
-func (n *namespaces) forget(name string) {
+// Forget drops what is known of a namespace.
+func (n *Namespaces) Forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.known, name)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 )
 
 var born = time.Unix(1_800_000_000, 0)
@@ -44,33 +46,13 @@ func measured(t *testing.T, clock *clocktesting.FakeClock, registry *prometheus.
 	return r
 }
 
-func held(t *testing.T, pod *corev1.Pod) *packed {
+func held(t *testing.T, pod *corev1.Pod) *podcache.Pod {
 	t.Helper()
-	object, err := holdLocal(pod)
+	held, err := podcache.Hold(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return object.(*packed)
-}
-
-func TestCensus(t *testing.T) {
-	r := measured(t, clocktesting.NewFakeClock(born), prometheus.NewRegistry())
-	for _, pod := range []*corev1.Pod{
-		resident("a", corev1.PodRunning, true), resident("b", corev1.PodRunning, false), resident("c", corev1.PodPending, false),
-		resident("d", corev1.PodSucceeded, false), resident("e", corev1.PodFailed, false), resident("f", "Invented", false), resident("g", "", false),
-	} {
-		if err := r.locals.GetStore().Add(held(t, pod)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := Census{
-		Phases: map[corev1.PodPhase]int{corev1.PodRunning: 2, corev1.PodPending: 3, corev1.PodSucceeded: 1, corev1.PodFailed: 1},
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("7500m"), "memory": resource.MustParse("5Gi"),
-			"ephemeral-storage": resource.MustParse("10Gi"), "pods": resource.MustParse("5")},
-	}
-	if diff := cmp.Diff(want, r.Census()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	return held
 }
 
 func TestTimeToBeReady(t *testing.T) {
@@ -97,7 +79,7 @@ func TestTimeToBeReady(t *testing.T) {
 			clock, registry := clocktesting.NewFakeClock(born), prometheus.NewPedanticRegistry()
 			r := measured(t, clock, registry)
 			handler := r.localHandler()
-			var last *packed
+			var last *podcache.Pod
 			for i, s := range tc.steps {
 				clock.SetTime(born.Add(s.at))
 				pod := resident("a", s.phase, s.ready)
@@ -127,8 +109,8 @@ func TestTimeToBeReady(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 			handler.OnDelete(last)
-			if len(r.memory.awaited) != 0 {
-				t.Errorf("%d pods are remembered that are gone", len(r.memory.awaited))
+			if len(r.memory.pods) != 0 {
+				t.Errorf("%d pods are remembered that are gone", len(r.memory.pods))
 			}
 		})
 	}

@@ -1,6 +1,8 @@
-package pod
+package shadowpods
 
 import (
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,20 +11,45 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/peer"
 )
+
+const twinNamespace = "shop-rome"
+
+// sample is a ShadowPod as an API server shows it.
+func sample() *offloadingv1beta1.ShadowPod {
+	return &offloadingv1beta1.ShadowPod{
+		TypeMeta: metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: twinNamespace, Name: "p", UID: "u", ResourceVersion: "7", Generation: 1,
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), Labels: map[string]string{"app": "shop"},
+			Annotations:   map[string]string{corev1beta1.OriginUIDAnnotation: "v"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}},
+		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "app", Image: "registry.example.com/shop/app:1.2.3", ImagePullPolicy: corev1.PullIfNotPresent,
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}}},
+			TerminationGracePeriodSeconds: new(int64(30)), Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeNotReady}}}},
+	}
+}
 
 // overHTTP are the clients of a server.
 func overHTTP(t *testing.T, handle http.HandlerFunc) peer.Clients {
@@ -40,7 +67,7 @@ func TestCreateShadowOverHTTP(t *testing.T) {
 		Path string
 		Body map[string]any
 	}
-	_, shadow, _ := inStep(1)
+	shadow := sample()
 	shadow.ObjectMeta = metav1.ObjectMeta{Name: shadow.Name, Namespace: shadow.Namespace, Labels: shadow.Labels, Annotations: shadow.Annotations}
 	for name, refuses := range map[string]bool{"one that is made": false, "one that is there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +93,7 @@ func TestCreateShadowOverHTTP(t *testing.T) {
 			})
 			before := shadow.DeepCopy()
 			for _, c := range []peer.Clients{clients, {Kube: clients.Kube, Dynamic: clients.Dynamic, User: clients.User}} {
-				uid, err := createShadow(t.Context(), c, shadow)
+				uid, err := Create(t.Context(), c, shadow)
 				if refuses != apierrors.IsAlreadyExists(err) || refuses != (uid == "") || !refuses && uid != "u7" {
 					t.Errorf("got UID %q, error %v", uid, err)
 				}
@@ -92,8 +119,7 @@ func TestCreateShadowOverHTTP(t *testing.T) {
 
 // What is watched by hand is what the dynamic client shows.
 func TestWatchShadowsOverHTTP(t *testing.T) {
-	_, shadow, _ := inStep(1)
-	shadow.ManagedFields = managed("somebody")
+	shadow := sample()
 	whole, err := json.Marshal(shadow)
 	if err != nil {
 		t.Fatal(err)
@@ -127,12 +153,13 @@ func TestWatchShadowsOverHTTP(t *testing.T) {
 			})
 			options := metav1.ListOptions{LabelSelector: "a=b", AllowWatchBookmarks: true, ResourceVersion: "3", TimeoutSeconds: new(int64(9)),
 				SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
-			byHand, err := watchShadows(t.Context(), clients.REST, twinNamespace, options)
+			_, follow := Watch(clients, twinNamespace)
+			byHand, err := follow(t.Context(), options)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := all(t, byHand)
-			reference, err := clients.Dynamic.Resource(shadowPods).Namespace(twinNamespace).Watch(t.Context(), options)
+			reference, err := In(clients, twinNamespace).Watch(t.Context(), options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,11 +187,11 @@ func all(t *testing.T, w watch.Interface) []watch.Event {
 	var list []watch.Event
 	for event := range w.ResultChan() {
 		if _, raw := event.Object.(*unstructured.Unstructured); raw || event.Type != watch.Error {
-			held, ok := holdShadow(event.Object)
+			held, ok := Hold(event.Object)
 			if !ok {
 				t.Fatalf("a %T is not held", event.Object)
 			}
-			shadow := held.shadow()
+			shadow := Of(held)
 			if event.Type == watch.Bookmark {
 				shadow = &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: shadow.ResourceVersion, Annotations: shadow.Annotations}}
 			}
@@ -182,8 +209,72 @@ func TestWatchShadowsRefused(t *testing.T) {
 		w.WriteHeader(http.StatusGone)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
 	})
-	_, err := watchShadows(context.Background(), clients.REST, twinNamespace, metav1.ListOptions{})
+	_, follow := Watch(clients, twinNamespace)
+	_, err := follow(context.Background(), metav1.ListOptions{})
 	if !apierrors.IsResourceExpired(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What is read of a cache is what was put there.
+func TestPack(t *testing.T) {
+	shadow := sample()
+	ended := shadow.DeepCopy()
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local))
+	ended.Status = offloadingv1beta1.ShadowPodStatus{Phase: corev1.PodFailed,
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, FinishedAt: since}}}},
+		Conditions:        []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, ObservedGeneration: 4, LastTransitionTime: since, Reason: "R", Message: "M"}}}
+	for name, shadow := range map[string]*offloadingv1beta1.ShadowPod{"a ShadowPod": shadow, "one that ended": ended, "an empty one": {}} {
+		t.Run(name, func(t *testing.T) {
+			held, err := Pack(shadow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(shadow, Of(held), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(offloadingv1beta1.ShadowPod{}, "TypeMeta")); diff != "" {
+				t.Errorf("-put +got:\n%s", diff)
+			}
+		})
+	}
+	if Of(nil) != nil {
+		t.Error("there is something where nothing is held")
+	}
+}
+
+// A ShadowPod that cannot be read is held, so that its name is known to be taken, and is nobody's.
+func TestHoldShadowThatDoesNotFit(t *testing.T) {
+	held, ok := Hold(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "p", "namespace": twinNamespace, "uid": "u", "resourceVersion": "5", "annotations": map[string]any{corev1beta1.OriginUIDAnnotation: "v"}},
+		"spec":     map[string]any{"pod": "none"},
+	}})
+	if !ok {
+		t.Fatal("it is not held")
+	}
+	want := metav1.ObjectMeta{Name: "p", Namespace: twinNamespace, UID: "u", ResourceVersion: "5"}
+	if diff := cmp.Diff(want, Of(held).ObjectMeta); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The label by which the provider counts is sent along, so that it need not be added.
+func TestAShadowPodNamesItsCreator(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := offloadingv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"liqo.io:slice:a": capacity.UserLabel("liqo.io:slice:a"), "": ""} {
+		shadow := &offloadingv1beta1.ShadowPod{
+			TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+		client := dynamicfake.NewSimpleDynamicClient(scheme)
+		if _, err := Create(context.Background(), peer.Clients{Dynamic: client, User: user}, shadow); err != nil {
+			t.Fatal(err)
+		}
+		made, err := client.Resource(Resource).Namespace("n").Get(context.Background(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.GetLabels()[offloadingv1beta1.CreatorUserLabel]; got != want || len(shadow.Labels) > 0 {
+			t.Errorf("user %q: label %q, want %q; the wanted object got %v", user, got, want, shadow.Labels)
+		}
 	}
 }
