@@ -16,6 +16,8 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/jsonpatch"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/restraint"
+	"liqo.io/liqo/pkg/kube/writers"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -233,4 +235,54 @@ func (t *task) lacks(made reflection.Object) {
 		t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonPartiallyReflected,
 			fmt.Sprintf("Reflected to cluster %q in part: %s", t.options().Remote, what))
 	}
+}
+
+// drifted tells whether the live object was in step before, so that somebody at the provider must have changed it. Of an
+// object that was never seen in step nobody knows.
+func (t *task) drifted() bool {
+	return t.fingerprint != "" && t.state.inStep == t.fingerprint
+}
+
+// news tells whether that is to be told once it is put back, because it was not told lately.
+func (t *task) news() bool {
+	return t.drifted() && restraint.Due(t.state.reverted, t.options().Clock.Now())
+}
+
+// meddler reads who changed the first of the fields that are to be put back. It is asked before they are, because the answer
+// is gone afterwards; that it cannot be had keeps nobody from putting them back.
+func (t *task) meddler(ctx context.Context, c client.WithWatch, changes []reflection.Change) string {
+	call, cancel := t.call(ctx)
+	defer cancel()
+	live := t.runner.twin.NewObject()
+	if err := c.Get(call, t.remoteKey(), live); err != nil {
+		return ""
+	}
+	return writers.Last(live.GetManagedFields(), changes[0].Path, FieldManager)
+}
+
+// unseenMeddler is meddler for an object that can only be written, and tells which fields are to be put back: a dry run shows both.
+func (t *task) unseenMeddler(ctx context.Context, c client.WithWatch) (changes []reflection.Change, manager string) {
+	live, err := t.probe(ctx, c)
+	if err != nil {
+		return nil, ""
+	}
+	var field []string
+	if changes = t.decide(live).changes; len(changes) > 0 {
+		field = changes[0].Path
+	}
+	return changes, writers.Last(live.GetManagedFields(), field, FieldManager)
+}
+
+// putBack tells that somebody's change at the provider was undone. No changes stand for content of which nobody knows.
+func (t *task) putBack(changes []reflection.Change, manager string) {
+	t.state.reverted = t.options().Clock.Now()
+	what, by := "The content", "somebody"
+	if len(changes) > 0 {
+		what = "Field " + strings.Join(changes[0].Path, ".")
+	}
+	if manager != "" {
+		by = fmt.Sprintf("field manager %q", manager)
+	}
+	t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonRemoteChangeReverted,
+		fmt.Sprintf("%s of %s/%s in cluster %q was changed by %s; it was put back", what, t.pair.twin, t.remoteName, t.options().Remote, by))
 }

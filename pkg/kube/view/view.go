@@ -63,11 +63,13 @@ func New[T replica.Object](s Source, o replica.Options[T]) *View[T] {
 
 // Start has the view followed, once; it ends with the context or with Stop.
 func (v *View[T]) Start(ctx context.Context) {
-	v.ctx, v.cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	v.ctx, v.cancel = ctx, cancel
 	v.finished = make(chan struct{})
 	go func() {
 		defer close(v.finished)
-		v.Run(v.ctx)
+		defer cancel()
+		v.Run(ctx)
 	}()
 }
 
