@@ -30,8 +30,8 @@ import (
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/replica"
-	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/placement"
@@ -45,7 +45,6 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/leader"
 	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
-	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/removal"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/pkg/virtualkubelet/sibling"
@@ -178,14 +177,10 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 	k.settings = settings.New(settings.Options{
 		Client: k.watching, TenantNamespace: k.flags.TenantNamespace, Home: placement.HomeNamespaces{Liqo: k.flags.LiqoNamespace},
 		Node: k.flags.Node, Provider: k.flags.Provider.ID, Reflectors: &k.flags.Reflectors,
-		Siblings: func(all []*offloadingv1beta1.VirtualNode) { k.mirror.SetVirtualNodes(all) },
-		Changed:  k.configure, Mapped: k.offload, Skipped: func() { k.mirror.RefreshNamespaces() },
 	})
 	k.network = network.New(network.Options{
 		Enabled: k.flags.Networking, Client: k.watching, Own: k.flags.PodRanges,
 		Provider: k.flags.Provider.ID, TenantNamespace: k.flags.TenantNamespace, LiqoNamespace: k.flags.LiqoNamespace,
-		Changed:   func(ctx context.Context) { k.node.NetworkChanged(ctx) },
-		Addresses: func(p translation.Peers, e translation.Externals) { k.mirror.SetAddresses(p, e) },
 	})
 	meter, err := kubelet.NewMeter(k.metrics, k.flags.Node)
 	if err != nil {
@@ -205,8 +200,9 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 		return err
 	}
 	k.removals = removal.New(removal.Options{
-		Share: k.flags.MaxRemovals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer, Changed: func() { k.node.RemovalsChanged() },
+		Share: k.flags.MaxRemovals, Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Peer: k.peer,
 	})
+	k.settings.View.Follow(k.follow)
 	if !k.flags.CreateNode {
 		return nil
 	}
@@ -217,8 +213,8 @@ func (k *wiring) assemble(ctx context.Context, scheme *runtime.Scheme) error {
 		return err
 	}
 	k.node = kubelet.New(kubelet.Options{
-		Flags: k.flags, Address: k.around.Address, Identity: who, Account: k.account, CAFile: k.home.CAFile, Peer: k.peer, Network: k.network,
-		Offloaded: k.settings.Offloaded, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
+		Flags: k.flags, Address: k.around.Address, Identity: who, Account: k.account, CAFile: k.home.CAFile, Peer: k.peer, Network: k.network.View,
+		Settings: k.settings.View, Offloaded: k.settings.Offloaded, Budget: k.budget, Removals: k.removals, Recorder: recorder, Metrics: k.metrics,
 	})
 	return nil
 }
@@ -255,21 +251,24 @@ func (k *wiring) work(ctx context.Context) error {
 	}
 	held := recorder(ctx, k.account)
 	group.Go(func() error { k.removals.Run(ctx, held); return nil })
+	k.reflect(ctx, others)
 	// Turned off, what was provided before stays as it is.
-	if workers := k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims); workers > 0 {
+	if k.flags.Reflectors.Settings(nil, nil).Workers(settings.Claims) > 0 {
 		k.storage, err = storage.New(storage.Options{
 			Home: k.flags.Home, Remote: k.flags.Provider.ID, Node: k.flags.Node,
-			Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Workers: workers, Budget: k.budget, Removals: k.removals.Guard,
+			Local: k.account, Peer: k.peer, Recorder: recorder(ctx, k.account), Budget: k.budget, Removals: k.removals.Guard,
+			Wanted: latest.Of(k.settings.View, settings.View.OfClaims), Leads: &k.mirror.Leads,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	k.reflect(ctx, others)
 	k.events, err = event.New(event.Options{
 		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
 		Events: k.account.CoreV1(), Peer: k.peer, Locals: locals{k}, Registerer: k.metrics,
-		Config: k.flags.Reflectors.Settings(nil, nil).Kinds[settings.Events],
+		Wanted: latest.Of(k.settings.View, func(s settings.View) event.Wanted {
+			return event.Wanted{Config: s.Kinds[settings.Events], Mapping: s.Mapping.Effective}
+		}),
 	})
 	if err != nil {
 		return err
@@ -278,7 +277,7 @@ func (k *wiring) work(ctx context.Context) error {
 	group.Go(func() error { return k.mirror.Run(ctx) })
 	group.Go(func() error { return others.Run(ctx) })
 	group.Go(func() error { return k.events.Run(ctx) })
-	beside := kubelet.Beside{Reflection: k.mirror, Crossed: k.events.Crossed}
+	beside := kubelet.Beside{UsesChanged: k.mirror.UsesChanged, Crossed: k.events.Crossed}
 	if k.storage != nil {
 		beside.Claims = k.storage.Resolve
 		group.Go(func() error { return k.storage.Run(ctx) })
@@ -293,24 +292,30 @@ func (k *wiring) work(ctx context.Context) error {
 
 // reflect prepares the reflection of what pods on this node use, and those on other virtual nodes of the provider.
 func (k *wiring) reflect(ctx context.Context, others *sibling.Pods) {
-	initial := k.flags.Reflectors.Settings(nil, nil)
+	wanted := latest.Join(k.settings.View, k.network.View, func(s settings.View, n network.View) mirror.Wanted {
+		return mirroring.Wanted(k.flags.Node, k.flags.Provider.ID, s, n)
+	})
 	options := mirror.Options{
 		Home: k.flags.Home, Remote: k.flags.Provider.ID, NodeName: k.flags.Node,
-		Config: initial.Kinds, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
+		Wanted: wanted, Local: k.watching, Peer: mirroring.Peer{Peer: k.peer},
 		Recorder: recorder(ctx, k.account), Registerer: k.metrics, Budget: k.budget, Removals: k.removals.Guard,
 	}
-	reflects := mirroring.Options{
+	k.mirror = mirroring.New(mirroring.Options{
 		Build: func() (mirroring.Engine, error) {
 			options.References = k.mirror
 			return mirror.New(options)
 		},
-		Siblings: others, Nodeless: k.node == nil, Client: k.account,
-		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Networked: k.network.Known(),
+		Wanted: wanted, Pods: k.uses, Siblings: others, Nodeless: k.node == nil, Client: k.account,
+		Namespace: k.flags.TenantNamespace, Node: k.flags.Node, Provider: k.flags.Provider.ID, Network: k.network.View,
+	})
+}
+
+// uses knows what the pods of the own Node use, once there is who runs them.
+func (k *wiring) uses() mirroring.Uses {
+	if pods := k.node.Pods(); pods != nil {
+		return pods
 	}
-	if k.storage != nil {
-		reflects.Leads = k.storage.SetLeads
-	}
-	k.mirror = mirroring.New(reflects, initial)
+	return nil
 }
 
 // locals knows what is at the provider: the node side its pods, the storage fabric its claims, the reflection engine all else.
@@ -339,28 +344,15 @@ func (l locals) Crossed(namespace string) bool {
 	return pods != nil && pods.Occupied(namespace) || l.k.mirror.Crossed(namespace) || l.k.storage != nil && l.k.storage.Crossed(namespace)
 }
 
-// configure tells all parts what the VirtualNode and its template say.
-func (k *wiring) configure(ctx context.Context, s settings.Settings) {
-	k.peer.Tell(s.Revoked()) // before the node is told anything: a restart is no news
-	k.removals.Hear(s.Node)
-	k.mirror.Configure(s)
-	if k.storage != nil {
-		k.storage.SetWorkers(s.Workers(settings.Claims))
-		k.storage.SetSettings(s.OfClaims())
+// follow tells who looks after the connection and after removals what this cluster says, before anybody else hears of it: a restart is no news.
+func (k *wiring) follow(_, now settings.View) {
+	if now.Node != nil {
+		k.peer.Tell(now.Revoked())
+		k.removals.Hear(now.Node)
 	}
-	k.events.SetConfig(s.Kinds[settings.Events])
-	k.node.Configure(ctx, s)
-}
-
-// offload tells all parts which namespaces are offloaded.
-func (k *wiring) offload(mapping pod.Mapping) {
-	k.removals.Guard.Follow(mapping.Desired)
-	k.mirror.SetMapping(mapping.Effective)
-	k.events.SetMapping(mapping.Effective)
-	if k.storage != nil {
-		k.storage.SetMapping(mapping.Effective)
+	if now.Mapping.Known {
+		k.removals.Guard.Follow(now.Mapping.Desired)
 	}
-	k.node.SetMapping(mapping)
 }
 
 // ownerOfLease is the VirtualNode.

@@ -85,10 +85,8 @@ func runSuite(ctx context.Context, name, tier string, args []string) error {
 	if err != nil {
 		return err
 	}
-	test := exec.CommandContext(ctx, tool, append(arguments, flags...)...)
+	test := interruptible(ctx, tool, append(arguments, flags...)...)
 	test.Stdout, test.Stderr, test.Env = os.Stdout, os.Stderr, append(os.Environ(), envCommands+"="+commands)
-	// Interrupted tests take down what they started, and then end.
-	test.Cancel, test.WaitDelay = func() error { return test.Process.Signal(syscall.SIGINT) }, grace
 	began := time.Now()
 	err = test.Run()
 	seconds := time.Since(began).Seconds()
@@ -181,4 +179,13 @@ func reportAll(ctx context.Context, out io.Writer, receipt bool) error {
 		return leaveReceipt(ctx, out, total)
 	}
 	return nil
+}
+
+// interruptible is a command whose whole group is interrupted when ctx ends: "go test" tells its tests of nothing, and they take down what they
+// started, and then end. A terminal tells everybody, but whoever ends a run by a signal may know this program alone.
+func interruptible(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel, c.WaitDelay = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }, grace
+	return c
 }

@@ -171,6 +171,9 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 	case err == nil:
 		held := t.remember(answer)
 		t.wrote(resultUpdated)
+		if reflection.RefusedPartOf(answer) != reflection.RefusedPartOf(live) {
+			t.lacks(answer)
+		}
 		if news {
 			t.putBack(d.changes, manager)
 		}

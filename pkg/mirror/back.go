@@ -24,7 +24,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if t.wanted == nil || live == nil {
 		live = t.runner.twin.NewObject()
 	}
-	if t.kind().Back(t.local, live) == nil {
+	if t.kind().Back.Take(t.local, live) == nil {
 		return nil
 	}
 	// It does not matter whether the same is written: what comes back is the provider's to choose.
@@ -37,7 +37,7 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if now == nil || err != nil {
 		return err
 	}
-	updated := t.kind().Back(now, live)
+	updated := t.kind().Back.Take(now, live)
 	if updated == nil {
 		return nil
 	}
@@ -48,14 +48,14 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	case other != "":
 		return reconcile.Terminate(offloadingv1beta1.ReasonStatusOfOthers, fmt.Errorf(
 			"field %s of %s %s/%s is written by field manager %q here; what comes back from cluster %q is not written over it",
-			strings.Join(t.kind().BackField, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
+			strings.Join(t.kind().Back.Field, "."), t.kind().Name, t.namespace, t.name, other, t.options().Remote))
 	}
 	return t.writeBack(ctx, now, updated)
 }
 
 // comesBack tells whether the status of the object is to come back at all.
 func (t *task) comesBack() bool {
-	return t.kind().Back != nil && t.runner.statusBack() && t.local != nil && t.local.GetDeletionTimestamp() == nil
+	return t.kind().Back != nil && t.runner.config().StatusBack && t.local != nil && t.local.GetDeletionTimestamp() == nil
 }
 
 // localNow reads the local object: the cache may lag behind a write of our own, and does not know who wrote what. It returns
@@ -106,7 +106,7 @@ func (t *task) speaker() string { return Speaker(t.options().Remote) }
 
 // speakers tells whether what comes back was written by us, and who else did, if anybody.
 func (t *task) speakers(local reflection.Object) (ours bool, other string) {
-	for _, writer := range writers.Of(local, t.kind().BackField) {
+	for _, writer := range writers.Of(local, t.kind().Back.Field) {
 		if writer == t.speaker() {
 			ours = true
 		} else {
@@ -114,11 +114,4 @@ func (t *task) speakers(local reflection.Object) (ours bool, other string) {
 		}
 	}
 	return ours, other
-}
-
-// statusBack tells whether the status of remote objects comes back.
-func (r *runner) statusBack() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.config.StatusBack
 }

@@ -113,7 +113,8 @@ func backConfig(on bool) offloadingv1beta1.ReflectorConfig {
 func ingressesOnly(on bool) func(*Options) {
 	kind, _ := reflection.Lookup("ingress")
 	return func(o *Options) {
-		o.Kinds, o.Config = []reflection.Kind{kind}, map[string]offloadingv1beta1.ReflectorConfig{kind.Name: backConfig(on)}
+		o.Kinds = []reflection.Kind{kind}
+		o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{kind.Name: backConfig(on)}})
 	}
 }
 
@@ -125,9 +126,7 @@ func TestStatusComesBack(t *testing.T) {
 		w.wrote("a new one", "create Ingress/"+there+"/web")
 		serve(w.remote, at(web), "192.0.2.1")
 		w.wrote("nobody wants it back")
-		if err := w.engine.SetConfig("ingress", backConfig(true)); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("ingress", backConfig(true))
 		w.rest()
 		w.equal("addresses", []string{"192.0.2.1"}, w.served(web))
 		w.equal("writes at home", []string{"status Ingress/" + here + "/web"}, w.local.took(false))
@@ -139,9 +138,7 @@ func TestStatusComesBack(t *testing.T) {
 		w.rest()
 		w.equal("addresses without those that mean ourselves", []string{"192.0.2.2"}, w.served(web))
 		w.equal("writes at home", []string{"status Ingress/" + here + "/web"}, w.local.took(false))
-		if err := w.engine.SetConfig("ingress", backConfig(false)); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("ingress", backConfig(false))
 		serve(w.remote, at(web), "192.0.2.3")
 		w.wrote("nobody wants it back any more")
 		w.equal("addresses", []string{"192.0.2.2"}, w.served(web))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -154,14 +155,16 @@ func BenchmarkBurst(b *testing.B) {
 			peer := &fakePeer{client: remote, connected: true, epoch: 1, version: "v1.36.0", subscribers: map[int]func(){}}
 			engine, err := New(Options{
 				Home: home, Remote: provider, NodeName: provider, Local: local, Peer: peer, Kinds: []reflection.Kind{kind},
-				Config: map[string]offloadingv1beta1.ReflectorConfig{name: {NumWorkers: 10, Type: offloadingv1beta1.DenyList}},
+				Wanted: latest.New(Wanted{
+					Kinds:   map[string]offloadingv1beta1.ReflectorConfig{name: {NumWorkers: 10, Type: offloadingv1beta1.DenyList}},
+					Mapping: map[string]string{here: there},
+				}),
 			})
 			if err != nil {
 				b.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() { done <- engine.Run(b.Context()) }()
-			engine.SetMapping(map[string]string{here: there})
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {

@@ -103,13 +103,18 @@ func (t *task) translate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	not, provider, generation := t.runner.engine.settings()
+	now := t.runner.engine.inForce.Load()
 	in := reflection.Input{
 		Local: t.local, NamespaceAnnotations: annotations, Home: t.options().Home, Remote: t.options().Remote,
-		RemoteNamespace: t.twin, Policy: t.runner.policy(), NotReflected: not, Provider: provider,
+		RemoteNamespace: t.twin, Policy: now.config(t.kind()).Type, NotReflected: now.NotReflected, Provider: now.Provider,
 	}
 	if err := t.findParent(&in); err != nil {
 		return err
+	}
+	if t.kind().SelectsTwins {
+		if in.Twins, err = t.runner.engine.namespaces.Twins(ctx, now.Mapping); err != nil {
+			return err
+		}
 	}
 	result, known := t.decideUse(ctx, &in)
 	if !known {
@@ -119,7 +124,10 @@ func (t *task) translate(ctx context.Context) error {
 	if result.Apply == nil && result.Skip == nil {
 		t.skip = &reflection.Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "the kind says neither what to reflect nor why not", Keep: true}
 	}
-	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t/%s", t.local.GetUID(), t.local.GetResourceVersion(), generation, in.Referenced, t.options().Peer.Version())
+	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t/%s", t.local.GetUID(), t.local.GetResourceVersion(), now.generation, in.Referenced, t.options().Peer.Version())
+	if t.kind().SelectsTwins {
+		t.fingerprint += fmt.Sprint("/", in.Twins)
+	}
 	if t.parent != nil {
 		t.fingerprint += fmt.Sprintf("/%s/%s", t.parent.GetUID(), t.parent.GetResourceVersion())
 	}
@@ -139,7 +147,7 @@ func (t *task) guard(ctx context.Context, why string) error {
 		return err
 	}
 	if changed {
-		t.runner.engine.each(func(r *runner) { r.reconsider(t.namespace) })
+		t.runner.engine.namespaceChanged(t.namespace)
 		return errUnready
 	}
 	return nil

@@ -94,12 +94,10 @@ func TestIngressesAreWatchedWithoutService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
-				w.start(demanding, func(o *Options) { o.Config = tc.before })
+				w.start(demanding, func(o *Options) { o.Wanted.Set(Wanted{Kinds: tc.before}) })
 				w.equal("watches at the start", tc.start, w.watches())
 				for kind, config := range tc.after {
-					if err := w.engine.SetConfig(kind, config); err != nil {
-						t.Fatal(err)
-					}
+					w.setConfig(kind, config)
 				}
 				w.equal("watches after the change", tc.change, w.watches())
 			})
@@ -114,7 +112,7 @@ func TestCertificatesWhileIngressesAreNotWatched(t *testing.T) {
 			secrets, _ := reflection.Lookup("secret")
 			o.Kinds = append(o.Kinds, secrets)
 			o.References = &used{names: map[string]bool{}}
-			o.Config = map[string]offloadingv1beta1.ReflectorConfig{"secret": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+			o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{"secret": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}})
 		})
 	}
 	stands := func(w *world) {

@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/namespaces"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
-	"liqo.io/liqo/pkg/reflection"
 )
 
 // Engine reflects objects to one provider. Make it with New; all methods may be called at any time from anywhere.
@@ -29,21 +28,14 @@ type Engine struct {
 	// stale says that what is known of namespaces may be old.
 	stale signal.Signal
 	// budget bounds what all views of the provider hold.
-	budget *replica.Budget
-	// following keeps the latest mapping the last one that is followed.
-	following sync.Mutex
-
-	mu           sync.RWMutex
-	started      bool
-	mapping      map[string]string
-	notReflected reflection.NotReflected
-	provider     reflection.Provider
+	budget  *replica.Budget
+	started atomic.Bool
+	// inForce is what is wanted, as far as it was taken up.
+	inForce atomic.Pointer[inForce]
 	// throttled is until when the provider asked to be left alone.
-	throttled time.Time
-	// version of the provider's API server, as last seen.
+	throttled latest.Value[time.Time]
+	// version of the provider's API server, as last seen; only Run uses it.
 	version string
-	// generation counts the changes of settings that Translate depends on.
-	generation int64
 }
 
 // New checks the options and registers the metrics. Nothing happens before Run.
@@ -56,25 +48,20 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		options:      o,
-		runners:      map[string]*runner{},
-		reporter:     reporter,
-		wake:         signal.New(),
-		stale:        signal.New(),
-		budget:       o.Budget,
-		mapping:      map[string]string{},
-		notReflected: o.NotReflected,
+		options:  o,
+		runners:  map[string]*runner{},
+		reporter: reporter,
+		wake:     signal.New(),
+		stale:    signal.New(),
+		budget:   o.Budget,
 	}
+	e.inForce.Store(&inForce{Wanted: o.Wanted.Get()})
 	e.namespaces = namespaces.New(o.Local, o.Clock, o.RequestTimeout)
 	for _, kind := range o.Kinds {
 		if _, twice := e.runners[kind.Name]; twice {
 			return nil, fmt.Errorf("making a reflection engine: kind %q is given twice", kind.Name)
 		}
-		config, configured := o.Config[kind.Name]
-		if !configured {
-			config = offloadingv1beta1.ReflectorConfig{NumWorkers: kind.DefaultWorkers, Type: kind.DefaultPolicy}
-		}
-		e.runners[kind.Name] = newRunner(e, kind, config)
+		e.runners[kind.Name] = newRunner(e, kind)
 	}
 	e.adopt()
 	return e, nil
@@ -82,13 +69,9 @@ func New(o Options) (*Engine, error) {
 
 // Run reflects until ctx ends, and returns when everything that it started has ended. It runs once.
 func (e *Engine) Run(ctx context.Context) error {
-	e.mu.Lock()
-	if e.started {
-		e.mu.Unlock()
+	if e.started.Swap(true) {
 		return errors.New("running the reflection engine: it ran before; make a new one")
 	}
-	e.started = true
-	e.mu.Unlock()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", e.options.Remote))
 	_, epoch := e.options.Peer.State()
 	e.refit()
@@ -101,7 +84,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		r.start(ctx)
 		group.Go(r.run)
 	}
-	e.follow()
+	defer e.options.Wanted.Follow(e.follow)()
 	e.loop(ctx, epoch)
 	return nil
 }
@@ -145,74 +128,25 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 // refresh reads all namespaces again, and looks again at the objects of those that changed. It tells whether any could not be
 // read.
 func (e *Engine) refresh(ctx context.Context) (failed bool) {
-	for namespace := range e.snapshot() {
+	for namespace := range e.inForce.Load().Mapping {
 		changed, again := e.namespaces.Refresh(ctx, namespace)
 		if changed {
-			e.each(func(r *runner) { r.reconsider(namespace) })
+			e.namespaceChanged(namespace)
 		}
 		failed = failed || again
 	}
 	return failed
 }
 
-// RefreshNamespaces has the annotations of all namespaces read again, because those of some changed. It does not block.
-func (e *Engine) RefreshNamespaces() {
-	e.stale.Raise()
-}
-
-// SetMapping says which local namespaces are reflected into which remote ones. Namespaces that leave the mapping are left
-// alone: nothing in their twins is deleted.
-func (e *Engine) SetMapping(mapping map[string]string) {
-	e.mu.Lock()
-	removed := map[string]string{}
-	for namespace, twin := range e.mapping {
-		if mapping[namespace] != twin {
-			removed[namespace] = twin
+// namespaceChanged looks again at the objects of a namespace whose metadata changed, and at those of all that may select it.
+func (e *Engine) namespaceChanged(namespace string) {
+	e.each(func(r *runner) {
+		if r.kind.SelectsTwins {
+			r.reconsider("")
+		} else {
+			r.reconsider(namespace)
 		}
-	}
-	e.mapping = maps.Clone(mapping)
-	if e.mapping == nil {
-		e.mapping = map[string]string{}
-	}
-	e.mu.Unlock()
-	for namespace := range removed {
-		e.namespaces.Forget(namespace)
-		e.reporter.forget(namespace)
-	}
-	e.follow()
-}
-
-// SetConfig changes workers and policy of a kind. Zero workers turn it off; what was reflected stays at the provider.
-func (e *Engine) SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error {
-	r, ok := e.runners[kind]
-	if !ok {
-		return fmt.Errorf("configuring the reflection of %q: there is no such kind; kinds are %s",
-			kind, strings.Join(slices.Sorted(maps.Keys(e.runners)), ", "))
-	}
-	if r.configure(config) {
-		e.bump()
-		e.follow()
-		r.rouse()
-		r.reconsider("")
-		r.usesKnown("")
-		for _, child := range r.children {
-			child.rouse()
-			child.reconsider("")
-		}
-	}
-	return nil
-}
-
-// SetNotReflected changes which labels and annotations stay at home.
-func (e *Engine) SetNotReflected(not reflection.NotReflected) {
-	e.mu.Lock()
-	same := slices.Equal(e.notReflected.Labels, not.Labels) && slices.Equal(e.notReflected.Annotations, not.Annotations)
-	e.notReflected = not
-	e.mu.Unlock()
-	if !same {
-		e.bump()
-		e.each(func(r *runner) { r.reconsider("") })
-	}
+	})
 }
 
 // Problems lists the objects that could not be brought in step so far, in order of kind, namespace and name.
@@ -229,31 +163,4 @@ func (e *Engine) each(f func(*runner)) {
 	for _, r := range e.runners {
 		f(r)
 	}
-}
-
-// follow brings the watches in step with the mapping, once the engine runs.
-func (e *Engine) follow() {
-	e.following.Lock()
-	defer e.following.Unlock()
-	mapping := e.snapshot()
-	e.each(func(r *runner) { r.follow(mapping) })
-}
-
-func (e *Engine) snapshot() map[string]string {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return maps.Clone(e.mapping)
-}
-
-func (e *Engine) bump() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.generation++
-}
-
-// settings returns what Translate depends on, and its generation.
-func (e *Engine) settings() (not reflection.NotReflected, provider reflection.Provider, generation int64) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.notReflected, e.provider, e.generation
 }

@@ -342,21 +342,15 @@ func TestPolicies(t *testing.T) {
 				w.pass(namespaceRefresh)
 				expect("namespace's annotation removed", "1")
 
-				if err := w.engine.SetConfig(kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList}); err != nil {
-					t.Fatal(err)
-				}
+				w.setConfig(kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList})
 				expect("policy AllowList", "", "a Normal ReflectionDisabled")
 				w.local.put(annotate(object, offloadingv1beta1.AllowReflectionAnnotation))
 				expect("annotated allow", "1")
 
-				if err := w.engine.SetConfig(kind, offloadingv1beta1.ReflectorConfig{Type: offloadingv1beta1.AllowList}); err != nil {
-					t.Fatal(err)
-				}
+				w.setConfig(kind, offloadingv1beta1.ReflectorConfig{Type: offloadingv1beta1.AllowList})
 				w.local.put(object)
 				expect("kind turned off", "1")
-				if err := w.engine.SetConfig(kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 4}); err != nil {
-					t.Fatal(err)
-				}
+				w.setConfig(kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 4})
 				set(w, object, "2")
 				expect("kind turned on", "2")
 			})
@@ -382,8 +376,8 @@ func TestANamespaceAnnotatedMeanwhileLetsNothingNewOut(t *testing.T) {
 func TestA11NothingIsDeletedOnMissingKnowledge(t *testing.T) {
 	for kind, object := range both("a", "1") {
 		for name, lose := range map[string]func(*world){
-			"the namespace leaves the mapping": func(w *world) { w.engine.SetMapping(nil) },
-			"the kind is turned off":           func(w *world) { _ = w.engine.SetConfig(kind, offloadingv1beta1.ReflectorConfig{}) },
+			"the namespace leaves the mapping": func(w *world) { w.setMapping(nil) },
+			"the kind is turned off":           func(w *world) { w.setConfig(kind, offloadingv1beta1.ReflectorConfig{}) },
 			"this cluster's API server is down": func(w *world) {
 				w.local.setDown(errors.New("down"))
 				w.stop()

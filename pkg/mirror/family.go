@@ -60,7 +60,7 @@ func (p *pair) rouse(statusBack bool) {
 func (r *runner) rouse() {
 	for _, p := range r.all() {
 		if p.asleep() {
-			p.rouse(r.statusBack())
+			p.rouse(r.config().StatusBack)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (t *task) findParent(in *reflection.Input) error {
 	case parents == nil:
 		return errUnready
 	}
-	in.ParentPolicy = parents.runner.policy()
+	in.ParentPolicy = parents.runner.config().Type
 	if parent := parents.objects.Of(name); parent != nil {
 		t.parent, in.Parent = parent, parent
 		t.remark(*in, parents.state(name))

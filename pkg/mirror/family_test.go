@@ -104,13 +104,9 @@ func TestChildrenFollowTheirParent(t *testing.T) {
 		w.equal("Events of what the user did", []string{"a Normal ServiceNotReflected"}, w.events.took())
 		edit(w.local, service("shop"), func(s *corev1.Service) { s.Annotations = nil })
 		w.wrote("the parent crosses again", "create "+shadowID+"a")
-		if err := w.engine.SetConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList})
 		w.wrote("the parent's policy turns", "delete "+shadowID+"a")
-		if err := w.engine.SetConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1})
 		w.wrote("the parent's policy turns back", "create "+shadowID+"a")
 		w.events.took()
 		w.local.drop(service("shop"))
@@ -127,7 +123,7 @@ func TestWhatIsWrongWithAParentIsToldOnce(t *testing.T) {
 		w.local.put(endpointSlice("a", "shop", "milan"))
 		w.local.put(endpointSlice("b", "other", "worker"))
 		w.start(family)
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
 		w.rest()
 		told := []string{"shop Warning NoLocalEndpoints"}
 		w.equal("Events", told, w.events.took())
@@ -154,17 +150,13 @@ func TestTurningTheParentsKindOffRemovesNothing(t *testing.T) {
 		w.local.put(endpointSlice("a", "shop", "worker"))
 		w.start(family)
 		w.wrote("start", "create "+shadowID+"a")
-		if err := w.engine.SetConfig("service", offloadingv1beta1.ReflectorConfig{}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("service", offloadingv1beta1.ReflectorConfig{})
 		w.local.put(endpointSlice("b", "shop", "worker"))
 		w.local.drop(service("shop"))
 		w.pass(time.Minute)
 		w.wrote("the parent's kind is off")
 		w.equal("what was there", 1, w.endpoints("a"))
-		if err := w.engine.SetConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("service", offloadingv1beta1.ReflectorConfig{NumWorkers: 1})
 		w.wrote("it is on again, and the parent is gone", "delete "+shadowID+"a")
 	})
 }
@@ -214,6 +206,11 @@ func TestNoWatchOfChildrenWithoutParents(t *testing.T) {
 	})
 }
 
+// everywhere is the one address by which all are reached.
+type everywhere netip.Addr
+
+func (e everywhere) Translate(netip.Addr) (netip.Addr, bool) { return netip.Addr(e), true }
+
 func TestTheProviderChanges(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.local.put(service("shop"))
@@ -221,17 +218,16 @@ func TestTheProviderChanges(t *testing.T) {
 		w.start(family)
 		w.equal("endpoints", 3, w.endpoints("a"))
 		w.remote.took(true)
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
 		w.wrote("a virtual node", "patch "+shadowID+"a")
 		w.equal("endpoints", 2, w.endpoints("a"))
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
 		w.wrote("nothing new")
-		external := func(netip.Addr) (netip.Addr, bool) { return netip.MustParseAddr("10.70.0.3"), true }
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}, Addresses: external, AddressPlan: "10.0.0.1=10.70.0.3"})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}, Addresses: everywhere(netip.MustParseAddr("10.70.0.3"))})
 		w.wrote("an address gets another one", "patch "+shadowID+"a")
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true}})
 		w.wrote("it is what it was", "patch "+shadowID+"a")
-		w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-2": true, "worker": true}})
+		w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-2": true, "worker": true}})
 		w.wrote("all endpoints are the provider's", "delete "+shadowID+"a")
 	})
 }
@@ -290,7 +286,7 @@ func TestReferencedObjects(t *testing.T) {
 		w.local.put(configMap("b", "1"))
 		w.start(func(o *Options) {
 			o.Kinds, o.References = []reflection.Kind{kind}, references
-			o.Config = map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+			o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}})
 		})
 		w.wrote("no pod")
 		reconsider := func(names ...string) {

@@ -166,7 +166,7 @@ func TestLabelsAndAnnotationsOfBothSides(t *testing.T) {
 		}, found.GetLabels())
 		w.equal("annotations", map[string]string{"theirs": "1", "liqo.io/origin-uid": "uid-2"}, found.GetAnnotations())
 
-		w.engine.SetNotReflected(reflection.NotReflected{Labels: []string{"ours/stays"}})
+		w.setNotReflected(reflection.NotReflected{Labels: []string{"ours/stays"}})
 		w.rest()
 		if _, there := w.remote.find(at(object)).GetLabels()["ours/stays"]; there {
 			t.Error("a label that is not to be reflected is still there")
@@ -181,7 +181,7 @@ func TestRootCA(t *testing.T) {
 		w.local.put(root)
 		w.local.put(twin)
 		w.start(func(o *Options) {
-			o.Config = map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 1, Type: offloadingv1beta1.AllowList}}
+			o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 1, Type: offloadingv1beta1.AllowList}}})
 		})
 		w.equal("content", "ca", w.value(configMap("kube-root-ca.crt.rome", "")))
 		w.equal("the provider's own", theirs, w.remote.find(theirs))

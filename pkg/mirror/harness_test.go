@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -128,7 +129,9 @@ type world struct {
 	peer          *fakePeer
 	events        *recorder
 	engine        *Engine
-	stop          func()
+	// wanted is what the engine follows.
+	wanted *latest.Value[Wanted]
+	stop   func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -140,7 +143,7 @@ func newWorld(t *testing.T) *world {
 // start runs a new engine, as after a restart, and lets it come to rest.
 func (w *world) start(adjust ...func(*Options)) {
 	w.Helper()
-	o := Options{Home: home, Remote: provider, NodeName: provider, Local: w.local, Peer: w.peer, Recorder: w.events}
+	o := Options{Home: home, Remote: provider, NodeName: provider, Local: w.local, Peer: w.peer, Recorder: w.events, Wanted: &latest.Value[Wanted]{}}
 	for _, f := range adjust {
 		f(&o)
 	}
@@ -156,13 +159,41 @@ func (w *world) start(adjust ...func(*Options)) {
 			w.Error(err)
 		}
 	}()
-	w.engine = engine
+	w.engine, w.wanted = engine, o.Wanted
 	w.stop = func() {
 		cancel()
 		<-done
 	}
-	engine.SetMapping(map[string]string{here: there})
+	w.setMapping(map[string]string{here: there})
 	w.rest()
+}
+
+func (w *world) setMapping(mapping map[string]string) {
+	w.wanted.Change(func(now *Wanted) { now.Mapping = mapping })
+}
+
+func (w *world) setProvider(provider reflection.Provider) {
+	w.wanted.Change(func(now *Wanted) { now.Provider = provider })
+}
+
+func (w *world) setNotReflected(not reflection.NotReflected) {
+	w.wanted.Change(func(now *Wanted) { now.NotReflected = not })
+}
+
+func (w *world) setConfig(kind string, config offloadingv1beta1.ReflectorConfig) {
+	w.wanted.Change(func(now *Wanted) {
+		kinds := map[string]offloadingv1beta1.ReflectorConfig{kind: config}
+		for other, config := range now.Kinds {
+			if other != kind {
+				kinds[other] = config
+			}
+		}
+		now.Kinds = kinds
+	})
+}
+
+func (w *world) refreshNamespaces() {
+	w.wanted.Change(func(now *Wanted) { now.Skipped += "another one, " })
 }
 
 // inBubble runs a test on a clock that jumps ahead whenever nothing is left to do; it fails if a goroutine is left over.

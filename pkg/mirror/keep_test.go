@@ -23,7 +23,7 @@ func TestWithdrawnClasses(t *testing.T) {
 		offering := reflection.Provider{IngressClass: "public", LoadBalancerClass: "example.org/a"}
 		start := func(provider reflection.Provider) {
 			w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service"), kindNamed(t, "ingress")} })
-			w.engine.SetProvider(provider)
+			w.setProvider(provider)
 			w.pass(time.Minute)
 		}
 		classes := func() (string, string) {
@@ -31,7 +31,7 @@ func TestWithdrawnClasses(t *testing.T) {
 				ptr.Deref(w.remote.find(at(balancer)).(*corev1.Service).Spec.LoadBalancerClass, "")
 		}
 		w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service"), kindNamed(t, "ingress")} })
-		w.engine.SetProvider(offering)
+		w.setProvider(offering)
 		w.local.put(balancer)
 		w.local.put(entrance)
 		w.pass(time.Minute)
@@ -39,7 +39,7 @@ func TestWithdrawnClasses(t *testing.T) {
 		w.equal("classes that are offered", []string{"public", "example.org/a"}, []string{ingressClass, balancerClass})
 		w.remote.took(true)
 
-		w.engine.SetProvider(reflection.Provider{})
+		w.setProvider(reflection.Provider{})
 		w.pass(time.Minute)
 		ingressClass, balancerClass = classes()
 		w.equal("classes that are withdrawn", []string{"", "example.org/a"}, []string{ingressClass, balancerClass})
@@ -53,7 +53,7 @@ func TestWithdrawnClasses(t *testing.T) {
 		w.wrote("a restart")
 		w.equal("events of a restart", []string(nil), w.events.took())
 
-		w.engine.SetProvider(offering)
+		w.setProvider(offering)
 		w.pass(time.Minute)
 		ingressClass, balancerClass = classes()
 		w.equal("classes that are offered again", []string{"public", "example.org/a"}, []string{ingressClass, balancerClass})
@@ -75,7 +75,7 @@ func TestIngressesWithoutClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
 				w.start(func(o *Options) { o.Kinds = []reflection.Kind{kindNamed(t, "service"), kindNamed(t, "ingress")} })
-				w.engine.SetProvider(tc.provider)
+				w.setProvider(tc.provider)
 				w.local.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 				entrance := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "in"}, Spec: networkingv1.IngressSpec{IngressClassName: tc.class}}
 				w.local.put(entrance)

@@ -158,7 +158,7 @@ func (s *state) await(at time.Time) {
 }
 
 // waits tells whether a write is not confirmed by the ledger yet.
-func (s *state) waits() bool {
+func (s *shared) waits() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.at.IsZero()

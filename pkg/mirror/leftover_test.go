@@ -27,18 +27,16 @@ func (w *world) withIngresses(workers int32) {
 	ingresses, _ := reflection.Lookup("ingress")
 	w.start(func(o *Options) {
 		o.Kinds, o.References = []reflection.Kind{secrets, ingresses}, &used{names: map[string]bool{}}
-		o.Config = map[string]offloadingv1beta1.ReflectorConfig{
+		o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{
 			"secret":  {NumWorkers: 3, Type: offloadingv1beta1.Referenced},
 			"ingress": {NumWorkers: workers, Type: offloadingv1beta1.DenyList},
-		}
+		}})
 	})
 }
 
 func (w *world) ingressWorkers(workers int32) {
 	w.Helper()
-	if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: workers, Type: offloadingv1beta1.DenyList}); err != nil {
-		w.Fatal(err)
-	}
+	w.setConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: workers, Type: offloadingv1beta1.DenyList})
 	w.rest()
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
@@ -55,10 +55,8 @@ type Options struct {
 	NodeName string
 	// Kinds to reflect; nil means all of reflection.Kinds.
 	Kinds []reflection.Kind
-	// Config of kinds by name; a kind without uses its own defaults. SetConfig changes it later.
-	Config map[string]offloadingv1beta1.ReflectorConfig
-	// NotReflected is what stays at home of every object. SetNotReflected changes it later.
-	NotReflected reflection.NotReflected
+	// Wanted is what is to be reflected, and how; the engine follows it. Nil means nothing.
+	Wanted *latest.Value[Wanted]
 	// Local is the reflection account's client of this cluster; it reads live.
 	Local client.WithWatch
 	// Peer is the connection to the provider.
@@ -122,6 +120,9 @@ func (o *Options) complete() error {
 	}
 	if o.Kinds == nil {
 		o.Kinds = reflection.Kinds()
+	}
+	if o.Wanted == nil {
+		o.Wanted = &latest.Value[Wanted]{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -63,7 +63,7 @@ func openPair(r *runner, namespace, twin string) *pair {
 		o.Budget = r.engine.budget.Backing()
 	}
 	p.objects = view.New(here, o)
-	p.rouse(r.config.StatusBack)
+	p.rouse(r.config().StatusBack)
 	return p
 }
 

@@ -114,13 +114,13 @@ func (c *chaos) do(s step) {
 	case "lies", "truth":
 		c.local.lies.Store(s.What == "lies")
 	case "unmap":
-		c.engine.SetMapping(nil)
+		c.setMapping(nil)
 	case "map":
-		c.engine.SetMapping(map[string]string{here: there})
+		c.setMapping(map[string]string{here: there})
 	case "off":
-		_ = c.engine.SetConfig(c.kind, offloadingv1beta1.ReflectorConfig{})
+		c.setConfig(c.kind, offloadingv1beta1.ReflectorConfig{})
 	case "on":
-		_ = c.engine.SetConfig(c.kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 2})
+		c.setConfig(c.kind, offloadingv1beta1.ReflectorConfig{NumWorkers: 2})
 	case "publish":
 		c.publish()
 	case "wait":

@@ -187,10 +187,8 @@ func (t *task) content() [sha256.Size]byte {
 // refit looks at all objects again if the provider's API server has another version now, which may keep other fields.
 func (e *Engine) refit() {
 	version := e.options.Peer.Version()
-	e.mu.Lock()
 	before := e.version
 	e.version = version
-	e.mu.Unlock()
 	if before != "" && version != before {
 		e.each(func(r *runner) { r.reconsider("") })
 	}
@@ -225,7 +223,7 @@ func (t *task) keep(live reflection.Object) {
 	}
 }
 
-// lacks tells the user what the provider did not give an object when it was made. It is told then and only then, and not again and
+// lacks tells the user what an object does not have at the provider, when it is made and when what it is noted to lack changes: not again and
 // again while somebody there keeps deleting the object.
 func (t *task) lacks(made reflection.Object) {
 	if t.kind().Lacks == nil || t.local == nil {

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"liqo.io/liqo/pkg/kube/latest"
 )
 
 // A7: a provider that asks for patience gets it.
@@ -150,7 +152,8 @@ func TestC16TakeOver(t *testing.T) {
 		w.pass(time.Minute)
 		w.remote.took(true)
 		second, err := New(func() Options {
-			o := Options{Home: home, Remote: provider, NodeName: "second", Local: w.local, Peer: w.peer}
+			o := Options{Home: home, Remote: provider, NodeName: "second", Local: w.local, Peer: w.peer,
+				Wanted: latest.New(Wanted{Mapping: map[string]string{here: there}})}
 			kinds(&o)
 			return o
 		}())
@@ -169,7 +172,6 @@ func TestC16TakeOver(t *testing.T) {
 			cancel()
 			<-done
 		}()
-		second.SetMapping(map[string]string{here: there})
 		w.pass(time.Minute)
 		w.wrote("both run, everything is in place")
 		w.stop()

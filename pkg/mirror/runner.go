@@ -53,28 +53,24 @@ type runner struct {
 	// children are the kinds whose parent is this one.
 	children []*runner
 
-	mu     sync.Mutex
-	ctx    context.Context
-	config offloadingv1beta1.ReflectorConfig
-	pairs  map[string]*pair
-	// configured is when the configuration changed last; zero if that was before this process. leftovers is what was found at the
-	// provider since then of a kind that is off, by local namespace.
-	configured time.Time
-	leftovers  map[string]leftover
-	looking    singleflight.Group
-	closing    sync.WaitGroup
-	troubled   map[types.NamespacedName]Problem
-	parked     map[types.NamespacedName]bool
+	mu    sync.Mutex
+	ctx   context.Context
+	pairs map[string]*pair
+	// leftovers is what was found at the provider of a kind that is off, by local namespace.
+	leftovers map[string]leftover
+	looking   singleflight.Group
+	closing   sync.WaitGroup
+	troubled  map[types.NamespacedName]Problem
+	parked    map[types.NamespacedName]bool
 }
 
-func newRunner(e *Engine, kind reflection.Kind, config offloadingv1beta1.ReflectorConfig) *runner {
+func newRunner(e *Engine, kind reflection.Kind) *runner {
 	return &runner{
 		engine:   e,
 		kind:     kind,
-		slots:    slots.New(int(config.NumWorkers)),
+		slots:    slots.New(0),
 		twin:     kind.RemoteKind(),
 		refusals: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minRefused, maxRefused),
-		config:   config,
 		pairs:    map[string]*pair{},
 		troubled: map[types.NamespacedName]Problem{},
 		parked:   map[types.NamespacedName]bool{},
@@ -99,44 +95,25 @@ func (r *runner) run() {
 	})
 	defer stop()
 	slots.Drain(r.queue, r.slots, func(key types.NamespacedName) { r.handle(r.ctx, key) })
-	r.follow(nil)
+	r.follow(&inForce{})
 	r.closing.Wait()
 }
 
-// configure takes a new configuration and tells whether it differs from the one before.
-func (r *runner) configure(config offloadingv1beta1.ReflectorConfig) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.config == config {
-		return false
-	}
-	r.config = config
-	r.configured = r.engine.options.Clock.Now()
-	r.slots.Resize(int(config.NumWorkers))
-	return true
+// config is the workers and the policy of the kind.
+func (r *runner) config() offloadingv1beta1.ReflectorConfig {
+	return r.engine.inForce.Load().config(&r.kind)
 }
 
 // off tells whether the kind is not reflected at all.
-func (r *runner) off() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.config.NumWorkers <= 0
-}
-
-func (r *runner) policy() offloadingv1beta1.ReflectionType {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.config.Type
-}
+func (r *runner) off() bool { return r.config().NumWorkers <= 0 }
 
 // follow opens and closes pairs so that they are those of the mapping, or none if the kind is off.
-func (r *runner) follow(mapping map[string]string) {
+func (r *runner) follow(now *inForce) {
+	workers, mapping := now.config(&r.kind).NumWorkers, now.Mapping
+	r.slots.Resize(int(workers))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ctx == nil {
-		return
-	}
-	if r.config.NumWorkers <= 0 || r.ctx.Err() != nil {
+	if workers <= 0 || r.ctx.Err() != nil {
 		mapping = nil
 	}
 	for namespace, p := range r.pairs {
@@ -329,11 +306,11 @@ func (e *Engine) throttle(err error) {
 		return
 	}
 	until := e.options.Clock.Now().Add(min(time.Duration(max(0, seconds))*time.Second, maxBackOff))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if until.After(e.throttled) {
-		e.throttled = until
-	}
+	e.throttled.Change(func(before *time.Time) {
+		if until.After(*before) {
+			*before = until
+		}
+	})
 }
 
 // errThrottled puts an object off until the provider may be asked again.
@@ -341,9 +318,7 @@ var errThrottled = errors.New("the provider asked for patience")
 
 // throttling is how long the provider is to be left alone still.
 func (e *Engine) throttling() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return max(0, e.throttled.Sub(e.options.Clock.Now()))
+	return max(0, e.throttled.Get().Sub(e.options.Clock.Now()))
 }
 
 // putOff looks at an object again when the provider may be asked again, and not at all objects at the same moment. It is no

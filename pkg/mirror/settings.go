@@ -3,26 +3,91 @@ package mirror
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// SetProvider says what is known of the provider. Whoever knows nothing yet sets the mapping later: without it endpoints
-// would cross that the provider has by itself.
-func (e *Engine) SetProvider(provider reflection.Provider) {
-	provider.Nodes = maps.Clone(provider.Nodes)
-	e.mu.Lock()
-	before := e.provider
-	e.provider = provider
-	e.mu.Unlock()
-	same := before.IngressClass == provider.IngressClass && before.LoadBalancerClass == provider.LoadBalancerClass &&
-		maps.Equal(before.Nodes, provider.Nodes) && before.AddressPlan == provider.AddressPlan &&
-		(before.Addresses == nil) == (provider.Addresses == nil)
-	if !same {
-		e.bump()
-		e.each(func(r *runner) { r.reconsider("") })
+// Wanted is what an Engine is to reflect, and how, as of now.
+type Wanted struct {
+	// Mapping says which local namespaces are reflected into which remote ones. Namespaces that leave it are left alone: nothing in their twins is
+	// deleted.
+	Mapping map[string]string
+	// Kinds are the workers and the policy by kind; a kind without uses its own defaults. Zero workers turn it off; what was reflected stays at the
+	// provider.
+	Kinds map[string]offloadingv1beta1.ReflectorConfig
+	// NotReflected is what stays at home of every object.
+	NotReflected reflection.NotReflected
+	// Provider is what is known of the provider. Who knows nothing yet gives no Mapping: endpoints would cross that the provider has by itself.
+	Provider reflection.Provider
+	// Skipped is another one whenever the annotations of some namespace are: then those of all are read again.
+	Skipped string
+}
+
+// inForce is what is wanted, with what the engine notes of changes. Nobody changes one.
+type inForce struct {
+	Wanted
+	// generation counts the changes that Translate depends on.
+	generation int64
+	// since is when the configuration of a kind changed last; zero if that was before this process.
+	since map[string]time.Time
+}
+
+// config is that of a kind.
+func (f *inForce) config(kind *reflection.Kind) offloadingv1beta1.ReflectorConfig {
+	if config, configured := f.Kinds[kind.Name]; configured {
+		return config
+	}
+	return offloadingv1beta1.ReflectorConfig{NumWorkers: kind.DefaultWorkers, Type: kind.DefaultPolicy}
+}
+
+// follow takes up what is wanted now, and looks again at what that changes.
+func (e *Engine) follow(_, wanted Wanted) {
+	before := e.inForce.Load()
+	now := &inForce{Wanted: wanted, generation: before.generation, since: maps.Clone(before.since)}
+	var configured []*runner
+	e.each(func(r *runner) {
+		if before.config(&r.kind) != now.config(&r.kind) {
+			configured = append(configured, r)
+			if now.since == nil {
+				now.since = map[string]time.Time{}
+			}
+			now.since[r.kind.Name] = e.options.Clock.Now()
+		}
+	})
+	translated := !reflect.DeepEqual(before.NotReflected, now.NotReflected) || !reflect.DeepEqual(before.Provider, now.Provider)
+	if translated || len(configured) > 0 {
+		now.generation++
+	}
+	e.inForce.Store(now)
+	for namespace, twin := range before.Mapping {
+		if now.Mapping[namespace] != twin {
+			e.namespaces.Forget(namespace)
+			e.reporter.forget(namespace)
+		}
+	}
+	e.each(func(r *runner) { r.follow(now) })
+	mapped := !maps.Equal(before.Mapping, now.Mapping)
+	e.each(func(r *runner) {
+		if translated || mapped && r.kind.SelectsTwins {
+			r.reconsider("")
+		}
+	})
+	for _, r := range configured {
+		r.rouse()
+		r.reconsider("")
+		r.usesKnown("")
+		for _, child := range r.children {
+			child.rouse()
+			child.reconsider("")
+		}
+	}
+	if before.Mapping != nil && before.Skipped != now.Skipped {
+		e.stale.Raise()
 	}
 }
 

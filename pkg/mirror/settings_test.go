@@ -106,7 +106,7 @@ func TestBadUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.SetConfig("pod", offloadingv1beta1.ReflectorConfig{}); err == nil || !strings.Contains(err.Error(), "configmap, ") {
+		if err := e.Reconsider("pod", ""); err == nil || !strings.Contains(err.Error(), "configmap, ") {
 			t.Errorf("error is %v", err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestMappingMayComeBeforeRunAndChange(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.local.put(configMap("a", "1"))
 		w.start()
-		w.engine.SetMapping(map[string]string{here: "elsewhere"})
+		w.setMapping(map[string]string{here: "elsewhere"})
 		w.rest()
 		moved := configMap("a", "")
 		moved.Namespace = "elsewhere"
@@ -164,7 +164,7 @@ func TestMetrics(t *testing.T) {
 			return counts
 		}
 		w.equal("metrics", map[string]float64{"liqo_virtual_kubelet_reflection_item_counter milan demo milan configmap created": 1}, count())
-		w.engine.SetMapping(nil)
+		w.setMapping(nil)
 		w.equal("metrics of no namespace", map[string]float64{}, count())
 	})
 }
@@ -253,7 +253,7 @@ func TestTroublesOfANamespaceAreForgottenWithIt(t *testing.T) {
 		w.cut()
 		w.local.put(secret("c", "1"))
 		w.rest()
-		w.engine.SetMapping(nil)
+		w.setMapping(nil)
 		w.mend()
 		w.pass(5 * time.Minute)
 		w.equal("problems", []string(nil), reasons(w.engine))
@@ -337,11 +337,11 @@ func TestAnnotatedNamespacesAreObeyedAtOnce(t *testing.T) {
 		skipping := namespaceObject(here)
 		skipping.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
 		w.local.put(skipping)
-		w.engine.RefreshNamespaces()
+		w.refreshNamespaces()
 		w.pass(time.Second)
 		w.equal("annotated", "", w.value(configMap("a", "")))
 		w.local.put(namespaceObject(here))
-		w.engine.RefreshNamespaces()
+		w.refreshNamespaces()
 		w.pass(time.Second)
 		w.equal("not annotated any more", "1", w.value(configMap("a", "")))
 	})
@@ -367,11 +367,42 @@ func TestAnnotatedNamespacesAreReadAgainAfterAFailure(t *testing.T) {
 		skipping := namespaceObject(here)
 		skipping.Annotations = map[string]string{offloadingv1beta1.SkipReflectionAnnotation: ""}
 		w.local.put(skipping)
-		w.engine.RefreshNamespaces()
+		w.refreshNamespaces()
 		w.pass(time.Second)
 		w.equal("while it fails", "1", w.value(configMap("a", "")))
 		fail(nil)
 		w.pass(2 * time.Minute)
 		w.equal("once it answers", "", w.value(configMap("a", "")))
+	})
+}
+
+// Namespaces are read again when one is annotated or not any more, and else never.
+func TestNamespacesAreReadAgainWhenOneIsAnnotated(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.local.put(configMap("a", "1"))
+		w.start(func(o *Options) { o.Kinds = []reflection.Kind{configMapOnly()} })
+		reads := func() (n int) {
+			w.pass(time.Second)
+			for _, call := range w.local.took(true) {
+				if strings.HasPrefix(call, "get Namespace/") {
+					n++
+				}
+			}
+			return n
+		}
+		w.equal("reads at first", 1, reads())
+		for i, step := range []struct {
+			skipped string
+			want    int
+		}{{"", 0}, {"a", 1}, {"a", 0}, {"b", 1}, {"", 1}} {
+			w.wanted.Change(func(now *Wanted) { now.Skipped = step.skipped })
+			w.equal(fmt.Sprintf("reads at version %d (%q)", i, step.skipped), step.want, reads())
+		}
+		w.stop()
+		w.start(func(o *Options) {
+			o.Kinds = []reflection.Kind{configMapOnly()}
+			o.Wanted.Set(Wanted{Skipped: "a", Mapping: map[string]string{here: there}})
+		})
+		w.equal("reads after a restart", 1, reads())
 	})
 }

@@ -93,7 +93,7 @@ func (t *task) usedHere(ctx context.Context, namespaceAnnotations map[string]str
 
 // crosses tells whether the user's policy lets an object cross.
 func (p *pair) crosses(object reflection.Object, namespaceAnnotations map[string]string) bool {
-	in := reflection.Input{Local: object, NamespaceAnnotations: namespaceAnnotations, Policy: p.runner.policy()}
+	in := reflection.Input{Local: object, NamespaceAnnotations: namespaceAnnotations, Policy: p.runner.config().Type}
 	return reflection.WhyNotReflected(in, p.kind().DefaultPolicy) == nil
 }
 
@@ -145,14 +145,13 @@ type leftover struct {
 // of such a kind, so what does not use it now will not. What does stays until somebody there removes it, so it is looked at again later.
 func (t *task) usedThere(ctx context.Context, users *runner) (used, known bool) {
 	now := t.options().Clock.Now()
-	_, _, generation := t.runner.engine.settings()
-	_, since := users.left(t.namespace)
+	settings := t.runner.engine.inForce.Load()
 	// A write that was on its way when the kind was turned off may still arrive.
-	if wait := since.Add(t.options().RequestTimeout).Sub(now); wait > 0 {
+	if wait := settings.since[users.kind.Name].Add(t.options().RequestTimeout).Sub(now); wait > 0 {
 		t.enqueueAfter(t.name, wait)
 		return false, false
 	}
-	found, err := users.findLeft(t.namespace, now, generation, func() (map[reflection.Reference]bool, error) { return t.listUses(ctx, users) })
+	found, err := users.findLeft(t.namespace, now, settings.generation, func() (map[reflection.Reference]bool, error) { return t.listUses(ctx, users) })
 	if err != nil {
 		klog.FromContext(t.ctx).V(1).Info("Could not look for copies of a kind that is off; what they may use stays", "kind", users.kind.Name, "err", err)
 		t.enqueueAfter(t.name, namespaceFresh)
@@ -210,7 +209,7 @@ func (t *task) listUses(ctx context.Context, users *runner) (map[reflection.Refe
 // the objects of a namespace mostly ask at the same time.
 func (r *runner) findLeft(namespace string, now time.Time, generation int64, look func() (map[reflection.Reference]bool, error)) (leftover, error) {
 	found, err, _ := r.looking.Do(namespace, func() (any, error) {
-		found, _ := r.left(namespace)
+		found := r.left(namespace)
 		if found.uses != nil && found.generation == generation && now.Sub(found.read) < namespaceRefresh {
 			return found, nil
 		}
@@ -228,11 +227,11 @@ func (r *runner) findLeft(namespace string, now time.Time, generation int64, loo
 	return found.(leftover), nil
 }
 
-// left returns what was found of the kind in the twin of a namespace, and since when its configuration is as it is.
-func (r *runner) left(namespace string) (found leftover, since time.Time) {
+// left returns what was found of the kind in the twin of a namespace.
+func (r *runner) left(namespace string) leftover {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.leftovers[namespace], r.configured
+	return r.leftovers[namespace]
 }
 
 // leaves takes note of what was found.

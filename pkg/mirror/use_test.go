@@ -26,9 +26,9 @@ func TestReferencedObjectsOfSeveralVirtualNodes(t *testing.T) {
 				w.remote.took(false)
 				w.start(func(o *Options) {
 					o.Kinds, o.References = []reflection.Kind{kind}, references
-					o.Config = map[string]offloadingv1beta1.ReflectorConfig{name: {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+					o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{name: {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}})
 				})
-				w.engine.SetProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-gpu": true}})
+				w.setProvider(reflection.Provider{Nodes: map[string]bool{"milan": true, "milan-gpu": true}})
 				w.wrote("nobody knows what pods use")
 				references.forget(false)
 				reconsider()
@@ -60,7 +60,7 @@ func TestAnnotationsDecideWhateverPodsUse(t *testing.T) {
 		w.local.put(configMap("skipped", "1"))
 		w.start(func(o *Options) {
 			o.Kinds, o.References = []reflection.Kind{configMapOnly()}, references
-			o.Config = map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}
+			o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{"configmap": {NumWorkers: 3, Type: offloadingv1beta1.Referenced}}})
 		})
 		w.wrote("nobody knows")
 		edit(w.local, configMap("allowed", ""), func(c *corev1.ConfigMap) {
@@ -105,19 +105,17 @@ func TestCertificatesOfIngresses(t *testing.T) {
 		w.local.put(named(ingressObject("front"), "first"))
 		w.start(func(o *Options) {
 			o.Kinds, o.References = []reflection.Kind{secrets, ingresses}, &used{names: map[string]bool{}}
-			o.Config = map[string]offloadingv1beta1.ReflectorConfig{
+			o.Wanted.Set(Wanted{Kinds: map[string]offloadingv1beta1.ReflectorConfig{
 				"secret":  {NumWorkers: 3, Type: offloadingv1beta1.Referenced},
 				"ingress": {NumWorkers: 3, Type: offloadingv1beta1.DenyList},
-			}
+			}})
 		})
 		wrote("its certificate crosses", "create Ingress/"+there+"/front", "create Secret/"+there+"/first")
 		w.publish()
 		edit(w.local, ingressObject("front"), func(i *networkingv1.Ingress) { named(i, "second") })
 		wrote("another certificate", "create Secret/"+there+"/second", "delete Secret/"+there+"/first", "patch Ingress/"+there+"/front")
 		w.publish()
-		if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 0, Type: offloadingv1beta1.DenyList}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 0, Type: offloadingv1beta1.DenyList})
 		wrote("what a kind that is off left there may use it")
 		set(w, secret("second", ""), "2")
 		wrote("so it is kept in step", "patch Secret/"+there+"/second")
@@ -125,9 +123,7 @@ func TestCertificatesOfIngresses(t *testing.T) {
 		set(w, secret("second", ""), "1")
 		wrote("as it was", "patch Secret/"+there+"/second")
 		w.publish()
-		if err := w.engine.SetConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList}); err != nil {
-			t.Fatal(err)
-		}
+		w.setConfig("ingress", offloadingv1beta1.ReflectorConfig{NumWorkers: 3, Type: offloadingv1beta1.AllowList})
 		wrote("neither may cross", "delete Ingress/"+there+"/front", "delete Secret/"+there+"/second")
 		w.publish()
 		edit(w.local, ingressObject("front"), func(i *networkingv1.Ingress) {

@@ -121,10 +121,9 @@ func (m *Meter) probed(ctx context.Context, cluster string, took time.Duration, 
 
 // notAfter is when the client certificate in use expires; the zero time stands for none.
 func (p *Peer) notAfter() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.config == nil {
+	access := p.access.Load()
+	if access == nil {
 		return time.Time{}
 	}
-	return expiry.OfPEM(p.config.CertData)
+	return expiry.OfPEM(access.config.CertData)
 }

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/signal"
 )
 
@@ -35,34 +35,31 @@ type patience struct {
 	clock clock.WithTicker
 	// told has the probe loop report it; a request must not run the subscribers of the state.
 	told signal.Signal
-
-	mu    sync.Mutex
-	until time.Time
-	last  time.Time
+	wish latest.Value[wish]
 }
+
+// wish is until when the peer wants to be left alone, and when it said so last.
+type wish struct{ until, last time.Time }
 
 // left is how long the peer is to be left alone still.
 func (p *patience) left() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return max(0, p.until.Sub(p.clock.Now()))
+	return max(0, p.wish.Get().until.Sub(p.clock.Now()))
 }
 
 // lately tells whether the peer asked for patience lately.
 func (p *patience) lately() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.last.IsZero() && p.clock.Since(p.last) < throttledFor
+	last := p.wish.Get().last
+	return !last.IsZero() && p.clock.Since(last) < throttledFor
 }
 
 // asked takes note that the peer wants to be left alone for a while.
 func (p *patience) asked(wait time.Duration) {
-	p.mu.Lock()
-	p.last = p.clock.Now()
-	if until := p.last.Add(wait); until.After(p.until) {
-		p.until = until
-	}
-	p.mu.Unlock()
+	p.wish.Change(func(w *wish) {
+		w.last = p.clock.Now()
+		if until := w.last.Add(wait); until.After(w.until) {
+			w.until = until
+		}
+	})
 	p.told.Raise()
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -109,6 +110,13 @@ type Clients struct {
 	User string
 }
 
+// access is what a kubeconfig gives.
+type access struct {
+	config  *rest.Config
+	clients Clients
+	raw     string
+}
+
 // Peer is one live connection to one peer. Make it with New; all methods may be called at any time from anywhere.
 type Peer struct {
 	options  Options
@@ -117,12 +125,13 @@ type Peer struct {
 	patience *patience
 	intake   *intake
 
+	// access are the current credentials; nil before the first.
+	access atomic.Pointer[access]
+	// tried are those that were probed last; only probes use them.
+	tried *access
+
 	mu       sync.Mutex
 	state    State
-	config   *rest.Config
-	tried    *rest.Config // what was probed last
-	clients  Clients
-	raw      string
 	failures int
 	// cause of the last failure that is told of; empty while the peer answers.
 	cause       string
@@ -169,22 +178,20 @@ func defaulted(value, fallback time.Duration) time.Duration {
 // Config returns the current configuration, as a copy; ErrNotConnected before the first credentials. Clients made from it
 // have the deadlines and bounds of this package, and end to be current with other credentials.
 func (p *Peer) Config() (*rest.Config, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.config == nil {
+	access := p.access.Load()
+	if access == nil {
 		return nil, fmt.Errorf("cluster %q: %w", p.options.ClusterID, ErrNotConnected)
 	}
-	return rest.CopyConfig(p.config), nil
+	return rest.CopyConfig(access.config), nil
 }
 
 // Clients returns the current clients; ErrNotConnected before the first credentials.
 func (p *Peer) Clients() (Clients, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.config == nil {
+	access := p.access.Load()
+	if access == nil {
 		return Clients{}, fmt.Errorf("cluster %q: %w", p.options.ClusterID, ErrNotConnected)
 	}
-	return p.clients, nil
+	return access.clients, nil
 }
 
 // State returns what is known now.
@@ -260,10 +267,7 @@ func (p *Peer) Run(ctx context.Context) error {
 
 // load takes new credentials; bad ones leave the last good ones in place.
 func (p *Peer) load(kubeconfig []byte) {
-	p.mu.Lock()
-	same := p.raw == string(kubeconfig) && p.config != nil
-	p.mu.Unlock()
-	if same {
+	if before := p.access.Load(); before != nil && before.raw == string(kubeconfig) {
 		return
 	}
 	config, clients, err := p.build(kubeconfig)
@@ -273,7 +277,8 @@ func (p *Peer) load(kubeconfig []byte) {
 		return
 	}
 	p.change(func(s *State) {
-		p.config, p.clients, p.raw, p.failures = config, clients, string(kubeconfig), 0
+		p.access.Store(&access{config, clients, string(kubeconfig)})
+		p.failures = 0
 		p.testimony.doubts++
 		p.rights.doubted = true
 		s.Epoch++

@@ -88,11 +88,7 @@ func (p *Peer) rest(ctx context.Context, over <-chan time.Time, spared bool) boo
 }
 
 // untried tells whether the present credentials were not probed yet.
-func (p *Peer) untried() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.config != p.tried
-}
+func (p *Peer) untried() bool { return p.access.Load() != p.tried }
 
 // throttled says that the peer asks for patience. That it answers so is an answer: who was connected still is.
 func throttled(s *State) {
@@ -103,7 +99,7 @@ func throttled(s *State) {
 func (p *Peer) delay() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.config == nil || p.failures == 0 {
+	if p.access.Load() == nil || p.failures == 0 {
 		return p.options.ProbeInterval
 	}
 	return BackOff(p.failures, minBackOff, min(p.options.ProbeInterval, maxBackOff), rand.Float64())
@@ -124,25 +120,24 @@ func (p *Peer) probe(ctx context.Context) {
 		return
 	}
 	p.mu.Lock()
-	config, clients, doubts, asked := p.config, p.clients, p.testimony.doubts, p.options.Clock.Now()
+	access, doubts, asked := p.access.Load(), p.testimony.doubts, p.options.Clock.Now()
 	serverVersion, connected := p.state.ServerVersion, p.state.Connected
-	p.tried = config
 	p.mu.Unlock()
-	if config == nil {
+	if p.tried = access; access == nil {
 		return
 	}
 	// Who tells of our rights answers: a peer that is known is asked for no more.
-	note, answered := p.askRights(ctx, clients)
+	note, answered := p.askRights(ctx, access.clients)
 	var err error
 	if !answered || !connected {
-		serverVersion, err = p.ask(ctx, clients)
+		serverVersion, err = p.ask(ctx, access.clients)
 	}
 	p.options.Meter.probed(ctx, p.options.ClusterID, p.options.Clock.Since(asked), err)
 	if ctx.Err() != nil {
 		return
 	}
 	p.change(func(s *State) {
-		if p.config != config {
+		if p.access.Load() != access {
 			return // the answer is about credentials that were replaced meanwhile
 		}
 		if note != nil && err == nil {

@@ -177,7 +177,7 @@ func elsewhere(in Input, addresses []string) (cluster, own string) {
 	if err != nil {
 		return "", ""
 	}
-	if cluster, there, found := in.Provider.Elsewhere(address); found && cluster != in.Remote {
+	if cluster, there, found := in.Provider.Elsewhere.Home(address); found && cluster != in.Remote {
 		return cluster, there.String()
 	}
 	return "", ""
@@ -199,7 +199,7 @@ func reachable(in Input, addresses []string) []string {
 			continue
 		}
 		if in.Provider.Addresses != nil {
-			there, ok := in.Provider.Addresses(address)
+			there, ok := in.Provider.Addresses.Translate(address)
 			if !ok || there.Is4() != address.Is4() {
 				continue
 			}

@@ -22,14 +22,19 @@ import (
 // milan is a provider behind two virtual nodes that reaches pods of 10.0.0.0/8 under 100.0.0.0/8, and nothing else.
 var milan = Provider{
 	Nodes: map[string]bool{"milan": true, "milan-big": true},
-	Addresses: func(a netip.Addr) (netip.Addr, bool) {
+	Addresses: seenAs(func(a netip.Addr) (netip.Addr, bool) {
 		if !netip.MustParsePrefix("10.0.0.0/8").Contains(a) {
 			return netip.Addr{}, false
 		}
 		four := a.As4()
 		return netip.AddrFrom4([4]byte{100, four[1], four[2], four[3]}), true
-	},
+	}),
 }
+
+// homeOf tells by a function whose pod has an address.
+type homeOf func(netip.Addr) (string, netip.Addr, bool)
+
+func (h homeOf) Home(seen netip.Addr) (string, netip.Addr, bool) { return h(seen) }
 
 func slice(name string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
@@ -232,11 +237,11 @@ func TestDirectConnections(t *testing.T) {
 			in := input(local, func(in *Input) {
 				in.Remote, in.Parent = "milan", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 				in.Provider.Nodes = map[string]bool{"milan": true}
-				in.Provider.Elsewhere = func(a netip.Addr) (string, netip.Addr, bool) {
+				in.Provider.Elsewhere = homeOf(func(a netip.Addr) (string, netip.Addr, bool) {
 					four := a.As4()
 					cluster, found := homes[a.String()[:5]]
 					return cluster, netip.AddrFrom4([4]byte{10, 99, four[2], four[3]}), found
-				}
+				})
 			})
 			got := translateEndpointSlice(in).Apply.(*offloadingv1beta1.ShadowEndpointSlice)
 			var addresses []string

@@ -53,6 +53,7 @@ var eventKinds = map[schema.GroupKind]schema.GroupVersionKind{
 	{Kind: "PersistentVolumeClaim"}: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 	{Group: discoveryv1.GroupName, Kind: "EndpointSlice"}:                      discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	{Group: networkingv1.GroupName, Kind: "Ingress"}:                           networkingv1.SchemeGroupVersion.WithKind("Ingress"),
+	{Group: networkingv1.GroupName, Kind: "NetworkPolicy"}:                     networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 	{Group: offloadingv1beta1.GroupVersion.Group, Kind: "ShadowPod"}:           corev1.SchemeGroupVersion.WithKind("Pod"),
 	{Group: offloadingv1beta1.GroupVersion.Group, Kind: "ShadowEndpointSlice"}: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 }

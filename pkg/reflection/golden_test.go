@@ -22,13 +22,14 @@ var goldenInputs = map[string]func(*Input){
 	"service/nodeportclass":     func(in *Input) { in.Provider = offeringProvider },
 	"ingress/class":             func(in *Input) { in.Provider = offeringProvider },
 	"configmap/unused":          func(in *Input) { in.Policy = offloadingv1beta1.Referenced },
+	"networkpolicy/web":         withTwins,
 	"secret/notallowed":         func(in *Input) { in.Policy = offloadingv1beta1.AllowList },
 }
 
 // TestTranslateGolden shows what becomes of objects: testdata/KIND/NAME.yaml is the local object, NAME.remote.yaml the
 // remote one, or why there is none.
 func TestTranslateGolden(t *testing.T) {
-	for _, kind := range []string{"configmap", "secret", "service", "ingress"} {
+	for _, kind := range []string{"configmap", "secret", "service", "ingress", "networkpolicy"} {
 		eachGolden(t, kind, func(t *testing.T, name, file string) { goldenCase(t, kind, name, file) })
 	}
 }

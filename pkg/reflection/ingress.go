@@ -36,8 +36,7 @@ func ingressKind() Kind {
 		MustRecreate:   ingressMustRecreate,
 		Relax:          relaxKeys,
 		Lacks:          ingressLacks,
-		Back:           ingressBack,
-		BackField:      []string{"status", "loadBalancer", "ingress"},
+		Back:           &Back{Take: ingressBack, Field: []string{"status", "loadBalancer", "ingress"}},
 	}
 }
 

@@ -75,11 +75,10 @@ type Kind struct {
 	// Lacks says, for people, what a remote object that was just made does not have, though the local one has it and the provider could
 	// have given it; empty if it lacks nothing. Nil means that nothing of the kind is the provider's to give.
 	Lacks func(local, made Object) string
-	// Back takes what comes back from the live remote object into a copy of the local one; a nil result means that nothing
-	// changes. What it takes is bounded and valid. A nil Back means that nothing comes back.
-	Back func(local, live Object) Object
-	// BackField are the names of the fields that lead to the one that Back writes.
-	BackField []string
+	// Back says what comes back. Nil means that nothing does.
+	Back *Back
+	// SelectsTwins says that objects of the kind choose namespaces: they are looked at again whenever Input.Twins may have changed.
+	SelectsTwins bool
 	// Twin is what the remote object is, where it is of another kind than the local one. Nil means the same kind.
 	Twin *Twin
 	// Parent names the kind without which objects of this one mean nothing, such as the Service of an EndpointSlice; empty if
@@ -95,6 +94,15 @@ type Kind struct {
 	// Calm is how long an object that was just written is left alone while it changes at home, so that a burst of changes
 	// becomes few writes; the first one is made at once. Zero writes each change at once.
 	Calm time.Duration
+}
+
+// Back is what comes back from remote objects into local ones.
+type Back struct {
+	// Take takes it from the live remote object into a copy of the local one; a nil result means that nothing changes. What it takes is
+	// bounded and valid.
+	Take func(local, live Object) Object
+	// Field are the names of the fields that lead to the one that is written.
+	Field []string
 }
 
 // Twin is the kind of remote objects that differ from local ones.
@@ -187,6 +195,8 @@ type Input struct {
 	Referenced bool
 	// Provider is what this cluster knows of the provider.
 	Provider Provider
+	// Twins are the labels that namespaces have at home, by the names of all their twins at the provider; nil unless the kind selects twins.
+	Twins map[string]map[string]string
 }
 
 // Provider is what this cluster knows of a provider, and pinned: nothing in it is read from the provider at the moment of
@@ -199,12 +209,21 @@ type Provider struct {
 	// Nodes are the virtual nodes of this cluster that stand for the provider: it knows the endpoints on them by itself.
 	Nodes map[string]bool
 	// Addresses says how an address of this cluster is reached from the provider; nil means as it is.
-	Addresses func(netip.Addr) (netip.Addr, bool)
+	Addresses Addresses
 	// Elsewhere tells which other provider has the pod of an address of this cluster, and the address that the pod has there; nil if that is
 	// not known.
-	Elsewhere func(netip.Addr) (cluster string, own netip.Addr, found bool)
-	// AddressPlan identifies Addresses and Elsewhere: it differs whenever they may answer differently.
-	AddressPlan string
+	Elsewhere interface {
+		Home(seen netip.Addr) (cluster string, own netip.Addr, found bool)
+	}
+	// Ranges says what a range of addresses that this cluster knows is called at the provider, false if that is not known; nil means as it is.
+	Ranges interface {
+		Range(here netip.Prefix) (there netip.Prefix, known bool)
+	}
+}
+
+// Addresses says how an address of one cluster is reached from another one; false means not at all. It is plain data, compared by value.
+type Addresses interface {
+	Translate(own netip.Addr) (seen netip.Addr, ok bool)
 }
 
 // Result is what Translate decided: either Apply or Skip is set.
@@ -238,7 +257,7 @@ type Change struct {
 
 // Kinds returns the table of all reflected kinds.
 func Kinds() []Kind {
-	return []Kind{configMapKind(), secretKind(), serviceKind(), endpointSliceKind(), ingressKind()}
+	return []Kind{configMapKind(), secretKind(), serviceKind(), endpointSliceKind(), ingressKind(), networkPolicyKind()}
 }
 
 // Lookup finds a kind by the name that users configure it with.

@@ -225,35 +225,44 @@ func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
 	}
 }
 
-// checkMounts refuses mounts and devices of volumes that the pod does not have: they would be of what the provider's admission puts into pods later, the
-// tokens and certificates of its sidecars or secrets of a vault.
-func checkMounts(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	own := map[string]bool{}
+// checkOwn refuses what reaches for volumes and containers that the pod does not have: they would be of what the provider's admission puts into pods
+// later, the tokens and certificates of its sidecars or secrets of a vault.
+func checkOwn(root *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	volumes, containers := map[string]bool{}, map[string]bool{"": true}
 	for i := range spec.Volumes {
-		own[spec.Volumes[i].Name] = true
+		volumes[spec.Volumes[i].Name] = true
 	}
 	var errs field.ErrorList
-	refuse := func(path *field.Path, i int, name string) {
+	refuse := func(own map[string]bool, name string, path *field.Path, message string) {
 		if !own[name] && len(errs) < maxPodErrors {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"), msgMount))
+			errs = append(errs, field.Forbidden(path, message))
 		}
 	}
 	check := func(path *field.Path, c *corev1.Container) {
 		for i, mount := range c.VolumeMounts {
-			refuse(path.Child("volumeMounts"), i, mount.Name)
+			refuse(volumes, mount.Name, path.Child("volumeMounts").Index(i).Child("name"), msgMount)
 		}
 		for i, device := range c.VolumeDevices {
-			refuse(path.Child("volumeDevices"), i, device.Name)
+			refuse(volumes, device.Name, path.Child("volumeDevices").Index(i).Child("name"), msgMount)
+		}
+		for i, variable := range c.Env {
+			if from := variable.ValueFrom; from != nil && from.FileKeyRef != nil {
+				refuse(volumes, from.FileKeyRef.VolumeName, path.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"), msgMount)
+			}
 		}
 	}
 	for i := range spec.InitContainers {
+		containers[spec.InitContainers[i].Name] = true
 		check(root.Child("initContainers").Index(i), &spec.InitContainers[i])
 	}
 	for i := range spec.Containers {
+		containers[spec.Containers[i].Name] = true
 		check(root.Child("containers").Index(i), &spec.Containers[i])
 	}
 	for i := range spec.EphemeralContainers {
-		check(root.Child("ephemeralContainers").Index(i), (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+		c, path := &spec.EphemeralContainers[i], root.Child("ephemeralContainers").Index(i)
+		check(path, (*corev1.Container)(&c.EphemeralContainerCommon))
+		refuse(containers, c.TargetContainerName, path.Child("targetContainerName"), msgTarget)
 	}
 	return errs
 }

@@ -83,6 +83,7 @@ const (
 	msgUnconfined     = "the provider does not run unconfined containers of other clusters"
 	msgNoClass        = "must not be empty: a volume without class would be one of the provider's own"
 	msgMount          = "names a volume that the pod does not have: what the provider's admission puts into pods is not for containers of other clusters"
+	msgTarget         = "names a container that the pod does not have: those that the provider puts into pods are not debugged from other clusters"
 
 	// What the provider's administrator can allow.
 	msgCapability = "the provider does not let pods from other clusters add this capability; " +
@@ -125,7 +126,7 @@ func CheckShadowPod(spec *corev1.PodSpec, rules Rules) field.ErrorList {
 		errs = append(errs, field.Forbidden(root.Child("automountServiceAccountToken"), msgAutomount))
 	}
 	errs = append(errs, rules.checkNodes(root, spec)...)
-	errs = append(errs, checkMounts(root, spec)...)
+	errs = append(errs, checkOwn(root, spec)...)
 	return append(errs, rules.checkTokens(root, spec)...)
 }
 

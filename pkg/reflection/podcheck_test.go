@@ -71,7 +71,7 @@ func TestCheckShadowPod(t *testing.T) {
 		"a container's resource claims": {func(s *corev1.PodSpec) { s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "x"}} },
 			refused(container+".resources.claims", msgNotListed), Rules{}, true},
 		"an ephemeral container": {set: func(s *corev1.PodSpec) {
-			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "b", TTY: true}, TargetContainerName: "c"}}
+			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "b", TTY: true}, TargetContainerName: "app"}}
 		}},
 		"a privileged ephemeral container": {func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}}}

@@ -48,20 +48,17 @@ func (t *translation) conditions() {
 		LastTransitionTime: t.now,
 	})
 	t.change()
-	t.withoutAddress()
+	hidden := ""
+	if t.unannounced {
+		hidden = "the pod is shown without its address: " + unannounced
+	}
+	t.without(offloadingv1beta1.AddressShownCondition, offloadingv1beta1.ReasonNoPodAddressRange, hidden)
 	if t.in.NoAPIServer {
-		t.set(corev1.PodCondition{
-			Type: offloadingv1beta1.APIServerReachableCondition, Status: corev1.ConditionFalse,
-			Reason:  offloadingv1beta1.ReasonNoAPIServerAddress,
-			Message: "no address of this cluster's API server was known when the pod was sent to the provider", LastTransitionTime: t.now,
-		})
+		t.without(offloadingv1beta1.APIServerReachableCondition, offloadingv1beta1.ReasonNoAPIServerAddress,
+			"no address of this cluster's API server was known when the pod was sent to the provider")
 	}
-	if message := HostNamespacesMessage(&t.local.Spec); message != "" {
-		t.set(corev1.PodCondition{
-			Type: offloadingv1beta1.HostNamespacesCondition, Status: corev1.ConditionFalse,
-			Reason: offloadingv1beta1.ReasonHostNamespacesOff, Message: message, LastTransitionTime: t.now,
-		})
-	}
+	t.without(offloadingv1beta1.HostNamespacesCondition, offloadingv1beta1.ReasonHostNamespacesOff, HostNamespacesMessage(&t.local.Spec))
+	t.without(offloadingv1beta1.PriorityCondition, offloadingv1beta1.ReasonPriorityNotKept, PriorityMessage(&t.local.Spec))
 	t.report()
 }
 
@@ -88,16 +85,13 @@ func (t *translation) change() {
 	}
 }
 
-// withoutAddress says why the pod is without the address that it has at the provider.
-func (t *translation) withoutAddress() {
-	if !t.unannounced {
-		t.drop(offloadingv1beta1.AddressShownCondition)
+// without says what the pod does without; with an empty message it does not, and nothing says so any more.
+func (t *translation) without(kind corev1.PodConditionType, reason, message string) {
+	if message == "" {
+		t.drop(kind)
 		return
 	}
-	t.set(corev1.PodCondition{
-		Type: offloadingv1beta1.AddressShownCondition, Status: corev1.ConditionFalse,
-		Reason: offloadingv1beta1.ReasonNoPodAddressRange, Message: "the pod is shown without its address: " + unannounced, LastTransitionTime: t.now,
-	})
+	t.set(corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: t.now})
 }
 
 // drop takes a condition away.

@@ -26,7 +26,7 @@ type StatusInput struct {
 	// Reserved tells of addresses that are no pod's in any range; nil if nothing is known of such.
 	Reserved func(netip.Addr) bool
 	// Addresses says how an address of the provider is reached from this cluster; false if it is not. Nil means as it is.
-	Addresses func(netip.Addr) (netip.Addr, bool)
+	Addresses Addresses
 	// HideAddresses keeps the addresses of remote pods to the provider.
 	HideAddresses bool
 	// NetworkDown says that it is proved that no packet from this cluster comes to the pod.
@@ -272,7 +272,7 @@ func (t *translation) address(claim string) (netip.Addr, string) {
 	}
 	address, reachable := remote, true
 	if t.in.Addresses != nil {
-		address, reachable = t.in.Addresses(remote)
+		address, reachable = t.in.Addresses.Translate(remote)
 	}
 	switch {
 	case !reachable:

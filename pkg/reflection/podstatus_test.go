@@ -323,17 +323,22 @@ func TestRestartsOfInitContainersAreKept(t *testing.T) {
 	}
 }
 
+// seenAs are Addresses by a function.
+type seenAs func(netip.Addr) (netip.Addr, bool)
+
+func (s seenAs) Translate(own netip.Addr) (netip.Addr, bool) { return s(own) }
+
 // Addresses are shown as this cluster reaches them.
 func TestAddressesOfRemotePodsAreTranslated(t *testing.T) {
 	known := map[string]string{"10.1.0.7": "10.201.0.7", "10.0.0.7": "10.200.0.7", "10.9.0.7": "10.0.0.7", "10.2.0.7": "10.202.0.7"}
-	mapped := func(theirs netip.Addr) (netip.Addr, bool) {
+	mapped := seenAs(func(theirs netip.Addr) (netip.Addr, bool) {
 		ours, err := netip.ParseAddr(known[theirs.String()])
 		return ours, err == nil
-	}
-	identity := func(theirs netip.Addr) (netip.Addr, bool) { return theirs, true }
+	})
+	identity := seenAs(func(theirs netip.Addr) (netip.Addr, bool) { return theirs, true })
 	announced := slices.Concat(plainInput.PodPrefixes, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16")})
 	for name, tc := range map[string]struct {
-		addresses func(netip.Addr) (netip.Addr, bool)
+		addresses Addresses
 		ip        string
 		want      string
 		refused   string

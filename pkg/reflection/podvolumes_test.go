@@ -125,12 +125,21 @@ func TestEachMountIsOfAVolumeOfThePod(t *testing.T) {
 		}, "spec.containers[0].volumeDevices[0].name"},
 		"a device of an ephemeral container": {debugged(corev1.EphemeralContainerCommon{VolumeDevices: []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}}),
 			"spec.ephemeralContainers[0].volumeDevices[0].name"},
+		"a variable": {func(s *corev1.PodSpec) {
+			s.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "vault-secrets", Path: "a", Key: "b"}}}}
+		}, "spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName"},
+		"the processes of a sidecar": {func(s *corev1.PodSpec) {
+			debugged(corev1.EphemeralContainerCommon{})(s)
+			s.EphemeralContainers[0].TargetContainerName = "istio-proxy"
+		}, "spec.ephemeralContainers[0].targetContainerName"},
 		"one mount of two": {func(s *corev1.PodSpec) {
 			s.Containers[0].VolumeMounts = append(mounts("own"), mounts("aws-iam-token")...)
 		}, "spec.containers[0].volumeMounts[1].name"},
 		"the pod's own": {func(s *corev1.PodSpec) {
 			s.Containers[0].VolumeMounts = mounts("own")
+			s.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "a", Key: "b"}}}}
 			debugged(corev1.EphemeralContainerCommon{VolumeMounts: mounts("own")})(s)
+			s.EphemeralContainers[0].TargetContainerName = "a"
 		}, ""},
 	} {
 		spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}, AutomountServiceAccountToken: ptr.To(false),

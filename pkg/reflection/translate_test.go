@@ -45,6 +45,7 @@ var providersOwn = map[string][]string{
 		"spec.template.endpoints.*.deprecatedTopology", "spec.template.endpoints.*.hints.forNodes",
 	},
 	"ingress":               {"spec.ingressClassName"},
+	"networkpolicy":         nil,
 	"persistentvolumeclaim": {"spec.volumeName", "spec.selector", "spec.dataSource", "spec.dataSourceRef", "spec.volumeAttributesClassName"},
 }
 
@@ -199,7 +200,8 @@ func checkTranslation(t failer, kind Kind, in Input) {
 	if twice.Apply == nil {
 		t.Fatalf("translated once more, it stays: %+v", twice.Skip)
 	}
-	if changes := kind.Differences(wanted, twice.Apply); len(changes) > 0 {
+	// What was left out the first time is not there to be left out again.
+	if changes := kind.Differences(wanted, WithoutPart(twice.Apply, RefusedPartOf(wanted))); len(changes) > 0 {
 		t.Fatalf("translated once more, it changes: %+v", changes)
 	}
 }

@@ -45,9 +45,9 @@ func fallbacks(t *testing.T) map[string][]any {
 		"storage.storageNamespace":                       {offloadingv1beta1.DefaultStorageNamespace},
 		"virtualKubelet.nodeIdentity":                    {v1alpha1.NodeIdentityNode},
 
-		"offloading.reflection.pod.workers":                   {number(t, "pkg/virtualkubelet/settings", "podWorkers"), number(t, "pkg/virtualkubelet/pod", "defaultWorkers")},
+		"offloading.reflection.pod.workers":                   {number(t, "pkg/virtualkubelet/settings", "podWorkers")},
 		"offloading.reflection.serviceaccount.workers":        {number(t, "pkg/virtualkubelet/settings", "tokenWorkers"), number(t, "pkg/virtualkubelet/token", "defaultWorkers")},
-		"offloading.reflection.persistentvolumeclaim.workers": {number(t, "pkg/virtualkubelet/settings", "claimWorkers"), number(t, "pkg/virtualkubelet/storage", "defaultWorkers")},
+		"offloading.reflection.persistentvolumeclaim.workers": {number(t, "pkg/virtualkubelet/settings", "claimWorkers")},
 		"offloading.reflection.event.workers":                 {number(t, "pkg/virtualkubelet/settings", "eventWorkers")},
 	}
 	for _, kind := range reflection.Kinds() {

@@ -287,6 +287,7 @@ var uncounted = map[string]string{
 	"delete services":                                deletes,
 	"delete persistentvolumeclaims":                  deletes,
 	"delete ingresses.networking.k8s.io":             deletes,
+	"delete networkpolicies.networking.k8s.io":       deletes,
 	"delete shadowpods.offloading.liqo.io":           deletes,
 	"delete shadowendpointslices.offloading.liqo.io": deletes,
 	"delete namespacemaps.offloading.liqo.io":        deletes,

@@ -28,6 +28,8 @@ type reflected struct {
 	atHome, remote rights
 	// policies that its users may choose.
 	policies []offloadingv1beta1.ReflectionType
+	// turnedOn are the values of a provider that lets consumers have the kind, where by default none does.
+	turnedOn string
 	// golden are files below pkg/reflection/testdata that show what becomes of one; its own folder if empty.
 	golden string
 }
@@ -60,7 +62,11 @@ func reflectedKinds() map[string]reflected {
 		if kind.WriteOnly() {
 			verbs = writeVerbs
 		}
-		kinds[kind.Name] = reflected{atHome: rights{kind.GVR.GroupResource(), readVerbs}, remote: rights{kind.RemoteKind().GVR.GroupResource(), verbs}, policies: kind.Policies()}
+		of := reflected{atHome: rights{kind.GVR.GroupResource(), readVerbs}, remote: rights{kind.RemoteKind().GVR.GroupResource(), verbs}, policies: kind.Policies()}
+		if kind.Name == "networkpolicy" {
+			of.turnedOn = allTurnedOn
+		}
+		kinds[kind.Name] = of
 	}
 	return kinds
 }
@@ -86,7 +92,8 @@ func TestReflectedKindsAreKnownEverywhere(t *testing.T) {
 		t.Errorf("offloading.reflection has workers of other kinds than are reflected (-reflected +values):\n%s", diff)
 	}
 	workersArrive(t, names)
-	local, remote := rulesOf(t, "liqo-virtual-kubelet-local"), rulesOf(t, "liqo-virtual-kubelet-remote")
+	byDefault := valueSets["default"]
+	local, remote := rulesOf(t, byDefault, "liqo-virtual-kubelet-local"), rulesOf(t, byDefault, "liqo-virtual-kubelet-remote")
 	policy := policyNamed(t, valueSets["default"], "admissionpolicies.yaml", "liqo-consumer-objects").policy
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +103,13 @@ func TestReflectedKindsAreKnownEverywhere(t *testing.T) {
 			}
 			for _, missing := range kind.atHome.lacking(local) {
 				t.Errorf("ClusterRole liqo-virtual-kubelet-local does not allow to %s %s", missing, kind.atHome.resource)
+			}
+			remote := remote
+			if kind.turnedOn != "" {
+				if missing := kind.remote.lacking(remote); len(missing) < len(kind.remote.verbs) {
+					t.Errorf("ClusterRole liqo-virtual-kubelet-remote allows some of %v %s although nobody turned it on", kind.remote.verbs, kind.remote.resource)
+				}
+				remote = rulesOf(t, kind.turnedOn, "liqo-virtual-kubelet-remote")
 			}
 			for _, missing := range kind.remote.lacking(remote) {
 				t.Errorf("ClusterRole liqo-virtual-kubelet-remote does not allow to %s %s", missing, kind.remote.resource)
@@ -163,10 +177,10 @@ func policiesOf(allowed map[string]any, name string) []offloadingv1beta1.Reflect
 }
 
 // rulesOf are the rules of a ClusterRole of the chart.
-func rulesOf(t *testing.T, name string) []rbacv1.PolicyRule {
+func rulesOf(t *testing.T, values, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	var role rbacv1.ClusterRole
-	if err := yaml.Unmarshal([]byte(documents(t, "v1.36.0", valueSets["default"])["ClusterRole "+name]), &role); err != nil || len(role.Rules) == 0 {
+	if err := yaml.Unmarshal([]byte(documents(t, "v1.36.0", values)["ClusterRole "+name]), &role); err != nil || len(role.Rules) == 0 {
 		t.Fatalf("ClusterRole %s has no rules: %v", name, err)
 	}
 	return role.Rules

@@ -240,7 +240,8 @@ func TestStreamsGoToContainersThatTheConsumerBrought(t *testing.T) {
 		"its other one":        {pod(listed), "b", false},
 		"the provider's":       {pod(listed), "sidecar", true},
 		"an injected init":     {pod(listed), "vault-init", true},
-		"one for debugging":    {pod(listed), "debugger", false},
+		"one for debugging":    {pod(map[string]string{"offloading.liqo.io/containers": "a,b,debugger"}), "debugger", false},
+		"an administrator's":   {pod(listed), "debugger", true},
 		"none by name":         {pod(listed), "", true},
 		"its own by default":   {pod(map[string]string{"offloading.liqo.io/containers": "a,b", "kubectl.kubernetes.io/default-container": "b"}), "", false},
 		"another by default":   {pod(map[string]string{"offloading.liqo.io/containers": "a,b", "kubectl.kubernetes.io/default-container": "sidecar"}), "", true},
@@ -261,6 +262,41 @@ func TestStreamsGoToContainersThatTheConsumerBrought(t *testing.T) {
 		if why := policy.try(t, attempt{user: "liqo.io:consumer:rome:a", groups: []string{"liqo.io:consumer:rome"}, operation: admission.Connect, resource: "pods/portforward",
 			namespace: twinNamed("shop-rome"), name: "web", object: &corev1.PodPortForwardOptions{}}, tc.pod); why != "" {
 			t.Errorf("port-forward: %q", why)
+		}
+	}
+}
+
+// T10: what the provider's admission puts beside a consumer's containers has files that are not the consumer's to read by its processes.
+func TestNoProcessesAreSharedWithWhatTheProviderPutsIn(t *testing.T) {
+	policy := policyNamed(t, valueSets["default"], "managerobjects.yaml", "liqo-consumer-processes")
+	containers := func(names ...string) (list []corev1.Container) {
+		for _, name := range names {
+			list = append(list, corev1.Container{Name: name})
+		}
+		return list
+	}
+	for what, tc := range map[string]struct {
+		who               string
+		shared            bool
+		beside, before    []corev1.Container
+		refused, unlisted bool
+	}{
+		"nothing is put in":     {who: managerUser, shared: true, before: containers("init")},
+		"a sidecar":             {who: managerUser, shared: true, beside: containers("sidecar"), refused: true},
+		"a sidecar that starts": {who: managerUser, shared: true, before: containers("init", "sidecar"), refused: true},
+		"processes are apart":   {who: managerUser, beside: containers("sidecar")},
+		"no consumer's pod":     {who: "kubernetes-admin", shared: true, beside: containers("sidecar")},
+		"nothing is listed":     {who: managerUser, shared: true, refused: true, unlisted: true},
+	} {
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"liqo.io/managed-by": "shadowpod"},
+			Annotations: map[string]string{"offloading.liqo.io/containers": "init,a"}},
+			Spec: corev1.PodSpec{ShareProcessNamespace: ptr.To(tc.shared), Containers: append(containers("a"), tc.beside...), InitContainers: tc.before}}
+		if tc.unlisted {
+			pod.Annotations = nil
+		}
+		why := policy.try(t, attempt{user: tc.who, operation: admission.Create, resource: "pods", namespace: twinNamed("shop-rome"), name: "web", object: pod}, nil)
+		if (why != "") != tc.refused || tc.refused && !strings.Contains(why, "PodNotAllowed") {
+			t.Errorf("%s: %q", what, why)
 		}
 	}
 }

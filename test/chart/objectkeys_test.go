@@ -32,6 +32,7 @@ func kept(meta metav1.ObjectMeta) map[string]runtime.Object {
 		"configmaps":             &corev1.ConfigMap{TypeMeta: named("ConfigMap", "v1"), ObjectMeta: meta},
 		"services":               &corev1.Service{TypeMeta: named("Service", "v1"), ObjectMeta: meta},
 		"ingresses":              &networkingv1.Ingress{TypeMeta: named("Ingress", "networking.k8s.io/v1"), ObjectMeta: meta},
+		"networkpolicies":        &networkingv1.NetworkPolicy{TypeMeta: named("NetworkPolicy", "networking.k8s.io/v1"), ObjectMeta: meta},
 		"persistentvolumeclaims": asClaim,
 		"shadowendpointslices":   &discoveryv1.EndpointSlice{TypeMeta: named("ShadowEndpointSlice", "offloading.liqo.io/v1beta1"), ObjectMeta: meta},
 	}

@@ -23,7 +23,7 @@ networking: {enabled: true}
 metrics: {enabled: true, prometheusOperator: {enabled: true}}
 storage: {enabled: true}
 virtualKubelet: {nodeIdentity: serviceAccount, virtualNode: {keepDaemonSetsOff: true}}
-offloading: {reflection: {ingress: {statusBack: true}}}`
+offloading: {reflection: {ingress: {statusBack: true}}, consumers: {networkPolicies: true}}`
 
 // The golden file has all rights that somebody wrote by hand, and who gets them: first those of the default installation, then what is
 // otherwise with everything that can be turned on, and at an older API server.

@@ -73,6 +73,38 @@ func TestPods(t *testing.T) {
 	t.Run("kubectl port-forward", func(t *testing.T) {
 		eachProtocol(t, func(t *testing.T, env []string) { portForward(t, namespace, remote, env) })
 	})
+	t.Run("kubectl delete --grace-period", func(t *testing.T) { hasten(t, namespace, twin) })
+}
+
+// hasten deletes pods that do not heed SIGTERM with less time than their own, on a physical and on the virtual node: both kubelets kill them
+// after that time, and not after the pods' own.
+func hasten(t *testing.T, namespace, twin string) {
+	const own = int64(120)
+	kubelets := map[string]map[string]string{"physical": {corev1.LabelHostname: physicalNode(t)}, "virtual": remotely}
+	for how, flags := range map[string][]string{"one second": {"--grace-period=1"}, "by force": {"--grace-period=0", "--force"}} {
+		for where, node := range kubelets {
+			t.Run(how+" on the "+where+" node", func(t *testing.T) {
+				the.recordFailure(t)
+				name := strings.ReplaceAll("deaf-"+how+"-"+where, " ", "-")
+				spec := script(`trap '' TERM; echo working; while true; do sleep 1; done`)
+				*spec.TerminationGracePeriodSeconds, spec.NodeSelector = own, node
+				the.rome.creates(t, podOf(namespace, name, spec))
+				the.rome.ready(t, namespace, name, 1)
+				talk(t, the.kubectlCommand(the.rome, "logs", "-f", "-n", namespace, name)).shows(t, "working")
+				began := time.Now()
+				the.kubectl(t, the.rome, soon, append([]string{"delete", "pod", "-n", namespace, name, "--wait=false"}, flags...)...).succeeds(t)
+				eventually(t, time.Duration(own)*time.Second/4, "the pod to be gone in both clusters", func(ctx context.Context) (bool, string) {
+					for cluster, pod := range map[*side]*corev1.Pod{the.rome: {ObjectMeta: named(namespace, name)}, the.milan: {ObjectMeta: named(twin, name)}} {
+						if there, err := cluster.finds(ctx, client.ObjectKeyFromObject(pod), pod); there || err != nil {
+							return false, fmt.Sprintf("%s, error %v", describe([]corev1.Pod{*pod}), err)
+						}
+					}
+					return true, "it is gone"
+				})
+				t.Logf("it took %s", time.Since(began).Round(time.Second/10))
+			})
+		}
+	}
 }
 
 func eachProtocol(t *testing.T, test func(*testing.T, []string)) {

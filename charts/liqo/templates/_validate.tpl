@@ -51,6 +51,11 @@ tells its mistake nobody but its log. 'liqoctl install' asks the configuration i
 {{- include "liqo.classes" (list "offloading.reflection.ingress.ingressClasses" .Values.offloading.reflection.ingress.ingressClasses) -}}
 {{- include "liqo.classes" (list "offloading.reflection.service.loadBalancerClasses" .Values.offloading.reflection.service.loadBalancerClasses) -}}
 {{- $consumers := .Values.offloading.consumers -}}
+{{- $isolate := .Values.offloading.twinNamespaces.network.isolate -}}
+{{- if kindIs "invalid" $isolate -}}{{- $isolate = eq .Values.profile "hardened" -}}{{- end -}}
+{{- if and $consumers.networkPolicies $isolate -}}
+{{- fail "offloading.consumers.networkPolicies: policies add up, so those of consumers would lift the isolation of their twin namespaces: leave it out, or set offloading.twinNamespaces.network.isolate=false" -}}
+{{- end -}}
 {{- $label := "[a-z0-9]([-a-z0-9]*[a-z0-9])?" -}}
 {{- range $name := list "runtimeClasses" "serviceAccounts" "csiDrivers" -}}
 {{- range $i, $one := get $consumers $name -}}

@@ -70,9 +70,7 @@ func WhyNotEverywhere(set *appsv1.DaemonSet, besides int) string {
 func onReadyNodes(pods []corev1.Pod, nodes []corev1.Node) []corev1.Pod {
 	broken := map[string]bool{}
 	for i := range nodes {
-		broken[nodes[i].Name] = !slices.ContainsFunc(nodes[i].Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
+		broken[nodes[i].Name] = WhyNodeNotReady(&nodes[i]) != ""
 	}
 	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return broken[pod.Spec.NodeName] })
 }
@@ -138,6 +136,18 @@ func WhyNotAvailable(deployment *appsv1.Deployment) string {
 		return stillEnding
 	}
 	return fmt.Sprintf("%d of %d pods are available", status.AvailableReplicas, want)
+}
+
+// WhyNodeNotReady says why a Node is not ready; empty if it is.
+func WhyNodeNotReady(node *corev1.Node) string {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return ""
+		} else if c.Type == corev1.NodeReady {
+			return "the node is not ready: " + c.Reason + ": " + bound(c.Message)
+		}
+	}
+	return "the node is not ready: its kubelet has not said anything of it"
 }
 
 // WhyNotReady says why a pod is not ready.

@@ -120,12 +120,17 @@ func Manifests(rendered map[string]string) string {
 	return all.String()
 }
 
-// Documents are the objects of a kind in a stream of YAML documents.
+// Documents are the objects of a kind in a stream of YAML documents. Only those that name the kind are read: most of a chart are definitions,
+// which take long.
 func Documents(manifests, kind string) (found []string) {
-	for _, document := range releaseutil.SplitManifests(manifests) {
+	names := regexp.MustCompile(`kind['"]?\s*:\s*['"]?` + kind + `\b`)
+	for _, document := range strings.Split("\n"+manifests, "\n---") {
+		if !names.MatchString(document) {
+			continue
+		}
 		var head releaseutil.SimpleHead
 		if yaml.Unmarshal([]byte(document), &head) == nil && head.Kind == kind {
-			found = append(found, document)
+			found = append(found, strings.TrimSpace(document))
 		}
 	}
 	slices.Sort(found)

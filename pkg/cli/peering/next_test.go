@@ -23,6 +23,10 @@ func TestNextAfterPeering(t *testing.T) {
 	}{
 		"a virtual node": {&peer.Report{Report: pair, ResourceSlice: "milan", VirtualNode: "milan"},
 			"rome uses resources of milan. Next: liqoctl offload namespace NAMESPACE --context rome"},
+		"a namespace that is offloaded": {&peer.Report{Report: pair, ResourceSlice: "milan", VirtualNode: "milan", Offloaded: []string{"shop"}},
+			"rome uses resources of milan, for 1 namespace (shop). Next: liqoctl info peer milan --context rome"},
+		"many that are": {&peer.Report{Report: pair, ResourceSlice: "milan", VirtualNode: "milan", Offloaded: []string{"a", "b", "c", "d", "e", "f"}},
+			"rome uses resources of milan, for 6 namespaces (a, b, c, d, e and 1 more). Next: liqoctl info peer milan --context rome"},
 		"no virtual node": {&peer.Report{Report: pair, ResourceSlice: "milan"},
 			"rome was granted resources of milan. To make a virtual node of them: liqoctl peer --context rome --remote-kubeconfig milan.yaml"},
 		"no resource slice": {&peer.Report{Report: pair},

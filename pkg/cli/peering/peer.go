@@ -11,6 +11,7 @@ import (
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/failure"
 	"liqo.io/liqo/pkg/cli/networking"
+	"liqo.io/liqo/pkg/cli/offloaded"
 	"liqo.io/liqo/pkg/cli/session"
 	"liqo.io/liqo/pkg/cli/target"
 	"liqo.io/liqo/pkg/identity"
@@ -107,6 +108,9 @@ func (f *peerFlags) run(s *session.Session, command *cobra.Command) error {
 // peered says how far a peering has come, and what the next step is from there.
 func peered(s *session.Session, report *peer.Report, remote *target.Flags) string {
 	switch {
+	case len(report.Offloaded) > 0:
+		return fmt.Sprintf("%s uses resources of %s, for %s. Next: %s", report.ConsumerID, report.ProviderID,
+			offloaded.Counted("namespace", report.Offloaded), s.Next("info peer "+report.ProviderID, nil))
 	case report.VirtualNode != "":
 		return fmt.Sprintf("%s uses resources of %s. Next: %s", report.ConsumerID, report.ProviderID, s.Next("offload namespace NAMESPACE", nil))
 	case report.ResourceSlice != "":

@@ -176,6 +176,8 @@ func peerKinds(cluster *target.Cluster, labelled client.MatchingLabels) ([]kind,
 		group("apps", "v1", "Deployment", "deployments", labelled), group("", "v1", "Service", "services", labelled),
 		group("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", labelled),
 		group("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", labelled),
+		group("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", labelled),
+		group("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", labelled),
 	}
 	custom, err := Kinds(cluster)
 	if err != nil {

@@ -38,8 +38,6 @@ const (
 	PartOfLabel = "app.kubernetes.io/part-of"
 	// Liqo is the value of PartOfLabel, and the name of the Helm release.
 	Liqo = "liqo"
-
-	configKey = "config.yaml"
 )
 
 // Installation is what a cluster has of Liqo.
@@ -88,7 +86,7 @@ func (c *Cluster) Installed(ctx context.Context) (*Installation, error) {
 	if found, err := c.Get(ctx, config); err != nil || !found {
 		return installation, err
 	}
-	runs, err := configv1alpha1.Read([]byte(config.Data[configKey]))
+	runs, err := configv1alpha1.Read([]byte(config.Data["config.yaml"]))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Describe(config), err)
 	}

@@ -129,6 +129,7 @@ func (c *ControllerManager) complete() {
 	reflected := &c.Offloading.Reflection
 	for _, kind := range []*offloadingv1beta1.ReflectorConfig{
 		&reflected.ConfigMap, &reflected.Secret, &reflected.Service.ReflectorConfig, &reflected.Ingress.ReflectorConfig,
+		&reflected.NetworkPolicy,
 	} {
 		if kind.Type == "" {
 			kind.Type = policy
@@ -240,7 +241,7 @@ func (o Offloading) validate(path *field.Path) field.ErrorList {
 	}
 	for name, kind := range map[string]offloadingv1beta1.ReflectorConfig{
 		"configmap": o.Reflection.ConfigMap, "secret": o.Reflection.Secret,
-		"service": o.Reflection.Service.ReflectorConfig, "ingress": o.Reflection.Ingress.ReflectorConfig,
+		"service": o.Reflection.Service.ReflectorConfig, "ingress": o.Reflection.Ingress.ReflectorConfig, "networkpolicy": o.Reflection.NetworkPolicy,
 	} {
 		policies := []offloadingv1beta1.ReflectionType{offloadingv1beta1.DenyList, offloadingv1beta1.AllowList}
 		if name == "configmap" || name == "secret" {

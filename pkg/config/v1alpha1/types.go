@@ -243,6 +243,8 @@ type Reflection struct {
 	Service ServiceReflection `json:"service"`
 	// Ingress configures Ingresses.
 	Ingress IngressReflection `json:"ingress"`
+	// NetworkPolicy configures NetworkPolicies.
+	NetworkPolicy offloadingv1beta1.ReflectorConfig `json:"networkpolicy"`
 	// ServiceAccount configures the tokens of pods; they have no policy.
 	ServiceAccount offloadingv1beta1.ReflectorConfig `json:"serviceaccount"`
 	// Event configures Events, which come back from the provider.

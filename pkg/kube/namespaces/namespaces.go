@@ -1,4 +1,5 @@
-// Package namespaces knows the annotations of namespaces, which are read one by one: the right to watch namespaces cannot be limited to some.
+// Package namespaces knows the annotations and labels of namespaces, which are read one by one: the right to watch namespaces cannot be limited
+// to some.
 package namespaces
 
 import (
@@ -21,13 +22,13 @@ type Namespaces struct {
 	clock   clock.PassiveClock
 	timeout time.Duration
 
-	mu      sync.Mutex
-	known   map[string]namespace
-	reading map[string]*sync.Mutex
+	// known holds a namespace by name, reading a *sync.Mutex that is held while it is read.
+	known, reading sync.Map
 }
 
 type namespace struct {
 	annotations map[string]string
+	labels      map[string]string
 	read        time.Time
 	// leaving says that it is being deleted.
 	leaving bool
@@ -35,19 +36,19 @@ type namespace struct {
 
 // New makes one that reads live; timeout bounds each read.
 func New(live client.Reader, clock clock.PassiveClock, timeout time.Duration) *Namespaces {
-	return &Namespaces{live: live, clock: clock, timeout: timeout, known: map[string]namespace{}, reading: map[string]*sync.Mutex{}}
+	return &Namespaces{live: live, clock: clock, timeout: timeout}
 }
 
 // Annotations returns what is known of a namespace, and reads it if nothing is or if it is older than maxAge. Zero takes
-// what is known, however old. changed tells whether a read showed something else than was known before.
+// what is known, however old. changed tells whether a read showed something else than was known before, labels included.
 func (n *Namespaces) Annotations(ctx context.Context, name string, maxAge time.Duration) (annotations map[string]string, changed bool, err error) {
 	if known, there := n.lookup(name, maxAge); there {
 		return known.annotations, false, nil
 	}
 	// One read at a time: whoever waited finds what the other read.
-	reading := n.reader(name)
-	reading.Lock()
-	defer reading.Unlock()
+	reading, _ := n.reading.LoadOrStore(name, &sync.Mutex{})
+	reading.(*sync.Mutex).Lock()
+	defer reading.(*sync.Mutex).Unlock()
 	if known, there := n.lookup(name, maxAge); there {
 		return known.annotations, false, nil
 	}
@@ -57,11 +58,28 @@ func (n *Namespaces) Annotations(ctx context.Context, name string, maxAge time.D
 	if err := n.live.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return nil, false, fmt.Errorf("reading namespace %q, whose annotations may keep objects at home: %w", name, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, there := n.known[name]
-	n.known[name] = namespace{annotations: object.Annotations, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
-	return object.Annotations, there && !maps.Equal(known.annotations, object.Annotations), nil
+	read := namespace{annotations: object.Annotations, labels: object.Labels, read: n.clock.Now(), leaving: object.DeletionTimestamp != nil}
+	before, there := n.known.Swap(name, read)
+	if !there {
+		return object.Annotations, false, nil
+	}
+	known := before.(namespace)
+	return object.Annotations, !maps.Equal(known.annotations, object.Annotations) || !maps.Equal(known.labels, object.Labels), nil
+}
+
+// Twins returns the labels of the namespaces of a mapping by the names of their twins. One that is gone has none.
+func (n *Namespaces) Twins(ctx context.Context, mapping map[string]string) (map[string]map[string]string, error) {
+	twins := make(map[string]map[string]string, len(mapping))
+	for name, twin := range mapping {
+		if _, _, err := n.Annotations(ctx, name, 0); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		known, _ := n.lookup(name, 0)
+		twins[twin] = known.labels
+	}
+	return twins, nil
 }
 
 // Leaving tells whether a namespace is known to be deleted, by a read that is not older than maxAge.
@@ -71,20 +89,12 @@ func (n *Namespaces) Leaving(ctx context.Context, name string, maxAge time.Durat
 	return err == nil && known.leaving
 }
 
-func (n *Namespaces) reader(name string) *sync.Mutex {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.reading[name] == nil {
-		n.reading[name] = &sync.Mutex{}
-	}
-	return n.reading[name]
-}
-
 // lookup returns what is known of a namespace if it is not older than maxAge.
 func (n *Namespaces) lookup(name string, maxAge time.Duration) (known namespace, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, ok = n.known[name]
+	value, ok := n.known.Load(name)
+	if ok {
+		known = value.(namespace)
+	}
 	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
 }
 
@@ -99,8 +109,6 @@ func (n *Namespaces) Refresh(ctx context.Context, name string) (changed, again b
 
 // Forget drops what is known of a namespace.
 func (n *Namespaces) Forget(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.known, name)
-	delete(n.reading, name)
+	n.known.Delete(name)
+	n.reading.Delete(name)
 }

@@ -15,7 +15,7 @@ import (
 // Peers are how this cluster sees its peers, by cluster ID.
 type Peers map[string]Peer
 
-// PeersOf reads Configurations, each in the tenant namespace of its peer. A peer that does not have its ranges yet is left out.
+// PeersOf reads Configurations, each in the tenant namespace of its peer. A peer that does not have its ranges yet is known without any.
 func PeersOf(all []*networkingv1beta1.Configuration) Peers {
 	byPeer := map[string][]*networkingv1beta1.Configuration{}
 	for _, c := range all {
@@ -25,9 +25,11 @@ func PeersOf(all []*networkingv1beta1.Configuration) Peers {
 	}
 	peers := Peers{}
 	for id, theirs := range byPeer {
-		if peer, err := Of(Choose(theirs, id)); err == nil {
-			peers[id] = peer
+		peer, err := Of(Choose(theirs, id))
+		if err != nil {
+			peer = Peer{Known: true}
 		}
+		peers[id] = peer
 	}
 	return peers
 }
@@ -42,11 +44,11 @@ func (p Peers) Home(seen netip.Addr) (cluster string, own netip.Addr, found bool
 	return "", netip.Addr{}, false
 }
 
-// String identifies them: it differs whenever Home may answer differently.
+// String identifies them: it differs whenever Home, or Range of one of them, may answer differently.
 func (p Peers) String() string {
 	texts := make([]string, 0, len(p))
 	for _, id := range slices.Sorted(maps.Keys(p)) {
-		texts = append(texts, fmt.Sprintf("%s: %v of %s", id, p[id].Pods, p[id].Mapping))
+		texts = append(texts, fmt.Sprintf("%s: %v of %s beside %v", id, p[id].Pods, p[id].Mapping, p[id].Ours))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -20,8 +20,11 @@ type Peer struct {
 	Known bool
 	// Pods are the ranges of the peer's pods, as the peer itself knows them.
 	Pods []netip.Prefix
-	// Seen are the ranges under which this cluster reaches the peer.
-	Seen []netip.Prefix
+	// Own are all ranges of the peer, as the peer itself knows them, and Seen those under which this cluster reaches it. Without any it is not
+	// known yet how this cluster sees the peer.
+	Own, Seen []netip.Prefix
+	// Ours are the ranges of this cluster. How the peer sees them only the peer knows.
+	Ours []netip.Prefix
 	// Mapping translates the peer's own addresses into those.
 	addressing.Mapping
 }
@@ -39,7 +42,34 @@ func Of(c *networkingv1beta1.Configuration) (Peer, error) {
 	own, given, _ := inputs.Seen(c)
 	pods, _ := networkingv1beta1.ClusterConfigCIDR{Pod: own.Pod}.Prefixes()
 	seen, _ := given.Prefixes()
-	return Peer{Known: true, Pods: pods, Seen: seen, Mapping: mapping}, nil
+	all, _ := own.Prefixes()
+	peer := Peer{Known: true, Pods: pods, Own: all, Seen: seen, Mapping: mapping}
+	if c.Spec.Local != nil {
+		peer.Ours, err = c.Spec.Local.CIDR.Prefixes()
+	}
+	if err != nil {
+		return Peer{}, fmt.Errorf("reading Configuration %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	return peer, nil
+}
+
+// Range returns what the peer calls a range of addresses that this cluster knows: one of the peer as the peer has it, one around both clusters
+// or outside of them as it is. It returns false for what the peer sees by a translation of its own, and for what means something else there.
+func (p Peer) Range(here netip.Prefix) (there netip.Prefix, known bool) {
+	here = here.Masked()
+	within := func(ranges []netip.Prefix) bool {
+		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= here.Bits() && r.Contains(here.Addr()) })
+	}
+	switch {
+	case !p.Known || here.Bits() == 0:
+		return here, true
+	case within(p.Seen):
+		own, ok := p.Restore(here.Addr())
+		return netip.PrefixFrom(own, here.Bits()), ok
+	case len(p.Seen) == 0 || within(p.Ours) || within(p.Own):
+		return netip.Prefix{}, false
+	}
+	return here, true
 }
 
 // Find returns the Configuration of a peer, nil if there is none.

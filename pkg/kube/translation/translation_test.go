@@ -112,3 +112,38 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// What this cluster calls a range is something else at the peer, or nothing, unless it is one of the peer or outside of both clusters.
+func TestRange(t *testing.T) {
+	c := configuration("10.61.0.0/16", "10.71.0.0/16")
+	local := ranges("10.100.0.0/16", "10.110.0.0/16")
+	c.Spec.Local = &local
+	seen, err := Of(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Peer{"alike": {}, "not known yet": {Known: true}, "seen": seen}
+	for here, want := range map[string]map[string]string{
+		"10.61.2.0/24":   {"alike": "10.61.2.0/24", "seen": "10.244.2.0/24"},
+		"10.71.0.2/32":   {"alike": "10.71.0.2/32", "seen": "10.70.0.2/32"},
+		"10.61.2.2/16":   {"alike": "10.61.0.0/16", "seen": "10.244.0.0/16"},
+		"10.100.2.0/24":  {"alike": "10.100.2.0/24"},
+		"10.110.0.3/32":  {"alike": "10.110.0.3/32"},
+		"10.244.0.0/16":  {"alike": "10.244.0.0/16"},
+		"203.0.113.0/24": {"alike": "203.0.113.0/24", "seen": "203.0.113.0/24"},
+		"10.0.0.0/8":     {"alike": "10.0.0.0/8", "seen": "10.0.0.0/8"},
+		"0.0.0.0/0":      {"alike": "0.0.0.0/0", "seen": "0.0.0.0/0", "not known yet": "0.0.0.0/0"},
+		"fd00::/64":      {"alike": "fd00::/64", "seen": "fd00::/64"},
+	} {
+		for name, peer := range all {
+			there, known := peer.Range(netip.MustParsePrefix(here))
+			if got := there.String(); known != (want[name] != "") || known && got != want[name] {
+				t.Errorf("%s, of a peer that is %s: %s, %v, want %q", here, name, got, known, want[name])
+			}
+		}
+	}
+	c.Spec.Local.CIDR.Pod = []networkingv1beta1.CIDR{"10.100"}
+	if peer, err := Of(c); err == nil {
+		t.Errorf("of a range that is none there is %+v", peer)
+	}
+}

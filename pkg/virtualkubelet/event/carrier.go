@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 )
@@ -22,9 +21,7 @@ type Carrier struct {
 	reads   flowcontrol.PassiveRateLimiter
 	wake    signal.Signal
 
-	mu      sync.Mutex
-	config  offloadingv1beta1.ReflectorConfig
-	mapping map[string]string
+	mu sync.Mutex
 	// twins are the open watches by local namespace.
 	twins map[string]*twin
 	group sync.WaitGroup
@@ -40,10 +37,10 @@ func New(o Options) (*Carrier, error) {
 		return nil, err
 	}
 	c := &Carrier{
-		options: o, tally: tally, config: o.Config,
-		reads:   flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(readsPerSecond, readBurst, o.Clock),
-		wake:    signal.New(),
-		mapping: map[string]string{}, twins: map[string]*twin{},
+		options: o, tally: tally,
+		reads: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(readsPerSecond, readBurst, o.Clock),
+		wake:  signal.New(),
+		twins: map[string]*twin{},
 	}
 	c.stage = newStage(c)
 	return c, nil
@@ -54,15 +51,15 @@ func (c *Carrier) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("provider", c.options.Remote))
 	cancel := c.options.Peer.Subscribe(func(peer.State) { c.wake.Raise() })
 	defer cancel()
+	defer c.options.Wanted.Follow(func(_, _ Wanted) { c.wake.Raise() })()
 	defer c.group.Wait()
 	defer c.align(ctx, nil)
 	defer c.stage.stop()
 	ticker := c.options.Clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		mapping, workers := c.wanted()
-		c.stage.resize(ctx, workers)
-		c.align(ctx, mapping)
+		c.stage.resize(ctx, max(0, int(c.options.Wanted.Get().Config.NumWorkers)))
+		c.align(ctx, c.mapping())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -74,46 +71,19 @@ func (c *Carrier) Run(ctx context.Context) error {
 
 // Crossed tells that something of a local namespace is at the provider, or will be at once. It does not block.
 func (c *Carrier) Crossed(namespace string) {
-	c.mu.Lock()
-	waits := c.mapping[namespace] != "" && c.twins[namespace] == nil
-	c.mu.Unlock()
-	if waits {
+	if c.options.Wanted.Get().Mapping[namespace] != "" && c.twinOf(namespace) == "" {
 		c.wake.Raise()
 	}
 }
 
-// SetMapping says which local namespaces have which twins.
-func (c *Carrier) SetMapping(mapping map[string]string) {
-	c.mu.Lock()
-	c.mapping = maps.Clone(mapping)
-	c.mu.Unlock()
-	c.wake.Raise()
-}
-
-// SetConfig changes workers and policy. Zero workers carry nothing.
-func (c *Carrier) SetConfig(config offloadingv1beta1.ReflectorConfig) {
-	c.mu.Lock()
-	c.config = config
-	c.mu.Unlock()
-	c.wake.Raise()
-}
-
-// wanted is which twins are to be watched if something of theirs crossed, and how many writes are made at a time. Without a
-// connection the watches stay as they are: they try again by themselves, slowly.
-func (c *Carrier) wanted() (mapping map[string]string, workers int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.config.NumWorkers <= 0 {
-		return nil, 0
+// mapping is which twins are to be watched if something of theirs crossed. Without a connection the watches stay as they are: they try again by
+// themselves, slowly.
+func (c *Carrier) mapping() map[string]string {
+	wanted := c.options.Wanted.Get()
+	if wanted.Config.NumWorkers <= 0 {
+		return nil
 	}
-	return maps.Clone(c.mapping), int(c.config.NumWorkers)
-}
-
-// policy is what users say about Events.
-func (c *Carrier) policy() offloadingv1beta1.ReflectionType {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.config.Type
+	return wanted.Mapping
 }
 
 // twinOf is the twin of a namespace that is carried from; empty if none is.

@@ -177,12 +177,14 @@ func TestProviderThatNamesNoVersionIsNotWatched(t *testing.T) {
 func TestNothingComesBackWhenTurnedOff(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.start()
-		w.carrier.SetConfig(offloadingv1beta1.ReflectorConfig{})
+		w.wanted.Change(func(now *Wanted) { now.Config = offloadingv1beta1.ReflectorConfig{} })
 		synctest.Wait()
 		if !w.live().IsStopped() {
 			w.Error("the watch stays open")
 		}
-		w.carrier.SetConfig(offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList})
+		w.wanted.Change(func(now *Wanted) {
+			now.Config = offloadingv1beta1.ReflectorConfig{NumWorkers: 1, Type: offloadingv1beta1.AllowList}
+		})
 		w.equal("watches", 2, len(w.opened()))
 		w.live().Add(event("1", warning, "BackOff", "again"))
 		w.equal("writes of an object that is not on the list", []string(nil), w.took())

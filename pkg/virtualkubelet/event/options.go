@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -33,7 +34,7 @@ type Locals interface {
 	Crossed(namespace string) bool
 }
 
-// Options of a Carrier. Home, Remote, Events, Peer and Locals must be given.
+// Options of a Carrier. Home, Remote, Events, Peer and Locals must be given; nothing is carried without Wanted.
 type Options struct {
 	// Home and Remote are the IDs of this cluster and of the provider.
 	Home, Remote string
@@ -45,12 +46,20 @@ type Options struct {
 	Peer Peer
 	// Locals knows the local objects.
 	Locals Locals
-	// Config at the start; SetConfig changes it. Zero workers carry nothing.
-	Config offloadingv1beta1.ReflectorConfig
+	// Wanted is what is to be carried; the Carrier follows it.
+	Wanted *latest.Value[Wanted]
 	// Registerer of metrics; nil registers none.
 	Registerer prometheus.Registerer
 	// Clock tells the time; nil means the real one.
 	Clock clock.WithTicker
+}
+
+// Wanted is what is to be carried, as of now.
+type Wanted struct {
+	// Config says how many workers write, and by which policy. Zero workers carry nothing.
+	Config offloadingv1beta1.ReflectorConfig
+	// Mapping says which local namespaces have which twins.
+	Mapping map[string]string
 }
 
 const (
@@ -90,6 +99,9 @@ const (
 func (o *Options) complete() error {
 	if o.Home == "" || o.Remote == "" || o.Events == nil || o.Peer == nil || o.Locals == nil {
 		return errors.New("carrying Events: both cluster IDs, the local Events, the peer and the local objects must be given")
+	}
+	if o.Wanted == nil {
+		o.Wanted = &latest.Value[Wanted]{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

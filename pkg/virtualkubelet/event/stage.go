@@ -177,7 +177,7 @@ func (s *stage) pop(i item) (entry, bool) {
 func (s *stage) input(namespace, twin string) reflection.EventInput {
 	o := s.carrier.options
 	return reflection.EventInput{
-		Home: o.Home, Remote: o.Remote, Namespace: namespace, Twin: twin, Policy: s.carrier.policy(), Now: o.Clock.Now(),
+		Home: o.Home, Remote: o.Remote, Namespace: namespace, Twin: twin, Policy: o.Wanted.Get().Config.Type, Now: o.Clock.Now(),
 	}
 }
 

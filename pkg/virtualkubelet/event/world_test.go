@@ -22,6 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
@@ -38,8 +39,10 @@ type world struct {
 	peer    *fakePeer
 	locals  *fakeLocals
 	carrier *Carrier
-	remote  *fake.Clientset
-	stop    func()
+	// wanted is what the carrier follows.
+	wanted *latest.Value[Wanted]
+	remote *fake.Clientset
+	stop   func()
 
 	mu     sync.Mutex
 	events map[string]*corev1.Event
@@ -162,7 +165,7 @@ func (w *world) start(adjust ...func(*Options)) {
 	w.Helper()
 	o := Options{
 		Home: home, Remote: provider, NodeName: provider, Events: w.local().CoreV1(), Peer: w.peer, Locals: w.locals,
-		Config: offloadingv1beta1.ReflectorConfig{NumWorkers: 3},
+		Wanted: latest.New(Wanted{Config: offloadingv1beta1.ReflectorConfig{NumWorkers: 3}}),
 	}
 	for _, f := range adjust {
 		f(&o)
@@ -182,7 +185,8 @@ func (w *world) start(adjust ...func(*Options)) {
 		}
 		w.stop = nil
 	}
-	carrier.SetMapping(map[string]string{here: there})
+	w.wanted = o.Wanted
+	w.wanted.Change(func(now *Wanted) { now.Mapping = map[string]string{here: there} })
 	synctest.Wait()
 }
 

@@ -1,16 +1,19 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/node"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
 // followPeer tells the node what is known of the provider. The platform is asked for once per connection.
-func (n *Kubelet) followPeer(ctx context.Context) error {
+func (n *Kubelet) followPeer(ctx context.Context, reporter *node.Reporter) error {
 	p := n.options.Peer
 	changed := signal.New()
 	defer p.Subscribe(func(peer.State) { changed.Raise() })()
@@ -23,7 +26,7 @@ func (n *Kubelet) followPeer(ctx context.Context) error {
 		if !state.Connected {
 			platform = ""
 		}
-		n.tellConnection(platform)
+		reporter.Facts.Change(func(f *node.Facts) { n.hear(f, platform) })
 		select {
 		case <-ctx.Done():
 			return nil
@@ -34,25 +37,28 @@ func (n *Kubelet) followPeer(ctx context.Context) error {
 
 // giveSigns gives the provider a sign of life after each renewal of the node's Lease. Without renewals this cluster takes the node for lost and
 // may replace its pods: then the provider hears nothing either.
-func (n *Kubelet) giveSigns(ctx context.Context) {
+func (n *Kubelet) giveSigns(ctx context.Context, pods *pod.Reconciler) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.renewed:
 		}
-		if err := n.pods.Signs.Give(ctx); err != nil {
+		if err := pods.Signs.Give(ctx); err != nil {
 			klog.FromContext(ctx).V(1).Info("A sign of life did not come to the provider", "reason", err.Error())
 		}
 	}
 }
 
-// tellConnection tells the node what is known of the provider now. While nothing is known yet, nothing is told: a restart is no news
-// of the provider.
-func (n *Kubelet) tellConnection(platform string) {
-	if state := n.options.Peer.State(); state.Connected || state.Lost() {
-		n.reporter.SetConnection(state.Usable(), state.Reason, state.Message, state.ServerVersion, platform)
+// hear takes note of what is known of the provider now. While nothing is known yet, nothing is told: a restart is no news of the provider. Without
+// a version or a platform the last known one stays.
+func (n *Kubelet) hear(f *node.Facts, platform string) {
+	state := n.options.Peer.State()
+	if !state.Connected && !state.Lost() {
+		return
 	}
+	f.Heard, f.Connected, f.Reason, f.Message = true, state.Usable(), state.Reason, state.Message
+	f.Version, f.Platform = cmp.Or(state.ServerVersion, f.Version), cmp.Or(platform, f.Platform)
 }
 
 func (n *Kubelet) platform(ctx context.Context) string {

@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,14 +13,13 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/flags"
-	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
@@ -47,9 +45,10 @@ type Options struct {
 	// Account is this cluster, with the reflection account; CAFile holds the CA of its API server.
 	Account kubernetes.Interface
 	CAFile  string
-	// Peer is the provider, Network what is known of the way there.
-	Peer    *peer.Peer
-	Network *network.Network
+	// Peer is the provider, Network what is known of the way there, Settings what this cluster says.
+	Peer     *peer.Peer
+	Network  *latest.Value[network.View]
+	Settings *latest.Value[settings.View]
 	// Offloaded asks, past all caches, whether a namespace is still to be offloaded.
 	Offloaded func(ctx context.Context, namespace string) (bool, error)
 	// Budget bounds what is held of the provider, Removals what is removed there at once.
@@ -62,8 +61,8 @@ type Options struct {
 
 // Beside is what runs beside the pods and knows of them, or they of it.
 type Beside struct {
-	// Reflection is told what pods use.
-	Reflection *mirroring.Reflection
+	// UsesChanged is told when pods use other objects, or when it becomes known what they use.
+	UsesChanged func(namespace, kind, name string)
 	// Crossed is told that something of a namespace is at the provider.
 	Crossed func(namespace string)
 	// Claims tells which claims at the provider stand for those of pods; nil means those of the same names.
@@ -78,19 +77,19 @@ type Kubelet struct {
 	answering atomic.Bool
 	// renewed tells that the node's Lease was renewed.
 	renewed signal.Signal
+	// parts are there once there is an identity.
+	parts atomic.Pointer[parts]
+}
 
-	mu       sync.Mutex
+// parts are what runs with the node's identity; there are no tokens if pods have none.
+type parts struct {
 	reporter *node.Reporter
 	pods     *pod.Reconciler
 	tokens   *token.Keeper
-	settings settings.Settings
-	mapping  pod.Mapping
 }
 
 // New takes the options. Nothing happens before Prepare.
-func New(o Options) *Kubelet {
-	return &Kubelet{options: o, renewed: signal.New(), settings: o.Flags.Reflectors.Settings(nil, nil)}
-}
+func New(o Options) *Kubelet { return &Kubelet{options: o, renewed: signal.New()} }
 
 // Prepare keeps the node's certificates until the context ends, and closes ready once they are there and the endpoint answers, so that it
 // does already when the Node gets this replica's address. That the serving certificate is signed is up to the cluster: it is not waited for
@@ -131,161 +130,129 @@ func (n *Kubelet) Run(ctx context.Context, beside Beside) error {
 			return err
 		}
 		// Pods that were told of no API server would keep that.
-		select {
-		case <-n.options.Network.Known():
-		case <-ctx.Done():
+		if !n.options.Network.Until(ctx, network.View.Known) {
 			return nil
 		}
-		if err := n.build(ctx, local, beside); err != nil {
+		made, err := n.build(ctx, local, beside)
+		if err != nil {
 			return err
 		}
 		if err := n.measure(); err != nil {
 			return err
 		}
-		group.Go(func() error { return n.reporter.Run(ctx) })
-		group.Go(func() error { return n.followPeer(ctx) })
-		group.Go(func() error { return n.pods.Run(ctx) })
-		group.Go(func() error { n.giveSigns(ctx); return nil })
-		if n.tokens != nil {
-			group.Go(func() error { return n.tokens.Run(ctx) })
+		group.Go(func() error { return made.reporter.Run(ctx) })
+		group.Go(func() error { return n.followPeer(ctx, made.reporter) })
+		group.Go(func() error { return made.pods.Run(ctx) })
+		group.Go(func() error { n.giveSigns(ctx, made.pods); return nil })
+		if made.tokens != nil {
+			group.Go(func() error { return made.tokens.Run(ctx) })
 		}
 		return nil
 	})
 	return group.Wait()
 }
 
-// build makes the parts, and tells them what is known already.
-func (n *Kubelet) build(ctx context.Context, local kubernetes.Interface, beside Beside) error {
+// build makes the parts, which follow what is known.
+func (n *Kubelet) build(ctx context.Context, local kubernetes.Interface, beside Beside) (*parts, error) {
 	o, f, address := n.options, n.options.Flags, n.options.Address.String()
-	var now settings.Settings
-	n.change(func() { now = n.settings })
+	made := &parts{}
+	var err error
 	events := o.Recorder(ctx, local)
-	reporter, err := node.New(node.Options{
+	made.reporter, err = node.New(node.Options{
 		Client: local, Node: f.Node, Address: address, Port: f.Port, Cluster: f.Provider.ID,
 		LeaseDuration: f.NodeLease, Interval: f.NodeLeaseInterval(), Recorder: events, Renewed: n.renewed.Raise,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	pods, err := pod.New(pod.Options{
+	made.pods, err = pod.New(pod.Options{
 		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, NodeIP: address,
-		Local: local, Account: o.Account, Peer: o.Peer, Recorder: events, Workers: max(1, now.Workers(settings.Pods)), Registerer: o.Metrics,
-		Confirm: o.Offloaded, UsesChanged: beside.Reflection.UsesChanged, HideAddresses: f.Reflectors.HideAddresses,
-		API:  func() reflection.HomeAPI { return f.Tokens.API().At(o.Network.APIServer) },
-		Host: reporter.Host, Placed: n.placed, Claims: beside.Claims, Budget: o.Budget, Removals: o.Removals.Guard,
+		Local: local, Account: o.Account, Peer: o.Peer, Recorder: events, Registerer: o.Metrics,
+		Wanted:  latest.Join(o.Settings, o.Network, func(s settings.View, w network.View) pod.Wanted { return n.wanted(ctx, s, w) }),
+		Confirm: o.Offloaded, UsesChanged: beside.UsesChanged, HideAddresses: f.Reflectors.HideAddresses,
+		API:  func() reflection.HomeAPI { return f.Tokens.API().At(n.apiServer) },
+		Host: made.reporter.Host, Placed: n.placed, Claims: beside.Claims, Budget: o.Budget, Removals: o.Removals.Guard,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tokens, err := n.tokenKeeper(local, events, pods, now.Workers(settings.Tokens))
-	if err != nil {
-		return err
+	if made.tokens, err = n.tokenKeeper(local, events, made.pods); err != nil {
+		return nil, err
 	}
-	if err := pods.Bound(beside.Crossed); err != nil {
-		return err
+	if err := made.pods.Bound(beside.Crossed); err != nil {
+		return nil, err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reporter, n.pods, n.tokens = reporter, pods, tokens
-	beside.Reflection.SetPods(pods)
-	n.tell(ctx)
-	return nil
+	n.parts.Store(made)
+	said := func() { n.say(made.reporter) }
+	o.Settings.Follow(func(_, _ settings.View) { said() })
+	o.Network.Follow(func(_, _ network.View) { said() })
+	o.Removals.Said.Follow(func(_, _ string) { said() })
+	return made, nil
 }
 
-// tell passes on what the VirtualNode and the NamespaceMap say. The caller locks.
-func (n *Kubelet) tell(ctx context.Context) {
-	if n.pods == nil {
-		return
+// wanted is which pods are to run at the provider, and how.
+func (n *Kubelet) wanted(ctx context.Context, s settings.View, w network.View) pod.Wanted {
+	wanted := pod.Wanted{Workers: s.Workers(settings.Pods), Mapping: s.Mapping}
+	if s.Node != nil {
+		wanted.Settings = s.OfPods(ctx, n.options.Flags.PodRanges)
+		w.Apply(&wanted.Settings)
+		tunnel := w.State(s.Node)
+		wanted.NetworkDown, wanted.NetworkWatched = tunnel.Watched && tunnel.Down, tunnel.Watched
 	}
-	n.pods.SetWorkers(n.settings.Workers(settings.Pods))
-	if n.tokens != nil {
-		n.tokens.SetWorkers(n.settings.Workers(settings.Tokens))
-	}
-	if vn := n.settings.Node; vn != nil {
-		tunnel := n.options.Network.State(vn)
-		of := n.settings.OfPods(ctx, n.options.Flags.PodRanges)
-		n.options.Network.Apply(&of)
-		of.NetworkDown, of.NetworkWatched = tunnel.Watched && tunnel.Down, tunnel.Watched
-		n.pods.SetSettings(of)
-		n.tellConnection("")
-		n.tellNode(vn)
-	}
-	if n.mapping.Known {
-		n.pods.SetMapping(n.mapping)
-	}
+	return wanted
 }
 
-// tellNode tells the Node what this cluster says of it. The caller locks.
-func (n *Kubelet) tellNode(vn *offloadingv1beta1.VirtualNode) {
-	n.reporter.Tell(node.Said{
-		Capacity: vn.Spec.ResourceQuota.Hard, Images: vn.Spec.Images, Nodes: vn.Spec.ProviderNodes,
-		Held: n.options.Removals.Said(), Over: n.settings.OverCommitted(), Network: n.options.Network.State(vn),
-	})
-}
+// apiServer is where pods at the provider reach that of this cluster.
+func (n *Kubelet) apiServer() netip.AddrPort { return n.options.Network.Get().APIServer() }
 
-// Configure takes what is in force.
-func (n *Kubelet) Configure(ctx context.Context, s settings.Settings) {
-	n.change(func() {
-		n.settings = s
-		n.tell(ctx)
-	})
-}
-
-// NetworkChanged has the pods shown anew.
-func (n *Kubelet) NetworkChanged(ctx context.Context) { n.change(func() { n.tell(ctx) }) }
-
-// SetMapping takes which namespaces are offloaded.
-func (n *Kubelet) SetMapping(m pod.Mapping) {
-	n.change(func() {
-		n.mapping = m
-		if n.pods != nil {
-			n.pods.SetMapping(m)
+// say has the Node say what this cluster says of it, and what is known of the provider.
+func (n *Kubelet) say(reporter *node.Reporter) {
+	reporter.Facts.Change(func(f *node.Facts) {
+		s := n.options.Settings.Get()
+		if s.Node == nil {
+			return
+		}
+		n.hear(f, "")
+		f.Told, f.Said = true, node.Said{
+			Capacity: s.Node.Spec.ResourceQuota.Hard, Images: s.Node.Spec.Images, Nodes: s.Node.Spec.ProviderNodes,
+			Held: n.options.Removals.Said.Get(), Over: s.OverCommitted(), Network: n.options.Network.Get().State(s.Node),
 		}
 	})
-}
-
-// RemovalsChanged has the Node say which removals are held.
-func (n *Kubelet) RemovalsChanged() {
-	n.change(func() {
-		if vn := n.settings.Node; vn != nil && n.reporter != nil {
-			n.tellNode(vn)
-		}
-	})
-}
-
-// change does something under the lock, if there is a Node.
-func (n *Kubelet) change(do func()) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	do()
 }
 
 // Pods is what runs the pods; nil without a Node, or before there is an identity.
-func (n *Kubelet) Pods() (pods *pod.Reconciler) {
-	n.change(func() { pods = n.pods })
-	return pods
+func (n *Kubelet) Pods() *pod.Reconciler {
+	if made := n.made(); made != nil {
+		return made.pods
+	}
+	return nil
+}
+
+// made are the parts; nil without a Node, or before there is an identity.
+func (n *Kubelet) made() *parts {
+	if n == nil {
+		return nil
+	}
+	return n.parts.Load()
 }
 
 // Alive tells whether all loops gave a sign since then; before there is an identity there are none.
 func (n *Kubelet) Alive(since time.Time) bool {
-	alive := true
-	n.change(func() { alive = n.pods == nil || n.reporter.Alive(since) && n.pods.Alive(since) })
-	return alive
+	made := n.made()
+	return made == nil || made.reporter.Alive(since) && made.pods.Alive(since)
 }
 
 // tokenKeeper makes what keeps the pods' tokens; nil if they have none.
-func (n *Kubelet) tokenKeeper(local kubernetes.Interface, events token.Recorder, pods *pod.Reconciler, workers int) (*token.Keeper, error) {
+func (n *Kubelet) tokenKeeper(local kubernetes.Interface, events token.Recorder, pods *pod.Reconciler) (*token.Keeper, error) {
 	f := n.options.Flags
 	if !f.Tokens.API().Enabled {
 		return nil, nil
 	}
 	return token.New(token.Options{
-		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, Local: local, API: f.Tokens.API(), APIAddress: n.options.Network.APIServer,
-		MaxLifetime: f.Tokens.MaxLifetime, Workers: workers,
-		Recorder: events, Registerer: n.options.Metrics,
+		Home: f.Home, Remote: f.Provider.ID, Node: f.Node, Local: local, API: f.Tokens.API(), APIAddress: n.apiServer,
+		MaxLifetime: f.Tokens.MaxLifetime,
+		Workers:     latest.Of(n.options.Settings, func(s settings.View) int { return s.Workers(settings.Tokens) }),
+		Recorder:    events, Registerer: n.options.Metrics,
 		Place: func(name types.NamespacedName) (token.Place, bool) {
 			place, there := pods.Place(name)
 			return token.Place(place), there
@@ -295,7 +262,7 @@ func (n *Kubelet) tokenKeeper(local kubernetes.Interface, events token.Recorder,
 
 // placed tells the keeper of tokens that a pod came, moved or went.
 func (n *Kubelet) placed(name types.NamespacedName) {
-	if n.tokens != nil {
-		n.tokens.Enqueue(name)
+	if made := n.made(); made != nil && made.tokens != nil {
+		made.tokens.Enqueue(name)
 	}
 }

@@ -48,9 +48,7 @@ func (n *Kubelet) measure() error {
 
 // census is what the node's pods are and take, and what its VirtualNode grants; nil while that is not known.
 func (n *Kubelet) census() (podcache.Census, corev1.ResourceList) {
-	n.mu.Lock()
-	pods, vn := n.pods, n.settings.Node
-	n.mu.Unlock()
+	pods, vn := n.Pods(), n.options.Settings.Get().Node
 	if vn == nil {
 		return pods.Census(), nil
 	}

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
 	"liqo.io/liqo/pkg/virtualkubelet/credential"
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/flags"
-	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 	"liqo.io/liqo/pkg/virtualkubelet/removal"
@@ -65,16 +65,18 @@ func putTogether(t *testing.T, registry *monitoring.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := New(Options{Flags: f, Identity: papers{}, Account: account, Peer: p, Network: network.New(network.Options{}),
+	k := New(Options{Flags: f, Identity: papers{}, Account: account, Peer: p, Network: network.New(network.Options{}).View,
+		Settings: latest.New(settings.View{Settings: f.Reflectors.Settings(nil, nil)}),
 		Removals: removal.New(removal.Options{}), Metrics: registry,
 		Recorder: func(context.Context, kubernetes.Interface) record.EventRecorder { return record.NewFakeRecorder(1) }})
-	if err := k.build(t.Context(), local, Beside{Reflection: mirroring.New(mirroring.Options{}, settings.Settings{}), Crossed: events.Crossed}); err != nil {
+	made, err := k.build(t.Context(), local, Beside{UsesChanged: func(_, _, _ string) {}, Crossed: events.Crossed})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := k.measure(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.New(api.Options{Remote: k.pods, LocalClient: local, NodeName: "milan-1", Registerer: registry,
+	if _, err := api.New(api.Options{Remote: made.pods, LocalClient: local, NodeName: "milan-1", Registerer: registry,
 		GetCertificate: papers{}.ServingCertificate}); err != nil {
 		t.Fatal(err)
 	}

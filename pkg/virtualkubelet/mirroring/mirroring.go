@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,8 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/translation"
+	"liqo.io/liqo/pkg/kube/latest"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/network"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
@@ -29,143 +30,69 @@ const (
 	mirrorRetry    = 10 * time.Second
 )
 
-// Engine is a reflection engine as far as it is told things.
+// Engine is a reflection engine as far as it is asked things. It follows what is wanted by itself.
 type Engine interface {
 	Run(ctx context.Context) error
-	SetMapping(mapping map[string]string)
-	SetNotReflected(not reflection.NotReflected)
-	SetProvider(provider reflection.Provider)
-	SetConfig(kind string, config offloadingv1beta1.ReflectorConfig) error
 	Reconsider(kind, namespace string, names ...string) error
-	RefreshNamespaces()
 	Reflected(kind, namespace, name string) (reflection.Object, bool)
 	Crossed(namespace string) bool
 }
 
-// Options of a Reflection. All but Leads must be given.
+// Options of a Reflection. All but Pods must be given.
 type Options struct {
-	// Build makes an engine; an engine runs once.
+	// Build makes an engine, which follows Wanted; an engine runs once.
 	Build func() (Engine, error)
+	// Wanted is what is to be reflected.
+	Wanted *latest.Value[mirror.Wanted]
 	// Siblings knows the pods of the other virtual nodes.
 	Siblings Siblings
 	// Nodeless says that there is no own Node, so that it has no pods, which use nothing.
 	Nodeless bool
-	// Leads is called, at first and whenever it changes, with whether this virtual node is the one of its provider that reflects. It does
-	// not block. Nil means that nobody wants to know.
-	Leads func(bool)
+	// Pods returns who knows those of the own Node, nil before there is somebody. Nil means that there never is.
+	Pods func() Uses
 	// Client of this cluster, where the Lease is in the Namespace.
 	Client    kubernetes.Interface
 	Namespace string
 	// Node is the virtual node that this process runs, Provider its provider's ID.
 	Node, Provider string
-	// Networked is closed once the networks are known: what is sent without them would take away what was sent with them.
-	Networked <-chan struct{}
+	// Network is what is known of the networks: what is sent without them would take away what was sent with them.
+	Network *latest.Value[network.View]
 }
 
 // Reflection is that to one provider. Make it with New.
 type Reflection struct {
+	// Leads says whether this virtual node is the one of its provider that reflects.
+	Leads   latest.Value[bool]
 	options Options
-	// known is closed when the provider's virtual nodes are known, crowded when there are several.
-	known, crowded     chan struct{}
-	onKnown, onCrowded sync.Once
-	// pods knows those of the own Node.
-	pods atomic.Pointer[Uses]
-
-	mu        sync.Mutex
-	current   Engine
-	mapping   map[string]string
-	settings  settings.Settings
-	provider  reflection.Provider
-	peers     translation.Peers
-	externals translation.Externals
+	current atomic.Pointer[Engine]
+	// attending is held while it is said whose pods matter: what is said last is the latest.
+	attending sync.Mutex
 	// term is held as long as an engine runs.
 	term sync.Mutex
 }
 
-// New makes a reflection with the settings that are in force before any are read.
-func New(o Options, s settings.Settings) *Reflection {
-	if o.Leads == nil {
-		o.Leads = func(bool) {}
-	}
-	o.Leads(false)
-	return &Reflection{options: o, settings: s, known: make(chan struct{}), crowded: make(chan struct{})}
+// New makes a reflection.
+func New(o Options) *Reflection {
+	m := &Reflection{options: o}
+	// Engines follow later, and hear later.
+	o.Wanted.Follow(func(_, _ mirror.Wanted) { m.attend() })
+	return m
 }
 
-// SetMapping takes which namespaces have which twins.
-func (m *Reflection) SetMapping(mapping map[string]string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mapping = maps.Clone(mapping)
-	m.attend()
-	if m.current != nil {
-		m.current.SetMapping(m.mapping)
+// Wanted is what is to be reflected by a virtual node to its provider, as this cluster says.
+func Wanted(node, provider string, v settings.View, n network.View) mirror.Wanted {
+	wanted := mirror.Wanted{Mapping: v.Mapping.Effective, Kinds: v.Kinds, NotReflected: v.NotReflected, Skipped: v.Skipped}
+	if i := slices.IndexFunc(v.VirtualNodes, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == node }); i >= 0 {
+		wanted.Provider = providerOf(v.VirtualNodes[i], v.VirtualNodes, provider)
 	}
-}
-
-// SetVirtualNodes takes all virtual nodes. Without the own one nothing is concluded from the others.
-func (m *Reflection) SetVirtualNodes(all []*offloadingv1beta1.VirtualNode) {
-	i := slices.IndexFunc(all, func(vn *offloadingv1beta1.VirtualNode) bool { return vn.Name == m.options.Node })
-	if i < 0 {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.provider = providerOf(all[i], all, m.options.Provider)
-	m.attend()
-	m.tellProvider()
-	// In this order: who knows the virtual nodes must not take the own one for the only one.
-	if len(m.provider.Nodes) > 1 {
-		m.onCrowded.Do(func() { close(m.crowded) })
-	}
-	m.onKnown.Do(func() { close(m.known) })
-}
-
-// SetAddresses takes how this cluster sees its peers, which tells whose the pods at other providers are, and by which addresses peers reach
-// what is no pod.
-func (m *Reflection) SetAddresses(peers translation.Peers, externals translation.Externals) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.peers, m.externals = peers, externals
-	m.tellProvider()
-}
-
-// tellProvider tells what is known of the provider, once its virtual nodes are. The caller locks.
-func (m *Reflection) tellProvider() {
-	m.provider.Addresses, m.provider.Elsewhere = m.externals.Translate, m.peers.Home
-	m.provider.AddressPlan = m.externals.String() + "; " + m.peers.String()
-	if m.current != nil {
-		m.current.SetProvider(m.provider)
-	}
-}
-
-// Configure takes what is in force.
-func (m *Reflection) Configure(s settings.Settings) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.settings = s
-	m.attend()
-	if m.current != nil {
-		m.configure(m.current)
-	}
-}
-
-// configure tells an engine what is in force. The caller locks.
-func (m *Reflection) configure(e Engine) {
-	e.SetNotReflected(m.settings.NotReflected)
-	for _, kind := range reflection.Kinds() {
-		if config, there := m.settings.Kinds[kind.Name]; there {
-			_ = e.SetConfig(kind.Name, config) // It fails for kinds that are not in the table only.
-		}
-	}
+	n.Tell(&wanted.Provider)
+	return wanted
 }
 
 // reconsider has objects of a kind, which must be one of the table, looked at again.
 func (m *Reflection) reconsider(kind, namespace string, names ...string) {
 	m.ask(func(e Engine) { _ = e.Reconsider(kind, namespace, names...) }) // It fails for kinds that are not in the table only.
 }
-
-// RefreshNamespaces has the annotations of all namespaces read again. An engine that starts later reads them anyway.
-func (m *Reflection) RefreshNamespaces() { m.ask(Engine.RefreshNamespaces) }
 
 // Reflected returns the local object behind a remote one, as far as this process reflects.
 func (m *Reflection) Reflected(kind, namespace, name string) (local reflection.Object, known bool) {
@@ -181,10 +108,8 @@ func (m *Reflection) Crossed(namespace string) (crossed bool) {
 
 // ask asks the engine that runs something, if one does.
 func (m *Reflection) ask(ask func(Engine)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current != nil {
-		ask(m.current)
+	if engine := m.current.Load(); engine != nil {
+		ask(*engine)
 	}
 }
 
@@ -202,18 +127,11 @@ func providerOf(own *offloadingv1beta1.VirtualNode, all []*offloadingv1beta1.Vir
 
 // Run reflects until the context ends, once the provider's virtual nodes and the networks are known.
 func (m *Reflection) Run(ctx context.Context) error {
-	for what, known := range map[string]<-chan struct{}{"virtual nodes": m.known, "networks": m.options.Networked} {
-		select {
-		case <-known:
-			continue
-		default:
-			klog.FromContext(ctx).Info("Nothing is reflected before it was read", "what", what)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-known:
-		}
+	if now := m.options.Wanted.Get(); !known(now) || !m.options.Network.Get().Known() {
+		klog.FromContext(ctx).Info("Nothing is reflected before it was read", "virtualNodes", known(now), "networks", m.options.Network.Get().Known())
+	}
+	if !m.options.Wanted.Until(ctx, known) || !m.options.Network.Until(ctx, network.View.Known) {
+		return nil
 	}
 	if err := m.alone(ctx); err != nil {
 		return err
@@ -226,21 +144,20 @@ func (m *Reflection) Run(ctx context.Context) error {
 	return nil
 }
 
+// known tells whether the provider's virtual nodes are known, crowded whether there are several.
+func known(now mirror.Wanted) bool   { return len(now.Provider.Nodes) > 0 }
+func crowded(now mirror.Wanted) bool { return len(now.Provider.Nodes) > 1 }
+
 // alone reflects without Lease until there is another virtual node of the provider.
 func (m *Reflection) alone(ctx context.Context) error {
-	select {
-	case <-m.crowded:
+	if crowded(m.options.Wanted.Get()) {
 		return nil
-	default:
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		select {
-		case <-m.crowded:
-			stop()
-		case <-ctx.Done():
-		}
+		m.options.Wanted.Until(ctx, crowded)
+		stop()
 	}()
 	return m.reflect(ctx)
 }
@@ -256,25 +173,16 @@ func (m *Reflection) reflect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.configure(e)
-	e.SetProvider(m.provider)
-	e.SetMapping(m.mapping)
-	m.turn(e)
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.turn(nil)
-	}()
+	m.turn(&e)
+	defer m.turn(nil)
 	return e.Run(ctx)
 }
 
-// turn has an engine be the one that runs, or none. The caller locks.
-func (m *Reflection) turn(e Engine) {
-	m.current = e
+// turn has an engine be the one that runs, or none.
+func (m *Reflection) turn(e *Engine) {
+	m.current.Store(e)
 	m.attend()
-	m.options.Leads(e != nil)
+	m.Leads.Set(e != nil)
 }
 
 // compete tries to get the provider's Lease and reflects while it holds it. It returns when the Lease is lost.

@@ -20,7 +20,11 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/network"
+	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/fakeapi"
 )
@@ -45,15 +49,16 @@ func (s *stage) ends(name string) {
 	s.running = slices.DeleteFunc(s.running, func(n string) bool { return n == name })
 }
 
-// actor is an engine that does nothing but be there.
+// actor is an engine that does nothing but be there, and know what is wanted.
 type actor struct {
-	stage    *stage
-	name     string
-	mapping  map[string]string
-	provider reflection.Provider
+	stage  *stage
+	name   string
+	wanted *latest.Value[mirror.Wanted]
+	told   mirror.Wanted
 }
 
 func (a *actor) Run(ctx context.Context) error {
+	defer a.wanted.Follow(func(_, now mirror.Wanted) { a.told = now })()
 	a.stage.mu.Lock()
 	a.stage.running = append(a.stage.running, a.name)
 	a.stage.most = max(a.stage.most, len(a.stage.running))
@@ -62,16 +67,9 @@ func (a *actor) Run(ctx context.Context) error {
 	a.stage.ends(a.name)
 	return nil
 }
-func (a *actor) SetMapping(m map[string]string)                     { a.mapping = m }
-func (a *actor) SetNotReflected(_ reflection.NotReflected)          {}
-func (a *actor) SetProvider(provider reflection.Provider)           { a.provider = provider }
 func (a *actor) Reflected(_, _, _ string) (reflection.Object, bool) { return nil, false }
-func (a *actor) RefreshNamespaces()                                 {}
 func (a *actor) Crossed(string) bool                                { return false }
 func (a *actor) Reconsider(_, _ string, _ ...string) error          { return nil }
-func (a *actor) SetConfig(_ string, _ offloadingv1beta1.ReflectorConfig) error {
-	return nil
-}
 
 func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
 	for _, name := range names {
@@ -86,14 +84,30 @@ func virtualNodes(names ...string) (all []*offloadingv1beta1.VirtualNode) {
 type counterpart struct {
 	*Reflection
 	last *actor
-	// leading is what it was told last about leading, and terms how often that it leads.
-	leading bool
-	terms   int
+	// view and network are what this cluster says.
+	view    latest.Value[settings.View]
+	network latest.Value[network.View]
+	// terms is how often it was told that it leads.
+	terms int
 	// cut makes its calls fail, as those of a process that hangs or was killed.
 	cut  func()
 	stop func()
-	// networked is closed once the networks are known.
-	networked chan struct{}
+}
+
+// networked has the networks be known.
+func (c *counterpart) networked() { c.network.Set(network.New(network.Options{}).View.Get()) }
+
+func (c *counterpart) setVirtualNodes(all []*offloadingv1beta1.VirtualNode) {
+	c.view.Change(func(v *settings.View) { v.VirtualNodes = all })
+}
+
+func (c *counterpart) setMapping(mapping map[string]string) {
+	c.view.Change(func(v *settings.View) { v.Mapping = pod.Mapping{Known: true, Desired: mapping, Effective: mapping} })
+}
+
+// wantedOf is what the virtual node is to reflect by these.
+func wantedOf(node string, view *latest.Value[settings.View], networks *latest.Value[network.View]) *latest.Value[mirror.Wanted] {
+	return latest.Join(view, networks, func(v settings.View, n network.View) mirror.Wanted { return Wanted(node, "milan", v, n) })
 }
 
 func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name string) *counterpart {
@@ -109,23 +123,24 @@ func (s *stage) start(t *testing.T, tracker clienttesting.ObjectTracker, name st
 		}
 		return false, nil, nil
 	})
-	r := &counterpart{networked: make(chan struct{}), cut: func() {
+	r := &counterpart{cut: func() {
 		mu.Lock()
 		defer mu.Unlock()
 		dead = true
 	}}
+	wanted := wantedOf(name, &r.view, &r.network)
 	r.Reflection = New(Options{
-		Client: c, Siblings: &script{}, Namespace: "liqo-tenant-milan", Node: name, Provider: "milan", Networked: r.networked,
+		Client: c, Siblings: &script{}, Namespace: "liqo-tenant-milan", Node: name, Provider: "milan", Network: &r.network, Wanted: wanted,
 		Build: func() (Engine, error) {
-			r.last = &actor{stage: s, name: name}
+			r.last = &actor{stage: s, name: name, wanted: wanted}
 			return r.last, nil
 		},
-		Leads: func(leads bool) {
-			if r.leading = leads; leads {
-				r.terms++
-			}
-		},
-	}, settings.Settings{})
+	})
+	r.Leads.Follow(func(_, leads bool) {
+		if leads {
+			r.terms++
+		}
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -156,10 +171,10 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		first := s.start(t, tracker, "milan")
 		defer func() { first.stop() }()
 		running("nothing is known yet")
-		first.SetVirtualNodes(virtualNodes("milan"))
-		first.SetMapping(map[string]string{"demo": "demo-rome"})
+		first.setVirtualNodes(virtualNodes("milan"))
+		first.setMapping(map[string]string{"demo": "demo-rome"})
 		running("the networks are not known yet")
-		close(first.networked)
+		first.networked()
 		running("the only one", "milan")
 		time.Sleep(time.Hour)
 		if _, err := tracker.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "liqo-tenant-milan", leaseOf("milan")); !apierrors.IsNotFound(err) {
@@ -167,26 +182,26 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		}
 
 		both := virtualNodes("milan", "milan-big")
-		first.SetVirtualNodes(both)
+		first.setVirtualNodes(both)
 		synctest.Wait()
 		second := s.start(t, tracker, "milan-big")
-		close(second.networked)
+		second.networked()
 		defer func() { second.stop() }()
-		second.SetVirtualNodes(both)
-		second.SetMapping(map[string]string{"demo": "demo-rome"})
+		second.setVirtualNodes(both)
+		second.setMapping(map[string]string{"demo": "demo-rome"})
 		time.Sleep(time.Hour)
 		running("the first of two", "milan")
-		if !first.leading || second.leading || second.terms > 0 {
-			t.Errorf("the first leads: %v, the second: %v (%d times)", first.leading, second.leading, second.terms)
+		if !first.Leads.Get() || second.Leads.Get() || second.terms > 0 {
+			t.Errorf("the first leads: %v, the second: %v (%d times)", first.Leads.Get(), second.Leads.Get(), second.terms)
 		}
 
 		first.cut()
 		time.Sleep(2 * time.Minute)
 		running("the leader was killed", "milan-big")
-		if first.leading || !second.leading {
-			t.Errorf("the killed one leads: %v, the other one: %v", first.leading, second.leading)
+		if first.Leads.Get() || !second.Leads.Get() {
+			t.Errorf("the killed one leads: %v, the other one: %v", first.Leads.Get(), second.Leads.Get())
 		}
-		if second.last.mapping["demo"] != "demo-rome" || !second.last.provider.Nodes["milan"] || !second.last.provider.Nodes["milan-big"] {
+		if told := second.last.told; told.Mapping["demo"] != "demo-rome" || !told.Provider.Nodes["milan"] || !told.Provider.Nodes["milan-big"] {
 			t.Errorf("the new leader was told %+v", second.last)
 		}
 		first.stop()
@@ -197,9 +212,9 @@ func TestC16OneVirtualNodeOfAProviderReflects(t *testing.T) {
 		}
 		// It is the same virtual node after a restart: it waits for nobody.
 		third := s.start(t, tracker, "milan-big")
-		close(third.networked)
+		third.networked()
 		defer func() { third.stop() }()
-		third.SetVirtualNodes(both)
+		third.setVirtualNodes(both)
 		time.Sleep(time.Second)
 		running("a restart", "milan-big")
 	})
@@ -212,11 +227,7 @@ func TestProviderOf(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"milan": true, "milan-big": true}, providerOf(all[0], all, "milan").Nodes); diff != "" {
 		t.Error(diff)
 	}
-	m := New(Options{Siblings: &script{}, Node: "milan", Provider: "milan"}, settings.Settings{})
-	m.SetVirtualNodes(virtualNodes("turin"))
-	select {
-	case <-m.known:
+	if known(Wanted("milan", "milan", settings.View{VirtualNodes: virtualNodes("turin")}, network.View{})) {
 		t.Error("something was concluded from a list without the own virtual node")
-	default:
 	}
 }

@@ -11,8 +11,10 @@ type Uses interface {
 // Node and those of the siblings.
 func (m *Reflection) Referenced(namespace, kind, name string) (used, known bool) {
 	known = m.options.Nodeless
-	if pods := m.pods.Load(); pods != nil {
-		used, known = (*pods).Uses(namespace, kind, name)
+	if m.options.Pods != nil {
+		if pods := m.options.Pods(); pods != nil {
+			used, known = pods.Uses(namespace, kind, name)
+		}
 	}
 	if used && known {
 		return true, true
@@ -36,6 +38,3 @@ func (m *Reflection) UsesChanged(namespace, kind, name string) {
 		}
 	}
 }
-
-// SetPods says who knows the pods; it does not know them before its cache is filled.
-func (m *Reflection) SetPods(pods Uses) { m.pods.Store(&pods) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/kube/latest"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 )
 
@@ -37,18 +39,26 @@ type reader struct {
 	script *script
 }
 
-func (r *reader) SetMapping(m map[string]string)          { r.script.add("mapping of %d", len(m)) }
-func (r *reader) SetProvider(p reflection.Provider)       { r.script.add("provider of %d", len(p.Nodes)) }
-func (r *reader) SetNotReflected(reflection.NotReflected) {}
+// Run implements Engine. At first it is told everything, later what differs.
 func (r *reader) Run(ctx context.Context) error {
 	r.script.add("runs")
 	defer r.script.add("ends")
+	first := true
+	defer r.wanted.Follow(func(before, now mirror.Wanted) {
+		if first || !maps.Equal(before.Kinds, now.Kinds) {
+			for _, kind := range slices.Sorted(maps.Keys(now.Kinds)) {
+				r.script.add("%s %s %d", kind, now.Kinds[kind].Type, now.Kinds[kind].NumWorkers)
+			}
+		}
+		if first || !maps.Equal(before.Provider.Nodes, now.Provider.Nodes) {
+			r.script.add("provider of %d", len(now.Provider.Nodes))
+		}
+		if first || !maps.Equal(before.Mapping, now.Mapping) {
+			r.script.add("mapping of %d", len(now.Mapping))
+		}
+		first = false
+	})()
 	<-ctx.Done()
-	return nil
-}
-
-func (r *reader) SetConfig(kind string, c offloadingv1beta1.ReflectorConfig) error {
-	r.script.add("%s %s %d", kind, c.Type, c.NumWorkers)
 	return nil
 }
 
@@ -57,7 +67,11 @@ func (r *reader) SetConfig(kind string, c offloadingv1beta1.ReflectorConfig) err
 func TestSiblingsAreFollowedOnlyWhileTheyMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
-		m := New(Options{Build: func() (Engine, error) { return &reader{script: s}, nil }, Siblings: s, Node: "milan", Provider: "milan"}, settings.Settings{})
+		c := &counterpart{}
+		wanted := wantedOf("milan", &c.view, &c.network)
+		m := New(Options{Siblings: s, Node: "milan", Provider: "milan", Wanted: wanted, Build: func() (Engine, error) {
+			return &reader{script: s, actor: actor{wanted: wanted}}, nil
+		}})
 		says := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -69,22 +83,21 @@ func TestSiblingsAreFollowedOnlyWhileTheyMatter(t *testing.T) {
 			s.lines = nil
 		}
 		config := func(kind string, policy offloadingv1beta1.ReflectionType, workers int32) {
-			kinds := maps.Clone(m.settings.Kinds)
-			if kinds == nil {
-				kinds = map[string]offloadingv1beta1.ReflectorConfig{}
-			}
+			kinds := map[string]offloadingv1beta1.ReflectorConfig{}
+			maps.Copy(kinds, c.view.Get().Kinds)
 			kinds[kind] = offloadingv1beta1.ReflectorConfig{Type: policy, NumWorkers: workers}
-			m.Configure(settings.Settings{Kinds: kinds})
+			c.view.Change(func(v *settings.View) { v.Kinds = kinds })
 		}
 		config("secret", offloadingv1beta1.Referenced, 3)
-		m.SetMapping(map[string]string{"shop": "shop"})
-		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu"))
-		says("another virtual node reflects", "follow [] in []", "follow [] in []", "follow [milan-gpu] in []")
+		c.setMapping(map[string]string{"shop": "shop"})
+		says("nothing is known of others")
+		c.setVirtualNodes(virtualNodes("milan", "milan-gpu"))
+		says("another virtual node reflects", "follow [milan-gpu] in []")
 
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- m.reflect(ctx) }()
-		says("this one reflects", "secret Referenced 3", "provider of 2", "mapping of 1", "follow [milan-gpu] in [shop]", "runs")
+		says("this one reflects", "follow [milan-gpu] in [shop]", "runs", "secret Referenced 3", "provider of 2", "mapping of 1")
 		config("secret", offloadingv1beta1.DenyList, 3)
 		says("another policy", "follow [milan-gpu] in []", "secret DenyList 3")
 		config("secret", offloadingv1beta1.Referenced, 0)
@@ -93,15 +106,15 @@ func TestSiblingsAreFollowedOnlyWhileTheyMatter(t *testing.T) {
 		says("the kind is on", "follow [milan-gpu] in [shop]", "secret Referenced 1")
 		config("service", offloadingv1beta1.AllowList, 1)
 		says("another kind", "follow [milan-gpu] in [shop]", "secret Referenced 1", "service AllowList 1")
-		m.SetMapping(map[string]string{"shop": "shop", "bank": "bank"})
+		c.setMapping(map[string]string{"shop": "shop", "bank": "bank"})
 		says("a namespace is offloaded", "follow [milan-gpu] in [bank shop]", "mapping of 2")
-		m.SetMapping(map[string]string{"bank": "bank"})
+		c.setMapping(map[string]string{"bank": "bank"})
 		says("a namespace is not offloaded any more", "follow [milan-gpu] in [bank]", "mapping of 1")
-		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu", "milan-big"))
+		c.setVirtualNodes(virtualNodes("milan", "milan-gpu", "milan-big"))
 		says("a sibling came", "follow [milan-big milan-gpu] in [bank]", "provider of 3")
-		m.SetVirtualNodes(virtualNodes("milan"))
+		c.setVirtualNodes(virtualNodes("milan"))
 		says("the siblings went", "follow [] in [bank]", "provider of 1")
-		m.SetVirtualNodes(virtualNodes("milan", "milan-gpu"))
+		c.setVirtualNodes(virtualNodes("milan", "milan-gpu"))
 		says("one came back", "follow [milan-gpu] in [bank]", "provider of 2")
 		stop()
 		if err := <-ended; err != nil {
@@ -137,10 +150,9 @@ func TestUsesOfAllVirtualNodes(t *testing.T) {
 		"there is no own Node, a sibling's pod uses it":    {nodeless: true, siblings: used, want: used},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			m := New(Options{Siblings: &script{answer: tc.siblings}, Nodeless: tc.nodeless}, settings.Settings{})
-			if tc.own != nil {
-				m.SetPods(tc.own)
-			}
+			m := New(Options{
+				Siblings: &script{answer: tc.siblings}, Nodeless: tc.nodeless, Pods: func() Uses { return tc.own }, Wanted: &latest.Value[mirror.Wanted]{},
+			})
 			is, known := m.Referenced("shop", "secret", "keys")
 			if got := (answer{is, known}); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)

@@ -20,19 +20,18 @@ import (
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/kube/watching"
+	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 )
 
-// unmapped is the plan of addresses that mean nothing here.
-const unmapped = "none"
-
 // defaultAPIPort is that of Service default/kubernetes.
 const defaultAPIPort = 443
 
-// Options of a Network. Functions do not block.
+// Options of a Network.
 type Options struct {
 	// Enabled says that there is the network module. The rest is for where there is.
 	Enabled bool
@@ -42,23 +41,21 @@ type Options struct {
 	Provider, TenantNamespace, LiqoNamespace string
 	// Own are the ranges of this cluster's pods.
 	Own []netip.Prefix
-	// Changed is called when pods are to be shown anew.
-	Changed func(context.Context)
-	// Addresses is called with how this cluster sees its peers, and by which addresses peers reach what is no pod.
-	Addresses func(translation.Peers, translation.Externals)
 }
 
 // Network is that to one provider. Make it with New.
 type Network struct {
+	// View is what is known.
+	View    *latest.Value[View]
 	options Options
-	// known is closed once it was read what there is.
-	known chan struct{}
-	once  sync.Once
+}
 
-	mu        sync.Mutex
-	peers     translation.Peers
-	externals translation.Externals
-	// peer is the last that was known; waiting says that it never was although there is a Configuration.
+// View is what is known of the network to a provider, as of now.
+type View struct {
+	// Peers are how this cluster sees its peers, Externals by which addresses peers reach what is no pod.
+	Peers     translation.Peers
+	Externals translation.Externals
+	// peer is the last that was known of the provider; waiting says that it never was although there is a Configuration.
 	peer    translation.Peer
 	waiting bool
 	// configured says that the Configurations were read, addressed that the IP resources were.
@@ -70,15 +67,11 @@ type Network struct {
 
 // New takes the options. Nothing is read before Run.
 func New(o Options) *Network {
-	n := &Network{options: o, known: make(chan struct{})}
-	if !o.Enabled {
-		close(n.known)
-	}
-	return n
+	return &Network{options: o, View: latest.New(View{configured: !o.Enabled, addressed: !o.Enabled})}
 }
 
-// Known is closed once it was read what there is.
-func (n *Network) Known() <-chan struct{} { return n.known }
+// Known tells whether it was read what there is.
+func (v View) Known() bool { return v.configured && v.addressed }
 
 // Run keeps what is known until the context ends.
 func (n *Network) Run(ctx context.Context) {
@@ -94,7 +87,7 @@ func (n *Network) Run(ctx context.Context) {
 	})
 	group.Go(func() {
 		watching.All(ctx, c, &networkingv1beta1.Connection{}, &networkingv1beta1.ConnectionList{}, n.options.TenantNamespace,
-			func(all []*networkingv1beta1.Connection) { n.setConnections(ctx, all) })
+			func(all []*networkingv1beta1.Connection) { n.setConnections(all) })
 	})
 	watching.All(ctx, c, &ipamv1alpha1.IP{}, &ipamv1alpha1.IPList{}, metav1.NamespaceAll, n.setIPs)
 }
@@ -102,23 +95,22 @@ func (n *Network) Run(ctx context.Context) {
 // setConfigurations takes the Configurations of all peers. While that of the provider does not say how it is seen, what was known before stays.
 func (n *Network) setConfigurations(ctx context.Context, all []*networkingv1beta1.Configuration) {
 	peer, err := translation.Of(translation.Choose(all, n.options.Provider))
-	n.mu.Lock()
-	n.peers = translation.PeersOf(all)
-	n.options.Addresses(n.peers, n.externals)
 	if err != nil {
 		klog.FromContext(ctx).Info("It is not known how this cluster sees the provider's addresses", "reason", err.Error())
-		n.waiting = n.waiting || !n.configured
-	} else {
-		n.peer, n.waiting = peer, false
 	}
-	n.configured = true
-	n.inform()
-	n.mu.Unlock()
-	n.options.Changed(ctx)
+	n.View.Change(func(v *View) {
+		v.Peers = translation.PeersOf(all)
+		if err != nil {
+			v.waiting = v.waiting || !v.configured
+		} else {
+			v.peer, v.waiting = peer, false
+		}
+		v.configured = true
+	})
 }
 
 // setConnections takes the Connections of the tenant namespace. One that works is enough.
-func (n *Network) setConnections(ctx context.Context, all []*networkingv1beta1.Connection) {
+func (n *Network) setConnections(all []*networkingv1beta1.Connection) {
 	tunnel := node.Network{Watched: true, Message: "the gateway has not told of its tunnel to the provider yet: there is no Connection"}
 	all = slices.DeleteFunc(slices.Clone(all), func(c *networkingv1beta1.Connection) bool {
 		return c.Labels[corev1beta1.RemoteClusterIDLabel] != n.options.Provider
@@ -132,21 +124,16 @@ func (n *Network) setConnections(ctx context.Context, all []*networkingv1beta1.C
 			tunnel.Message += ": " + ready.Message
 		}
 	}
-	n.mu.Lock()
-	n.tunnel = tunnel
-	n.mu.Unlock()
-	n.options.Changed(ctx)
+	n.View.Change(func(v *View) { v.tunnel = tunnel })
 }
 
 // State is that of the network, for the Node. It is not watched over where the two clusters' ranges were not exchanged, or a VirtualNode
 // does not want it.
-func (n *Network) State(vn *offloadingv1beta1.VirtualNode) node.Network {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.peer.Known && !n.waiting || ptr.Deref(vn.Spec.DisableNetworkCheck, false) {
+func (v View) State(vn *offloadingv1beta1.VirtualNode) node.Network {
+	if !v.peer.Known && !v.waiting || ptr.Deref(vn.Spec.DisableNetworkCheck, false) {
 		return node.Network{}
 	}
-	return n.tunnel
+	return v.tunnel
 }
 
 // setIPs takes the IP resources of all namespaces. Of those of Liqo's namespace the first one that is the API server's and has an address
@@ -160,18 +147,16 @@ func (n *Network) setIPs(all []*ipamv1alpha1.IP) {
 		return ip.Namespace != n.options.LiqoNamespace || ip.Labels[ipamv1alpha1.IPTypeLabel] != ipamv1alpha1.IPTypeAPIServer || ip.Status.IP == ""
 	})
 	slices.SortFunc(servers, func(a, b *ipamv1alpha1.IP) int { return cmp.Compare(a.Name, b.Name) })
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.externals = translation.ExternalsOf(every, n.options.Own)
-	n.options.Addresses(n.peers, n.externals)
-	for _, ip := range servers {
-		if address, err := ip.Status.IP.Addr(); err == nil {
-			n.server = netip.AddrPortFrom(address, portOf(ip))
-			break
+	n.View.Change(func(v *View) {
+		v.Externals = translation.ExternalsOf(every, n.options.Own)
+		for _, ip := range servers {
+			if address, err := ip.Status.IP.Addr(); err == nil {
+				v.server = netip.AddrPortFrom(address, portOf(ip))
+				break
+			}
 		}
-	}
-	n.addressed = true
-	n.inform()
+		v.addressed = true
+	})
 }
 
 // portOf is where an API server answers.
@@ -182,36 +167,37 @@ func portOf(ip *ipamv1alpha1.IP) uint16 {
 	return defaultAPIPort
 }
 
-// inform says that all is known, once it is. The caller locks.
-func (n *Network) inform() {
-	if n.configured && n.addressed {
-		n.once.Do(func() { close(n.known) })
-	}
-}
+// unmapped are addresses that mean nothing here.
+type unmapped struct{}
+
+// Translate implements reflection.Addresses.
+func (unmapped) Translate(netip.Addr) (netip.Addr, bool) { return netip.Addr{}, false }
 
 // Apply has settings show addresses as this cluster sees them. What the provider announced itself does not count where a Configuration
 // says which ranges are its pods'.
-func (n *Network) Apply(s *pod.Settings) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	peer := n.peer
-	s.Addresses = peer.Translate
+func (v View) Apply(s *pod.Settings) {
+	s.Addresses = v.peer.Mapping
 	switch {
-	case n.waiting:
-		s.Addresses = func(netip.Addr) (netip.Addr, bool) { return netip.Addr{}, false }
-		s.AddressPlan = unmapped
-	case peer.Known:
-		s.PodPrefixes, s.AddressPlan = peer.Pods, peer.String()
+	case v.waiting:
+		s.Addresses = unmapped{}
+	case v.peer.Known:
+		s.PodPrefixes = v.peer.Pods
+	}
+}
+
+// Tell tells how this cluster's addresses are reached from the provider, and what it calls ranges.
+func (v View) Tell(p *reflection.Provider) {
+	p.Addresses, p.Elsewhere, p.Ranges = v.Externals, v.Peers, v.peer
+	if v.waiting {
+		p.Ranges = translation.Peer{Known: true}
 	}
 }
 
 // APIServer is the address that pods at the provider are told for this cluster's API server, as this cluster knows it: the provider
 // translates it. It is invalid where no network leads there.
-func (n *Network) APIServer() netip.AddrPort {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.peer.Known {
+func (v View) APIServer() netip.AddrPort {
+	if !v.peer.Known {
 		return netip.AddrPort{}
 	}
-	return n.server
+	return v.server
 }

@@ -1,10 +1,10 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,9 +17,7 @@ import (
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/translation"
 	"liqo.io/liqo/pkg/reflection"
-	"liqo.io/liqo/pkg/virtualkubelet/mirroring"
 	"liqo.io/liqo/pkg/virtualkubelet/node"
 	"liqo.io/liqo/pkg/virtualkubelet/pod"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
@@ -45,9 +43,7 @@ func apiServerIP(name, kind string, status networkingv1beta1.IP) *ipamv1alpha1.I
 }
 
 // milan is the network to cluster milan, of a cluster whose API server is in no namespace.
-func milan(changed func(context.Context)) *Network {
-	return New(Options{Enabled: true, Provider: "milan", Changed: changed, Addresses: func(translation.Peers, translation.Externals) {}})
-}
+func milan() *Network { return New(Options{Enabled: true, Provider: "milan"}) }
 
 // shown are the addresses that the local pod of a remote one shows, given what the VirtualNode pins.
 func shown(t *testing.T, n *Network, pinned, remote string) string {
@@ -55,7 +51,7 @@ func shown(t *testing.T, n *Network, pinned, remote string) string {
 	own := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 	vn := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{offloadingv1beta1.RemotePodCIDRsAnnotation: pinned}}}
 	of := settings.Settings{Node: vn}.OfPods(t.Context(), own)
-	n.Apply(&of)
+	n.View.Get().Apply(&of)
 	status, _ := reflection.LocalStatus(&corev1.Pod{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: remote, PodIPs: []corev1.PodIP{{IP: remote}}}},
 		reflection.StatusInput{PodPrefixes: of.PodPrefixes, OwnPrefixes: of.OwnPrefixes, Reserved: addressing.Reserved, Addresses: of.Addresses})
 	if len(status.PodIPs) > 0 && status.PodIPs[0].IP != status.PodIP {
@@ -87,7 +83,7 @@ func TestAddressesOfPodsAreTranslated(t *testing.T) {
 		"an address that belongs to no cluster is nobody's": {[]*networkingv1beta1.Configuration{mapped}, "none", "169.254.169.254", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := milan(func(context.Context) {})
+			n := milan()
 			n.setConfigurations(t.Context(), tc.configurations)
 			if got := shown(t, n, tc.pinned, tc.remote); got != tc.want {
 				t.Errorf("shown as %q, want %q", got, tc.want)
@@ -96,29 +92,43 @@ func TestAddressesOfPodsAreTranslated(t *testing.T) {
 	}
 }
 
-// What is shown follows the Configuration at once; while that does not say how the provider is seen, what was shown stays.
+// What is shown, and what ranges are called, follows the Configuration at once; while that does not say how the provider is seen, what was known stays.
 func TestAddressesOfPodsFollowTheConfiguration(t *testing.T) {
-	told := 0
-	n := milan(func(context.Context) { told++ })
-	var plans []string
+	n := milan()
+	var plans []reflection.Addresses
+	one := func(pods, external networkingv1beta1.CIDR) []*networkingv1beta1.Configuration {
+		return []*networkingv1beta1.Configuration{milanIs(pods, external)}
+	}
 	for _, step := range []struct {
 		configurations []*networkingv1beta1.Configuration
 		want           string
+		// ranges is what the provider calls 10.61.2.0/24.
+		ranges string
 	}{
-		{nil, ""}, {[]*networkingv1beta1.Configuration{milanIs("", "")}, ""}, {[]*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")}, "10.61.2.2"},
-		{[]*networkingv1beta1.Configuration{milanIs("", "")}, "10.61.2.2"}, {[]*networkingv1beta1.Configuration{milanIs("10.62.0.0/16", "10.71.0.0/16")}, "10.62.2.2"}, {nil, ""},
+		{nil, "", "10.61.2.0/24"}, {one("", ""), "", "invalid Prefix"}, {one("10.61.0.0/16", "10.71.0.0/16"), "10.61.2.2", "10.244.2.0/24"},
+		{one("", ""), "10.61.2.2", "10.244.2.0/24"}, {one("10.62.0.0/16", "10.71.0.0/16"), "10.62.2.2", "10.61.2.0/24"}, {nil, "", "10.61.2.0/24"},
 	} {
 		n.setConfigurations(t.Context(), step.configurations)
 		if got := shown(t, n, "none", "10.244.2.2"); got != step.want {
 			t.Errorf("shown as %q, want %q", got, step.want)
 		}
 		var settings pod.Settings
-		n.Apply(&settings)
-		plans = append(plans, settings.AddressPlan)
+		n.View.Get().Apply(&settings)
+		var provider reflection.Provider
+		n.View.Get().Tell(&provider)
+		if got, _ := provider.Ranges.Range(netip.MustParsePrefix("10.61.2.0/24")); got.String() != step.ranges {
+			t.Errorf("10.61.2.0/24 is called %s, want %s", got, step.ranges)
+		}
+		plans = append(plans, settings.Addresses)
 	}
-	one, other := "10.244.0.0/16=10.61.0.0/16,10.70.0.0/16=10.71.0.0/16", "10.244.0.0/16=10.62.0.0/16,10.70.0.0/16=10.71.0.0/16"
-	if diff := cmp.Diff([]string{"", "", one, one, other, ""}, plans); diff != "" || told != len(plans) {
-		t.Errorf("told %d times: %s", told, diff)
+	// Who follows compares by value.
+	for i, same := range []bool{true, false, true, false, false} {
+		if reflect.DeepEqual(plans[i], plans[i+1]) != same {
+			t.Errorf("step %d: %v after %v", i+1, plans[i+1], plans[i])
+		}
+	}
+	if !reflect.DeepEqual(plans[0], plans[5]) {
+		t.Errorf("without a Configuration: %v, and then %v", plans[0], plans[5])
 	}
 }
 
@@ -143,16 +153,16 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 		"none without the IP resource": {mapped, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := milan(func(context.Context) {})
+			n := milan()
 			n.setConfigurations(t.Context(), tc.configurations)
-			select {
-			case <-n.known:
+			if n.View.Get().Known() {
 				t.Error("pods are made before the IP resources are read")
-			default:
 			}
 			n.setIPs(tc.ips)
-			<-n.known
-			api := reflection.HomeAPI{Enabled: true}.At(n.APIServer)
+			if !n.View.Get().Known() {
+				t.Error("pods wait although all was read")
+			}
+			api := reflection.HomeAPI{Enabled: true}.At(n.View.Get().APIServer)
 			got := ""
 			if api.Known() {
 				got = net.JoinHostPort(api.Address.String(), api.Port)
@@ -160,14 +170,12 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("the API server is at %q, want %q", got, tc.want)
 			}
-			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.APIServer); named.Address.IsValid() {
+			if named := (reflection.HomeAPI{Host: "api.rome.example"}).At(n.View.Get().APIServer); named.Address.IsValid() {
 				t.Error("a host that was named does not win")
 			}
 		})
 	}
-	off := New(Options{})
-	<-off.known
-	if off.APIServer().Addr().IsValid() {
+	if off := New(Options{}).View.Get(); !off.Known() || off.APIServer().Addr().IsValid() {
 		t.Error("there is an address without the module")
 	}
 }
@@ -199,57 +207,21 @@ func TestTheNodeTellsOfTheTunnel(t *testing.T) {
 		"before ranges are given": {[]*networkingv1beta1.Configuration{milanIs("", "")}, []*networkingv1beta1.Connection{of("milan", networkingv1beta1.ConnectionError, "")}, false, node.Network{Watched: true, Down: true, Message: silent}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := milan(func(context.Context) {})
+			n := milan()
 			n.setConfigurations(t.Context(), tc.configurations)
-			n.setConnections(t.Context(), tc.connections)
+			n.setConnections(tc.connections)
 			vn := &offloadingv1beta1.VirtualNode{Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: &tc.disabled}}
-			if diff := cmp.Diff(tc.want, n.State(vn)); diff != "" {
+			if diff := cmp.Diff(tc.want, n.View.Get().State(vn)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// siblings are none.
-type siblings struct{ mirroring.Siblings }
-
-func (siblings) Follow(_, _ []string) {}
-
-// engine remembers what it was told of the provider.
-type engine struct {
-	mirroring.Engine
-	running  chan struct{}
-	provider reflection.Provider
-}
-
-func (e *engine) SetMapping(map[string]string)             {}
-func (e *engine) SetNotReflected(reflection.NotReflected)  {}
-func (e *engine) SetProvider(provider reflection.Provider) { e.provider = provider }
-func (e *engine) Run(ctx context.Context) error {
-	close(e.running)
-	<-ctx.Done()
-	return nil
-}
-
 // Endpoints that are no pods are told to the provider by the addresses of their IP resources, in whatever namespace those are, as soon as there are
 // any and as long as there are. Where the API server is, only those of Liqo's namespace say.
 func TestEndpointsOfIPResources(t *testing.T) {
-	told := &engine{running: make(chan struct{})}
-	m := mirroring.New(mirroring.Options{Build: func() (mirroring.Engine, error) { return told, nil }, Siblings: siblings{}, Node: "milan", Provider: "milan", Networked: New(Options{}).Known()},
-		settings.Settings{})
-	m.SetVirtualNodes([]*offloadingv1beta1.VirtualNode{{ObjectMeta: metav1.ObjectMeta{Name: "milan"}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan"}}})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- m.Run(ctx) }()
-	<-told.running
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	n := New(Options{Enabled: true, Provider: "milan", LiqoNamespace: "liqo", Own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
-		Changed: func(context.Context) {}, Addresses: m.SetAddresses})
+	n := New(Options{Enabled: true, Provider: "milan", LiqoNamespace: "liqo", Own: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}})
 	n.setConfigurations(t.Context(), []*networkingv1beta1.Configuration{milanIs("10.61.0.0/16", "10.71.0.0/16")})
 	of := func(namespace string, address, external networkingv1beta1.IP) *ipamv1alpha1.IP {
 		ip := apiServerIP("database", ipamv1alpha1.IPTypeAPIServer, external)
@@ -260,7 +232,11 @@ func TestEndpointsOfIPResources(t *testing.T) {
 	local := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "database", Labels: map[string]string{discoveryv1.LabelServiceName: "database"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.168.7.7"}}, {Addresses: []string{"10.244.2.2"}}}}
-	plans := map[string]string{}
+	type plan struct {
+		addresses any
+		endpoints string
+	}
+	var plans []plan
 	for _, step := range []struct {
 		ips  []*ipamv1alpha1.IP
 		want []string
@@ -272,7 +248,9 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		{nil, []string{"10.244.2.2", "192.168.7.7"}},
 	} {
 		n.setIPs(step.ips)
-		result := kind.Translate(reflection.Input{Local: local, Parent: &corev1.Service{}, Home: "rome", Remote: "milan", RemoteNamespace: "shop-rome", Provider: told.provider})
+		told := reflection.Provider{Nodes: map[string]bool{"milan": true}}
+		n.View.Get().Tell(&told)
+		result := kind.Translate(reflection.Input{Local: local, Parent: &corev1.Service{}, Home: "rome", Remote: "milan", RemoteNamespace: "shop-rome", Provider: told})
 		shadow, ok := result.Apply.(*offloadingv1beta1.ShadowEndpointSlice)
 		if !ok {
 			t.Fatalf("it stays at home: %+v", result.Skip)
@@ -284,13 +262,16 @@ func TestEndpointsOfIPResources(t *testing.T) {
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Error(diff)
 		}
-		// Slices are looked at again only when the plan is another one.
-		if before, there := plans[told.provider.AddressPlan]; there && before != fmt.Sprint(got) {
-			t.Errorf("plan %q makes of them %s and %s", told.provider.AddressPlan, before, got)
+		// Slices are looked at again only when the addresses are others.
+		now := plan{addresses: told.Addresses, endpoints: fmt.Sprint(got)}
+		for _, before := range plans {
+			if reflect.DeepEqual(before.addresses, now.addresses) != (before.endpoints == now.endpoints) {
+				t.Errorf("by %v they are %s, and by %v %s", before.addresses, before.endpoints, now.addresses, now.endpoints)
+			}
 		}
-		plans[told.provider.AddressPlan] = fmt.Sprint(got)
+		plans = append(plans, now)
 	}
-	if at := n.APIServer().Addr().String(); len(plans) != 3 || at != "10.70.0.5" {
+	if at := n.View.Get().APIServer().Addr().String(); at != "10.70.0.5" {
 		t.Errorf("the API server is at %s; plans: %v", at, plans)
 	}
 }

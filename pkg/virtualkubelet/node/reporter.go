@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/reflection"
@@ -62,6 +64,9 @@ const (
 
 // Reporter reports one node. Make it with New.
 type Reporter struct {
+	// Facts are what is reported; the Reporter follows them. Before they are Told and Heard nothing is.
+	Facts *latest.Value[Facts]
+
 	options  Options
 	informer cache.SharedIndexInformer
 	changed  signal.Signal
@@ -69,12 +74,8 @@ type Reporter struct {
 
 	// patched is the version of the Node that the last patch was made from: until the cache moves on, it shows the past.
 	patched *corev1.Node
-
-	mu    sync.Mutex
-	facts Facts
-	// known and heard say that the capacity and the connection were told: before both, there is nothing to report.
-	known, heard bool
-	beat         time.Time
+	// beat is when the loop went round last, in nanoseconds since 1970.
+	beat atomic.Int64
 }
 
 // New checks the options. Nothing happens before Run.
@@ -93,40 +94,11 @@ func New(o Options) (*Reporter, error) {
 	}
 	r := &Reporter{
 		options: o, changed: signal.New(), lease: heartbeat{client: o.Client, node: o.Node, duration: o.LeaseDuration},
-		facts: Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster},
+		Facts: latest.New(Facts{Hostname: o.Node, Address: o.Address, Port: o.Port, Cluster: o.Cluster}),
 	}
 	nodes := o.Client.CoreV1().Nodes()
 	r.informer = cache.NewSharedIndexInformer(selection.ListerWatcher(selection.Named(o.Node), nodes.List, nodes.Watch, o.Client), &corev1.Node{}, 0, nil)
 	return r, nil
-}
-
-// Tell takes what this cluster says. Nothing is reported before.
-func (r *Reporter) Tell(s Said) {
-	r.update(func(f *Facts) {
-		f.Said = s
-		r.known = true
-	})
-}
-
-// SetConnection takes what is known of the provider. An empty version or platform leaves the last known one.
-func (r *Reporter) SetConnection(connected bool, reason, message, version, platform string) {
-	r.update(func(f *Facts) {
-		f.Connected, f.Reason, f.Message = connected, reason, message
-		r.heard = true
-		if version != "" {
-			f.Version = version
-		}
-		if platform != "" {
-			f.Platform = platform
-		}
-	})
-}
-
-func (r *Reporter) update(change func(*Facts)) {
-	r.mu.Lock()
-	change(&r.facts)
-	r.mu.Unlock()
-	r.changed.Raise()
 }
 
 // Host is what the Node says of itself to those who admit pods to it; nothing while it is not known.
@@ -139,9 +111,7 @@ func (r *Reporter) Host() reflection.Host {
 
 // Alive tells whether the loop went round since the given time.
 func (r *Reporter) Alive(since time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.beat.After(since)
+	return r.beat.Load() > since.UnixNano()
 }
 
 // Run reports until the context ends.
@@ -152,6 +122,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	if _, err := r.informer.AddEventHandler(handler); err != nil {
 		return fmt.Errorf("watching node %q: %w", r.options.Node, err)
 	}
+	defer r.Facts.Follow(func(_, _ Facts) { r.changed.Raise() })()
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.informer.RunWithContext(ctx) })
@@ -180,12 +151,10 @@ func (r *Reporter) Run(ctx context.Context) error {
 func (r *Reporter) report(ctx context.Context, renew bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r.mu.Lock()
-	facts, known := r.facts, r.known && r.heard
-	r.beat = r.options.Clock.Now()
-	r.mu.Unlock()
+	facts := r.Facts.Get()
+	r.beat.Store(r.options.Clock.Now().UnixNano())
 	node := r.node()
-	if node == nil || !known {
+	if node == nil || !facts.Told || !facts.Heard {
 		return nil
 	}
 	if facts.Connected && (renew || r.lease.last == nil) {
@@ -235,7 +204,7 @@ func (r *Reporter) dropsFeatures(ctx context.Context, node *corev1.Node, status 
 func (r *Reporter) learn(sent *corev1.NodeStatus, answer *corev1.Node) (dropped bool) {
 	dropped = len(answer.Status.DeclaredFeatures) < len(sent.DeclaredFeatures)
 	if dropped {
-		r.update(func(f *Facts) { f.NoFeatures = true })
+		r.Facts.Change(func(f *Facts) { f.NoFeatures = true })
 	}
 	return dropped
 }

@@ -64,6 +64,18 @@ func (b *bench) start() *bench {
 	return b
 }
 
+// tell tells what this cluster says of the node.
+func (b *bench) tell() {
+	b.r.Facts.Change(func(f *Facts) { f.Said, f.Told = Said{Capacity: facts().Capacity}, true })
+}
+
+// connect tells that the provider answers.
+func (b *bench) connect() {
+	b.r.Facts.Change(func(f *Facts) {
+		f.Heard, f.Connected, f.Reason, f.Message, f.Version, f.Platform = true, true, "Connected", "", "v1.36.3", "linux/amd64"
+	})
+}
+
 func (b *bench) eventually(what string, ok func() bool) {
 	b.t.Helper()
 	if err := wait.PollUntilContextTimeout(context.Background(), 2*time.Millisecond, 2*time.Minute, true,
@@ -99,11 +111,11 @@ func node() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Nam
 
 func TestTheNodeFollowsTheProvider(t *testing.T) {
 	b := newBench(t, node())
-	b.r.Tell(Said{Capacity: facts().Capacity})
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.tell()
+	b.connect()
 	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 	b.eventually("there is a lease", func() bool { return b.writes("create", "leases") == 1 })
-	b.r.SetConnection(false, "Unreachable", "no answer", "", "")
+	b.r.Facts.Change(func(f *Facts) { f.Connected, f.Reason, f.Message = false, "Unreachable", "no answer" })
 	b.eventually("the node is not ready", func() bool { return b.ready() == corev1.ConditionFalse })
 	renewals := b.writes("update", "leases")
 	for range 5 {
@@ -116,14 +128,14 @@ func TestTheNodeFollowsTheProvider(t *testing.T) {
 	if told := int(b.renewed.Load()); told != 1+renewals {
 		t.Errorf("%d renewals were told, and there were %d: a sign of life after this cluster lost the node", told, 1+renewals)
 	}
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "")
+	b.connect()
 	b.eventually("the node is ready again", func() bool { return b.ready() == corev1.ConditionTrue })
 }
 
 func TestAtRestThereIsOneWritePerInterval(t *testing.T) {
 	b := newBench(t, node())
-	b.r.Tell(Said{Capacity: facts().Capacity})
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.tell()
+	b.connect()
 	b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 	patches, gets := b.writes("patch", "nodes"), b.writes("get", "leases")
 	for i := 1; i <= 5; i++ {
@@ -189,8 +201,8 @@ func TestWhatTheAPIServerDropsIsNotReportedAgain(t *testing.T) {
 	b.answersPatches(true)
 	b.start()
 	settled := func(renewed int) (writes, tries int) {
-		b.r.Tell(Said{Capacity: facts().Capacity})
-		b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+		b.tell()
+		b.connect()
 		b.eventually("the node is ready", func() bool { return b.ready() == corev1.ConditionTrue })
 		for i := renewed + 1; i <= renewed+5; i++ {
 			b.clock.Step(defaultInterval)
@@ -220,8 +232,8 @@ func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
 			b.client = fake.NewClientset(before)
 			b.answersPatches(false)
 			b.start()
-			b.r.Tell(Said{Capacity: facts().Capacity})
-			b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+			b.tell()
+			b.connect()
 			b.eventually("the node declares it", func() bool {
 				got, err := b.client.CoreV1().Nodes().Get(context.Background(), "milan", metav1.GetOptions{})
 				return err == nil && len(got.Status.DeclaredFeatures) == 3
@@ -232,8 +244,8 @@ func TestWhatTheAPIServerKeepsIsReported(t *testing.T) {
 
 func TestTheNodeIsWaitedFor(t *testing.T) {
 	b := newBench(t)
-	b.r.Tell(Said{Capacity: facts().Capacity})
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.tell()
+	b.connect()
 	b.eventually("the loop went round", func() bool { return b.r.Alive(noon.Add(-time.Second)) })
 	if n := b.writes("create", "nodes"); n != 0 {
 		t.Error("the node was made by its own kubelet")
@@ -257,8 +269,8 @@ func TestAFailedRenewalIsTriedAgain(t *testing.T) {
 		return false, nil, nil
 	})
 	b.start()
-	b.r.Tell(Said{Capacity: facts().Capacity})
-	b.r.SetConnection(true, "Connected", "", "v1.36.3", "linux/amd64")
+	b.tell()
+	b.connect()
 	<-failed
 	b.eventually("the loop waits to try again", func() bool { return b.clock.HasWaiters() })
 	b.eventually("the node is ready", func() bool { b.clock.Step(retryAfter); return b.ready() == corev1.ConditionTrue })

@@ -36,6 +36,8 @@ const (
 // Facts are what the status of a virtual node is made of.
 type Facts struct {
 	Said
+	// Told says that this cluster said what it does, Heard that it is known whether the provider answers.
+	Told, Heard bool
 	// Hostname and Address of the node. The address is that of the virtual kubelet's pod.
 	Hostname, Address string
 	// Port of the kubelet endpoint.

@@ -73,7 +73,7 @@ func TestANamespaceThatComesBackIsSurveyedAgain(t *testing.T) {
 	w.offload()
 	surveys := func() int { return len(w.asked("list")) }
 	w.eventually("the twin is surveyed", func() bool { return surveys() == 1 })
-	w.r.SetMapping(Mapping{Known: true})
+	w.setMapping(Mapping{Known: true})
 	w.eventually("the survey is forgotten", func() bool {
 		w.r.mu.Lock()
 		defer w.r.mu.Unlock()

@@ -29,6 +29,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -71,14 +72,15 @@ func runOn(b *testing.B, host string) (r *Reconciler, stop func()) {
 	kube := kubernetes.NewForConfigOrDie(protobuf)
 	p := &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
 		clients: peer.Clients{Kube: kube, REST: kube.CoreV1().RESTClient(), Dynamic: dynamic.NewForConfigOrDie(config)}}
-	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: nodeIP, Local: kube, Peer: p})
+	r, err := New(Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: nodeIP, Local: kube, Peer: p, Wanted: latest.New(Wanted{
+		Workers: 10, Mapping: Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}},
+	})})
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
 	return r, func() {
 		cancel()
 		if err := <-done; err != nil {

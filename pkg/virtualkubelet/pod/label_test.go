@@ -53,7 +53,7 @@ func TestThePodIsLabelledWithItsStatus(t *testing.T) {
 				w.offload()
 				w.eventually("the pod runs", func() bool { return w.pod("p").Status.Phase == corev1.PodRunning })
 			} else {
-				w.r.SetMapping(Mapping{Known: true})
+				w.setMapping(Mapping{Known: true})
 				w.eventually("the pod says why it does not run", func() bool { return w.pod("p").Status.Reason == offloadingv1beta1.ReasonOffloadingBackOff })
 			}
 			w.calm()

@@ -101,8 +101,9 @@ func (r *Reconciler) closeLink() {
 // before, and no others. One that is watched stays so, also while the provider removes it: how its pods end is seen there.
 func (r *Reconciler) alignTwins(l *link) {
 	r.mu.Lock()
-	wanted := r.mapping.Effective
-	ended := r.endTwins(l)
+	mapping := r.options.Wanted.Get().Mapping
+	wanted := mapping.Effective
+	ended := endTwins(l, mapping)
 	for namespace, remote := range l.surveyed {
 		if wanted[namespace] != remote {
 			delete(l.surveyed, namespace)
@@ -133,11 +134,11 @@ func (r *Reconciler) alignTwins(l *link) {
 }
 
 // endTwins takes away those twins that are not wanted any more, and returns them. The caller holds the lock.
-func (r *Reconciler) endTwins(l *link) []*twin {
+func endTwins(l *link, mapping Mapping) []*twin {
 	var ended []*twin
 	for namespace, t := range l.twins {
-		wanted := r.mapping.Effective[namespace]
-		leaving := wanted == "" && r.mapping.Leaving[namespace]
+		wanted := mapping.Effective[namespace]
+		leaving := wanted == "" && mapping.Leaving[namespace]
 		if !leaving && (wanted != t.remote || t.leaving) {
 			ended = append(ended, t)
 			delete(l.twins, namespace)
@@ -157,7 +158,7 @@ func (r *Reconciler) marks() string {
 func (r *Reconciler) demand(pod *corev1.Pod) {
 	r.mu.Lock()
 	r.used[pod.Namespace] = true
-	wanted := r.link != nil && r.mapping.Effective[pod.Namespace] != "" && r.link.twins[pod.Namespace] == nil
+	wanted := r.link != nil && r.options.Wanted.Get().Mapping.Effective[pod.Namespace] != "" && r.link.twins[pod.Namespace] == nil
 	r.mu.Unlock()
 	if wanted {
 		r.reconnect.Raise()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
@@ -71,8 +72,8 @@ type Options struct {
 	// Claims tells which claim at the provider stands for one of this cluster, or why a pod that uses it cannot run there. A
 	// claim that has to be one of an ephemeral volume comes with the UID of its pod. Nil means the one of the same name.
 	Claims func(ctx context.Context, namespace, name string, owner types.UID) (remote string, refused *reflection.Skip, err error)
-	// Workers of each of the two queues (default 10).
-	Workers int
+	// Wanted is which pods are to run at the provider, and how; the Reconciler follows it. Nil means none.
+	Wanted *latest.Value[Wanted]
 	// MaxRemotePods of one namespace are accepted from the provider, and as many ShadowPods (default 20000).
 	MaxRemotePods int
 	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it, besides what pods of this
@@ -86,7 +87,15 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Settings come from the VirtualNode and may change at any time.
+// Wanted is which pods are to run at the provider, and how, as of now.
+type Wanted struct {
+	Settings
+	Mapping Mapping
+	// Workers of each of the two queues. With zero the pods stay as they are, and what is bound to the node waits.
+	Workers int
+}
+
+// Settings are what the VirtualNode and the network say.
 type Settings struct {
 	// Patch of the virtual node; may be nil.
 	Patch *offloadingv1beta1.OffloadingPatch
@@ -97,9 +106,7 @@ type Settings struct {
 	// OwnPrefixes are ranges of this cluster.
 	OwnPrefixes []netip.Prefix
 	// Addresses says how an address of the provider is reached from this cluster; nil means as it is.
-	Addresses func(netip.Addr) (netip.Addr, bool)
-	// AddressPlan identifies Addresses, if it is given: it differs whenever Addresses may answer differently.
-	AddressPlan string
+	Addresses reflection.Addresses
 	// NetworkDown says that it is proved that no packet comes to the provider's pods: then none is shown as ready.
 	NetworkDown bool
 	// NetworkWatched says that pods of which the provider says that they are not reached are not ready.
@@ -119,7 +126,6 @@ type Mapping struct {
 }
 
 const (
-	defaultWorkers = 10
 	// defaultRemotePods is four times what Kubernetes is tested with in one namespace, 3000 to 5000 (its scalability thresholds).
 	defaultRemotePods = 20_000
 	// expected is what the ShadowPod and the Pod of a pod of this node may take in the budget, in bytes, so that who has many is not taken
@@ -164,8 +170,8 @@ func (o *Options) complete() error {
 	if o.Home == "" || o.Remote == "" || o.Node == "" || o.Local == nil || o.Peer == nil {
 		return errors.New("reflecting pods: both cluster IDs, the node, the local client and the peer must be given")
 	}
-	if o.Workers <= 0 {
-		o.Workers = defaultWorkers
+	if o.Wanted == nil {
+		o.Wanted = &latest.Value[Wanted]{}
 	}
 	if o.MaxRemotePods <= 0 {
 		o.MaxRemotePods = defaultRemotePods

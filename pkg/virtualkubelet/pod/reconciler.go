@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqo.io/liqo/pkg/kube/registry"
@@ -47,9 +47,7 @@ type Reconciler struct {
 	// ready is how long pods take to become ready.
 	ready prometheus.Histogram
 
-	mu       sync.Mutex
-	mapping  Mapping
-	settings Settings
+	mu sync.Mutex
 	// changes is how often the settings changed.
 	changes int
 	link    *link
@@ -59,8 +57,6 @@ type Reconciler struct {
 	budget *replica.Budget
 	// used are the namespaces of all pods that were ever bound to the node in this life.
 	used map[string]bool
-	// idle says that there are no workers.
-	idle bool
 }
 
 // New checks the options. Nothing happens before Run.
@@ -81,7 +77,7 @@ func New(o Options) (*Reconciler, error) {
 		options: o, errors: errors, ready: ready,
 		work:    work.NewQueue("pods", minBackOff, maxBackOff),
 		status:  work.NewQueue("podstatus", minBackOff, maxBackOff),
-		workers: slots.New(o.Workers), statusWorkers: slots.New(o.Workers),
+		workers: slots.New(0), statusWorkers: slots.New(0),
 		reconnect: signal.New(),
 		memory:    newMemory(o.Local, o.Clock),
 		beats:     map[string]time.Time{},
@@ -104,6 +100,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		}
 	})
 	defer cancel()
+	defer r.options.Wanted.Follow(r.follow)()
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer r.work.ShutDown()
@@ -129,18 +126,23 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
-// SetMapping tells which namespaces are offloaded.
-func (r *Reconciler) SetMapping(m Mapping) {
-	m.Desired, m.Effective, m.Leaving = maps.Clone(m.Desired), maps.Clone(m.Effective), maps.Clone(m.Leaving)
+// follow takes up what is wanted: how many pods are handled at a time comes before which.
+func (r *Reconciler) follow(before, now Wanted) {
+	r.workers.Resize(now.Workers)
+	r.statusWorkers.Resize(now.Workers)
+	changed, same := before.Mapping.changes(now.Mapping), reflect.DeepEqual(before.Settings, now.Settings)
 	r.mu.Lock()
-	changed := r.mapping.changes(m)
-	r.mapping = m
-	maps.DeleteFunc(r.memory.went, func(_ types.UID, k key) bool { return m.Known && m.Desired[k.Namespace] == "" })
-	r.mu.Unlock()
-	if len(changed) == 0 {
-		return
+	if !same {
+		r.changes++
 	}
-	r.reconnect.Raise()
+	maps.DeleteFunc(r.memory.went, func(_ types.UID, k key) bool { return now.Mapping.Known && now.Mapping.Desired[k.Namespace] == "" })
+	r.mu.Unlock()
+	if len(changed) > 0 {
+		r.reconnect.Raise()
+	}
+	if !same {
+		changed = []string{""}
+	}
 	// Pods of other namespaces are left alone: what the provider refuses of them is not to be tried again because of this.
 	for _, namespace := range changed {
 		r.enqueueLocals(namespace, false)
@@ -173,43 +175,11 @@ func (m Mapping) changes(other Mapping) []string {
 	return slices.Sorted(maps.Keys(changed))
 }
 
-// SetSettings takes what the VirtualNode says.
-func (r *Reconciler) SetSettings(s Settings) {
-	r.mu.Lock()
-	same := r.settings.equal(s)
-	r.settings = s
-	if !same {
-		r.changes++
-	}
-	r.mu.Unlock()
-	if !same {
-		r.enqueueLocals("", false)
-	}
-}
-
-// equal tells whether two settings say the same. Functions cannot be compared: those that have one without a plan are taken to differ.
-func (s Settings) equal(other Settings) bool {
-	return apiequality.Semantic.DeepEqual(s.Patch, other.Patch) && apiequality.Semantic.DeepEqual(s.NotReflected, other.NotReflected) &&
-		slices.Equal(s.PodPrefixes, other.PodPrefixes) && slices.Equal(s.OwnPrefixes, other.OwnPrefixes) &&
-		s.NetworkDown == other.NetworkDown && s.NetworkWatched == other.NetworkWatched &&
-		s.AddressPlan == other.AddressPlan && (s.AddressPlan != "" || s.Addresses == nil && other.Addresses == nil)
-}
-
-// SetWorkers changes how many pods of each queue are handled at a time. With zero the pods stay as they are, and what is
-// bound to the node waits.
-func (r *Reconciler) SetWorkers(n int) {
-	r.mu.Lock()
-	r.idle = n <= 0
-	r.mu.Unlock()
-	r.workers.Resize(n)
-	r.statusWorkers.Resize(n)
-}
-
 // Alive tells whether both queues handled something since the given time. Without workers nothing is expected of them.
 func (r *Reconciler) Alive(since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.idle || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
+	return r.options.Wanted.Get().Workers <= 0 || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
 // enqueueLocals has all local pods of a namespace looked at (of all namespaces if it is empty). Fresh starts their back-off

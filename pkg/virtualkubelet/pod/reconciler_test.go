@@ -236,7 +236,7 @@ func TestNothingIsDoneWithoutKnowledge(t *testing.T) {
 			w := up(t)
 			w.calm()
 			before := w.count()
-			w.r.SetMapping(m)
+			w.setMapping(m)
 			w.calm()
 			w.terminate()
 			w.calm()
@@ -254,7 +254,7 @@ func TestNamespacesThatAreNotOffloaded(t *testing.T) {
 		object, err := w.local.Tracker().Get(podResource, "other", "q")
 		return err == nil && object.(*corev1.Pod).Status.Reason == offloadingv1beta1.ReasonOffloadingBackOff
 	})
-	w.r.SetMapping(Mapping{Known: true})
+	w.setMapping(Mapping{Known: true})
 	w.eventually("the pod is given up", func() bool {
 		return w.pod("p").Status.Phase == corev1.PodFailed && w.pod("p").Status.Reason == offloadingv1beta1.ReasonOffloadingAborted
 	})
@@ -264,7 +264,7 @@ func TestNamespacesThatAreNotOffloaded(t *testing.T) {
 
 func TestThePodOfAnAbortedOffloadingIsStoppedWhenTheNamespaceComesBack(t *testing.T) {
 	w := up(t)
-	w.r.SetMapping(Mapping{Known: true})
+	w.setMapping(Mapping{Known: true})
 	w.eventually("the pod is given up", func() bool { return w.pod("p").Status.Phase == corev1.PodFailed })
 	w.offload()
 	w.eventually("the ShadowPod is gone", func() bool { return w.shadow("p") == nil })
@@ -601,7 +601,7 @@ func TestUses(t *testing.T) {
 func TestWorkersChangeWhileTheyWork(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	w.r.SetWorkers(0)
+	w.wanted.Change(func(now *Wanted) { now.Workers = 0 })
 	w.provider()
 	w.offload()
 	w.add(newPod("p", "uid-1"))
@@ -612,7 +612,7 @@ func TestWorkersChangeWhileTheyWork(t *testing.T) {
 	if !w.r.Alive(time.Now().Add(time.Hour)) {
 		t.Error("a virtual kubelet that was told to rest counts as dead")
 	}
-	w.r.SetWorkers(1)
+	w.wanted.Change(func(now *Wanted) { now.Workers = 1 })
 	w.eventually("the pod runs", func() bool { return isReady(w.pod("p")) })
 }
 
@@ -653,7 +653,7 @@ func TestStatusesThatCannotBeTrueAreReportedOnce(t *testing.T) {
 // That a provider announced no range is told once, of its VirtualNode, and not by an Event of each pod.
 func TestPodsWithoutARangeMakeNoEvents(t *testing.T) {
 	w := up(t)
-	w.r.SetSettings(Settings{})
+	w.wanted.Change(func(now *Wanted) { now.Settings = Settings{} })
 	w.eventually("the pod says that it is without its address", func() bool {
 		return slices.ContainsFunc(w.pod("p").Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == offloadingv1beta1.AddressShownCondition && c.Status == corev1.ConditionFalse
@@ -693,14 +693,14 @@ func TestTwin(t *testing.T) {
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotConnected) || !strings.Contains(err.Error(), "taken our rights back") {
 		t.Errorf("without rights, and without the twin: %v", err)
 	}
-	w.r.SetMapping(Mapping{Known: true})
+	w.setMapping(Mapping{Known: true})
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("not offloaded: %v", err)
 	}
 	if n := len(w.r.Pods()); n != 1 || !w.r.Informed() {
 		t.Errorf("%d pods", n)
 	}
-	w.r.SetMapping(Mapping{})
+	w.setMapping(Mapping{})
 	if _, err := w.r.Twin(ctx, "shop", "p", ""); !errors.Is(err, api.ErrStandsBy) {
 		t.Errorf("before the namespaces are known: %v", err)
 	}
@@ -711,7 +711,7 @@ func TestAStaleNamespaceMapGivesNothingUp(t *testing.T) {
 	w.calm()
 	w.r.options.Confirm = func(context.Context, string) (bool, error) { return true, nil }
 	before := w.count()
-	w.r.SetMapping(Mapping{Known: true})
+	w.setMapping(Mapping{Known: true})
 	w.calm()
 	w.terminate()
 	w.calm()

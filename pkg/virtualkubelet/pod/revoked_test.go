@@ -20,7 +20,7 @@ func (w *world) grant() { w.peer.set(func(s *peer.State) { s.Reason = peer.Reaso
 
 // leave has the provider say that it removes the twin.
 func (w *world) leave() {
-	w.r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Leaving: map[string]bool{"shop": true}})
+	w.setMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Leaving: map[string]bool{"shop": true}})
 }
 
 // take has the provider remove the pod and what it was made of.

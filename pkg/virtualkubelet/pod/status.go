@@ -123,9 +123,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, local *corev1.Pod, wanted 
 	if !r.notePatch(local, !apiequality.Semantic.DeepEqual(&local.Status, wanted), knows) {
 		return nil // the answer to the last write is an event
 	}
-	r.mu.Lock()
-	labels := r.options.Account != nil && r.offload(local.Namespace) == offloaded // it has rights nowhere else
-	r.mu.Unlock()
+	labels := r.options.Account != nil && r.options.Wanted.Get().Mapping.offload(local.Namespace) == offloaded // it has rights nowhere else
 	written, err := writeLabelled(ctx, &r.options, local, wanted, labels)
 	if written {
 		r.tellOutage(local, wanted)
@@ -216,6 +214,7 @@ func (r *Reconciler) tellMade(local *corev1.Pod) {
 		reflection.WhyNoAPIServer(local, r.options.API(), r.options.Remote))
 	r.tellOfOne(local, offloadingv1beta1.ReasonHostNamespacesOff, offloadingv1beta1.HostNamespacesCondition,
 		reflection.HostNamespacesMessage(&local.Spec))
+	r.tellOfOne(local, offloadingv1beta1.ReasonPriorityNotKept, offloadingv1beta1.PriorityCondition, reflection.PriorityMessage(&local.Spec))
 }
 
 // tellOfOne tells the users of a namespace what its new pods do without, of one of them in the time that an Event lasts; each shows

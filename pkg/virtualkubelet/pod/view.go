@@ -95,18 +95,18 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.memory.known(uid)
+	s, wanted := r.memory.known(uid), r.options.Wanted.Get()
 	v = view{
-		offload: r.offload(k.Namespace), settings: r.settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
+		offload: wanted.Mapping.offload(k.Namespace), settings: wanted.Settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
 		refused: s.refused, taken: s.taken, resize: s.resize, sized: s.sized, gone: s.gone != nil, last: s.gone,
 		made: r.memory.made(uid, r.options.Clock.Now()),
 	}
 	v.unasked = r.memory.unasked.has(uid)
-	v.leaving = r.mapping.Leaving[k.Namespace]
+	v.leaving = wanted.Mapping.Leaving[k.Namespace]
 	if v.offload != offloaded {
 		return v, nil, nil
 	}
-	v.namespace = r.mapping.Effective[k.Namespace]
+	v.namespace = wanted.Mapping.Effective[k.Namespace]
 	if r.link == nil || !connected {
 		return v, nil, nil
 	}
@@ -121,13 +121,13 @@ func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packe
 	return v, shadow, remote
 }
 
-func (r *Reconciler) offload(namespace string) offload {
+func (m Mapping) offload(namespace string) offload {
 	switch {
-	case !r.mapping.Known:
+	case !m.Known:
 		return unknown
-	case r.mapping.Desired[namespace] == "":
+	case m.Desired[namespace] == "":
 		return notOffloaded
-	case r.mapping.Effective[namespace] == "":
+	case m.Effective[namespace] == "":
 		return pending
 	default:
 		return offloaded

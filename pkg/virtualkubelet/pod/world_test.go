@@ -31,6 +31,7 @@ import (
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
@@ -51,6 +52,8 @@ type world struct {
 	dyn    *dynamicfake.FakeDynamicClient
 	peer   *fakePeer
 	events *eventLog
+	// wanted is what the virtual kubelet follows.
+	wanted latest.Value[Wanted]
 
 	// atomic is held by each write, the test's among them: a fake reads, changes and writes.
 	atomic sync.Mutex
@@ -263,7 +266,7 @@ func (w *world) count() int {
 // start runs a virtual kubelet in this world.
 func (w *world) start() {
 	w.t.Helper()
-	options := Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Workers: 2,
+	options := Options{Home: "rome", Remote: "milan", Node: "milan", NodeIP: "10.9.9.9", Local: w.local, Peer: w.peer, Recorder: w.events, Wanted: &w.wanted,
 		UsesChanged: w.usesChanged,
 		API:         func() reflection.HomeAPI { return w.api }, Placed: func(k key) {
 			w.mu.Lock()
@@ -278,6 +281,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.r = r
+	w.wanted.Set(Wanted{Workers: 2})
 	w.tunnel(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -295,11 +299,17 @@ func (w *world) start() {
 
 // tunnel says whether packets come to the provider's pods.
 func (w *world) tunnel(works bool) {
-	w.r.SetSettings(Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NetworkDown: !works, NetworkWatched: true})
+	w.wanted.Change(func(now *Wanted) {
+		now.Settings = Settings{PodPrefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NetworkDown: !works, NetworkWatched: true}
+	})
+}
+
+func (w *world) setMapping(mapping Mapping) {
+	w.wanted.Change(func(now *Wanted) { now.Mapping = mapping })
 }
 
 func (w *world) offload() {
-	w.r.SetMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
+	w.setMapping(Mapping{Known: true, Desired: map[string]string{"shop": twinNamespace}, Effective: map[string]string{"shop": twinNamespace}})
 }
 
 // provider plays the ShadowPod controller: it runs what it is given, and ends it with the ShadowPod.

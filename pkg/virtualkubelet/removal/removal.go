@@ -5,7 +5,7 @@ package removal
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +14,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/conditions"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/peer"
@@ -30,21 +31,19 @@ type Options struct {
 	Namespace, Node string
 	// Peer is the provider.
 	Peer interface{ State() peer.State }
-	// Changed is called when something else is held; it does not block.
-	Changed func()
 }
 
 // Held are the removals that wait for a confirmation. Make it with New.
 type Held struct {
 	options Options
 	// Guard decides what is held.
-	Guard   *massremoval.Guard
+	Guard *massremoval.Guard
+	// Said is what is said of the removals that are held, with the way to confirm them; empty if there are none.
+	Said    latest.Value[string]
 	changed signal.Signal
-
-	mu sync.Mutex
-	vn *offloadingv1beta1.VirtualNode
+	vn      atomic.Pointer[offloadingv1beta1.VirtualNode]
 	// told says that those who look know that something is held.
-	told bool
+	told atomic.Bool
 }
 
 // New makes the guard. Nothing is told before Run.
@@ -56,19 +55,19 @@ func New(o Options) *Held {
 
 // Hear takes a version of the VirtualNode. The first tells whether an earlier process held something.
 func (r *Held) Hear(vn *offloadingv1beta1.VirtualNode) {
-	r.mu.Lock()
-	first := r.vn == nil
-	r.vn = vn
+	first := r.vn.Swap(vn) == nil
 	if held := conditions.Find(vn.Status.All(), offloadingv1beta1.RemovalsHeldCondition); first && held != nil {
 		r.Guard.Resume(held.Message)
-		r.told = true
+		r.told.Store(true)
 	}
-	r.mu.Unlock()
 	r.Guard.Confirm(vn.Annotations[offloadingv1beta1.ConfirmedRemovalsAnnotation])
+	r.say()
 }
 
-// Said is what is said of the removals that are held, with the way to confirm them; empty if there are none.
-func (r *Held) Said() string {
+// say says what is held now.
+func (r *Held) say() { r.Said.Change(func(said *string) { *said = r.words() }) }
+
+func (r *Held) words() string {
 	confirm, held := r.Guard.Held()
 	if confirm == "" {
 		return held
@@ -104,13 +103,9 @@ func (r *Held) tell(ctx context.Context, recorder record.EventRecorder) {
 	if ctx.Err() != nil {
 		return
 	}
-	said := r.Said()
-	r.options.Changed()
-	r.mu.Lock()
-	news, vn := said != "" && !r.told, r.vn
-	r.told = said != ""
-	r.mu.Unlock()
-	if !news || vn == nil {
+	r.say()
+	said, vn := r.Said.Get(), r.vn.Load()
+	if told := r.told.Swap(said != ""); told || said == "" || vn == nil {
 		return
 	}
 	klog.FromContext(ctx).Info("The removal of many copies at once is held back", "reason", offloadingv1beta1.ReasonManyAtOnce, "message", said)

@@ -32,21 +32,18 @@ func mappingOf(m *offloadingv1beta1.NamespaceMap, home placement.HomeNamespaces)
 
 // followMap tells which namespaces are offloaded, once the settings are known, until the context ends.
 func (s *Source) followMap(ctx context.Context) {
-	select {
-	case <-ctx.Done():
+	if !s.View.Until(ctx, func(v View) bool { return v.Node != nil }) {
 		return
-	case <-s.known:
 	}
-	skips := &skips{refresh: s.options.Skipped}
 	watching.One(ctx, s.options.Client, &offloadingv1beta1.NamespaceMap{}, &offloadingv1beta1.NamespaceMapList{},
 		s.options.TenantNamespace, s.options.Provider, func(m *offloadingv1beta1.NamespaceMap) {
 			mapping := mappingOf(m, s.options.Home)
 			if !mapping.Known {
 				return
 			}
-			s.mapping.Store(&mapping)
-			s.options.Mapped(mapping)
-			skips.see(m)
+			s.View.Change(func(v *View) {
+				v.Mapping, v.Skipped = mapping, m.Annotations[offloadingv1beta1.SkippedNamespacesAnnotation]
+			})
 		})
 }
 
@@ -66,31 +63,9 @@ func (s *Source) Offloaded(ctx context.Context, namespace string) (bool, error) 
 
 // Rights are those that the provider grants the virtual kubelet as long as it has twins there.
 func (s *Source) Rights() []peer.Right {
-	mapping := s.mapping.Load()
-	if mapping == nil {
-		return nil
-	}
 	var rights []peer.Right
-	for _, twin := range slices.Sorted(maps.Values(mapping.Effective)) {
+	for _, twin := range slices.Sorted(maps.Values(s.View.Get().Mapping.Effective)) {
 		rights = append(rights, peer.Right{Namespace: twin, Verb: "list", Group: offloadingv1beta1.GroupVersion.Group, Resource: "shadowpods"})
 	}
 	return rights
-}
-
-// skips notices when a namespace is kept at home, or not any more. A right to watch namespaces would be one to watch all of
-// them, so the controller manager says on the NamespaceMap that something changed, and what changed is read one by one.
-type skips struct {
-	refresh func()
-	seen    bool
-	last    string
-}
-
-// see looks at a version of the NamespaceMap. The first says nothing: what was not read yet will be read anyway.
-func (s *skips) see(m *offloadingv1beta1.NamespaceMap) {
-	now := m.Annotations[offloadingv1beta1.SkippedNamespacesAnnotation]
-	changed := s.seen && now != s.last
-	s.seen, s.last = true, now
-	if changed {
-		s.refresh()
-	}
 }

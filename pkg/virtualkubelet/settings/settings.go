@@ -46,10 +46,15 @@ func (s Settings) OfPods(ctx context.Context, own []netip.Prefix) pod.Settings {
 	return of
 }
 
-// OfClaims is what the VirtualNode says about its claims.
-func (s Settings) OfClaims() storage.Settings {
-	waiting := strings.FieldsFunc(s.Node.Annotations[offloadingv1beta1.WaitingVolumesAnnotation], func(c rune) bool { return c == ',' })
-	return storage.Settings{Offered: s.Node.Spec.StorageClasses, NotReflected: s.NotReflected, Waiting: waiting}
+// OfClaims is which claims are to have volumes, and how.
+func (v View) OfClaims() storage.Wanted {
+	wanted := storage.Wanted{Mapping: v.Mapping.Effective, Workers: v.Workers(Claims)}
+	if v.Node == nil {
+		return wanted
+	}
+	waiting := strings.FieldsFunc(v.Node.Annotations[offloadingv1beta1.WaitingVolumesAnnotation], func(c rune) bool { return c == ',' })
+	wanted.Settings = storage.Settings{Offered: v.Node.Spec.StorageClasses, NotReflected: v.NotReflected, Waiting: waiting}
+	return wanted
 }
 
 // Revoked is why, as this cluster's controller found out, the provider does not let the VirtualNode work; empty if it does.

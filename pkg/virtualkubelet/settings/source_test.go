@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/placement"
 )
 
@@ -25,7 +26,7 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 		}
 		var inForce []string
 		s := &Source{
-			known: make(chan struct{}),
+			View: &latest.Value[View]{},
 			follow: func(ctx context.Context, from templateKey, set func(*offloadingv1beta1.VkOptionsTemplate)) {
 				for {
 					select {
@@ -36,24 +37,21 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 					}
 				}
 			},
-			options: Options{Home: placement.HomeNamespaces{Liqo: "liqo"}, Reflectors: &Reflectors{}, Changed: func(_ context.Context, s Settings) {
-				inForce = append(inForce, s.Node.ResourceVersion+" "+strings.Join(s.NotReflected.Labels, ","))
-			}},
+			options: Options{Home: placement.HomeNamespaces{Liqo: "liqo"}, Reflectors: &Reflectors{}},
 		}
+		s.View.Follow(func(_, v View) {
+			if v.Node != nil {
+				inForce = append(inForce, v.Node.ResourceVersion+" "+strings.Join(v.NotReflected.Labels, ","))
+			}
+		})
 		expect := func(when string, known bool, want ...string) {
 			t.Helper()
 			synctest.Wait()
 			if diff := cmp.Diff(want, inForce); diff != "" {
 				t.Errorf("%s: in force one after the other (-want +got):\n%s", when, diff)
 			}
-			closed := false
-			select {
-			case <-s.known:
-				closed = true
-			default:
-			}
-			if closed != known {
-				t.Errorf("%s: known is %v", when, closed)
+			if got := s.View.Get().Node != nil; got != known {
+				t.Errorf("%s: known is %v", when, got)
 			}
 		}
 		node := func(version, template string) *offloadingv1beta1.VirtualNode {
@@ -66,13 +64,15 @@ func TestNothingIsInForceBeforeTheTemplateIsRead(t *testing.T) {
 		version := func(v string) *offloadingv1beta1.VkOptionsTemplate {
 			return &offloadingv1beta1.VkOptionsTemplate{Spec: offloadingv1beta1.VkOptionsTemplateSpec{LabelsNotReflected: []string{v}}}
 		}
-		s.setNode(ctx, node("node-1", ""))
+		s.View.Change(func(v *View) { s.readNode(ctx, v, node("node-1", "")) })
 		expect("only the VirtualNode was read", false)
 		templates[templateKey{"liqo", "virtual-kubelet-default"}] <- version("default-1")
 		expect("both were read", true, "node-1 default-1")
-		s.setNode(ctx, node("node-2", "strict"))
+		s.View.Change(func(v *View) { s.readNode(ctx, v, node("node-2", "strict")) })
 		expect("another template is named", true, "node-1 default-1", "node-2 default-1")
-		s.setTemplate(ctx, templateKey{"liqo", "virtual-kubelet-default"}, version("default-2"))
+		s.View.Change(func(v *View) {
+			s.readTemplate(ctx, v, templateKey{"liqo", "virtual-kubelet-default"}, version("default-2"))
+		})
 		expect("late news of the one before", true, "node-1 default-1", "node-2 default-1")
 		templates[templateKey{"liqo", "strict"}] <- version("strict-1")
 		expect("the other template was read", true, "node-1 default-1", "node-2 default-1", "node-2 strict-1")

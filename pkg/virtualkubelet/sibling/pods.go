@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -26,14 +27,15 @@ type Pods struct {
 	options Options
 	// wake says that there may be something to open or to close.
 	wake signal.Signal
+	// followed is whose pods matter; nil until Follow was called: until then nobody knows the siblings.
+	followed atomic.Pointer[followed]
 
-	mu sync.Mutex
-	// told says that Follow was called: until then nobody knows the siblings.
-	told       bool
-	nodes      []string
-	namespaces []string
-	views      map[place]*view
+	mu    sync.Mutex
+	views map[place]*view
 }
+
+// followed are virtual nodes, and the namespaces in which their pods matter.
+type followed struct{ nodes, namespaces []string }
 
 // place is where pods are: in a namespace and on a virtual node.
 type place struct{ namespace, node string }
@@ -49,9 +51,7 @@ func New(o Options) (*Pods, error) {
 // Follow says which other virtual nodes the provider has, and the namespaces in which their pods are of interest: none while
 // nobody wants to know. It does not block, and calls nobody: whoever changes the nodes knows that all answers may have changed.
 func (p *Pods) Follow(nodes, namespaces []string) {
-	p.mu.Lock()
-	p.told, p.nodes, p.namespaces = true, slices.Clone(nodes), slices.Clone(namespaces)
-	p.mu.Unlock()
+	p.followed.Store(&followed{slices.Clone(nodes), slices.Clone(namespaces)})
 	p.wake.Raise()
 }
 
@@ -71,14 +71,16 @@ func (p *Pods) Run(ctx context.Context) error {
 
 // align opens the views that are wanted and missing, and closes the others.
 func (p *Pods) align(ctx context.Context, group *sync.WaitGroup) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	wanted := map[place]bool{}
-	for _, namespace := range p.namespaces {
-		for _, node := range p.nodes {
-			wanted[place{namespace, node}] = true
+	if now := p.followed.Load(); now != nil {
+		for _, namespace := range now.namespaces {
+			for _, node := range now.nodes {
+				wanted[place{namespace, node}] = true
+			}
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for at, v := range p.views {
 		if !wanted[at] {
 			v.cancel()
@@ -97,10 +99,14 @@ func (p *Pods) align(ctx context.Context, group *sync.WaitGroup) {
 // Uses tells whether a pod on a sibling uses an object, a ConfigMap or a Secret of the pod's namespace, and whether that is
 // known. Without siblings nothing is used.
 func (p *Pods) Uses(namespace, kind, name string) (used, known bool) {
+	now := p.followed.Load()
+	if now == nil {
+		return false, false
+	}
+	known = true
+	views := make([]*view, 0, len(now.nodes))
 	p.mu.Lock()
-	known = p.told
-	views := make([]*view, 0, len(p.nodes))
-	for _, node := range p.nodes {
+	for _, node := range now.nodes {
 		v := p.views[place{namespace, node}]
 		if v == nil {
 			known = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,13 +26,13 @@ type view struct {
 	ctrl    cache.Controller
 	ctx     context.Context
 	cancel  context.CancelFunc
+	// failing says that the pods cannot be followed at the moment: there may be others by now.
+	failing atomic.Bool
 
 	mu sync.Mutex
 	// pods are what the pods use, by their name; users counts those that use an object.
 	pods  map[string][]reflection.Reference
 	users map[reflection.Reference]int
-	// failing says that the pods cannot be followed at the moment: there may be others by now.
-	failing bool
 }
 
 // user is a pod, as far as it matters here.
@@ -67,9 +68,7 @@ func (v *view) run() {
 
 // certain tells whether all pods at the place are known.
 func (v *view) certain() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return !v.failing && v.ctx.Err() == nil && v.ctrl.HasSynced()
+	return !v.failing.Load() && v.ctx.Err() == nil && v.ctrl.HasSynced()
 }
 
 func (v *view) uses(object reflection.Reference) bool {
@@ -104,10 +103,7 @@ func (v *view) note(err error) {
 	if v.ctx.Err() != nil {
 		return
 	}
-	v.mu.Lock()
-	before := v.failing
-	v.failing = err != nil
-	v.mu.Unlock()
+	before := v.failing.Swap(err != nil)
 	switch {
 	case err != nil && !before:
 		klog.FromContext(v.ctx).Error(err,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,43 +47,28 @@ type Options struct {
 // Giver gives signs for the pods of one virtual node.
 type Giver struct {
 	options Options
-	mu      sync.Mutex
-	// asking are the pods that the provider is to stop without signs.
-	asking map[types.UID]bool
+	// asking are the pods that the provider is to stop without signs, by UID.
+	asking sync.Map
 	// heeded says that the provider took a sign, and so goes by them.
-	heeded bool
+	heeded atomic.Bool
 }
 
 // New returns a Giver without pods.
-func New(o Options) *Giver { return &Giver{options: o, asking: map[types.UID]bool{}} }
+func New(o Options) *Giver { return &Giver{options: o} }
 
 // Came tells of a pod of the node.
 func (g *Giver) Came(pod *corev1.Pod) {
-	if partition.StoppedAfter(pod) == 0 {
-		return
+	if partition.StoppedAfter(pod) > 0 {
+		g.asking.Store(pod.UID, true)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asking[pod.UID] = true
 }
 
 // Went tells that a pod is gone.
-func (g *Giver) Went(pod types.UID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.asking, pod)
-}
+func (g *Giver) Went(pod types.UID) { g.asking.Delete(pod) }
 
-func (g *Giver) asked() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.asking) > 0
-}
-
-func (g *Giver) heed(heeded bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.heeded = heeded
+func (g *Giver) asked() (asked bool) {
+	g.asking.Range(func(_, _ any) bool { asked = true; return false })
+	return asked
 }
 
 // Give gives a sign, if a pod asks for it. A provider that does not know the like, or has not met such a pod yet, takes none.
@@ -104,22 +90,19 @@ func (g *Giver) Give(ctx context.Context) error {
 	namespace, name := corev1beta1.TenantNamespacePrefix+g.options.Home, offloadingv1beta1.SignOfLifePrefix+capacity.UserLabel(clients.User)
 	_, err = clients.Kube.CoordinationV1().Leases(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		g.heed(false)
+		g.heeded.Store(false)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("renewing Lease %s/%s: %w", namespace, name, err)
 	}
-	g.heed(true)
+	g.heeded.Store(true)
 	return nil
 }
 
 // Left tells how long it takes until the provider, which is lost, must have stopped a pod; not at all (false) unless it is lost, goes by our
 // signs, and was told to.
 func (g *Giver) Left(pod *corev1.Pod) (time.Duration, bool) {
-	g.mu.Lock()
-	heeded := g.heeded
-	g.mu.Unlock()
 	state, after := g.options.Peer.State(), partition.StoppedAfter(pod)
-	return after - g.options.Clock.Since(state.Since), heeded && state.Lost() && after > 0
+	return after - g.options.Clock.Since(state.Since), g.heeded.Load() && state.Lost() && after > 0
 }

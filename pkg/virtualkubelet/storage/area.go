@@ -54,17 +54,23 @@ func newClaims(kube kubernetes.Interface, namespace string, event func(*corev1.P
 // align watches exactly the namespaces of the mapping, and their twins while the provider answers.
 func (r *Reconciler) align(ctx context.Context) {
 	state := r.options.Peer.State()
+	mapping := r.options.Wanted.Get().Mapping
 	r.mu.Lock()
 	var ended, opened []*area
 	var reopened []*area
 	for namespace, a := range r.areas {
-		if r.mapping[namespace] != a.twin {
+		if mapping[namespace] != a.twin {
 			ended = append(ended, a)
 			if a.view != nil {
 				a.view.end()
 			}
 			delete(r.areas, namespace)
-			maps.DeleteFunc(r.told, func(k key, _ string) bool { return k.Namespace == namespace })
+			r.told.Range(func(k, _ any) bool {
+				if k.(key).Namespace == namespace {
+					r.told.Delete(k)
+				}
+				return true
+			})
 			maps.DeleteFunc(r.kept, func(k key, _ map[string]reflection.VolumeHandle) bool { return k.Namespace == namespace })
 			continue
 		}
@@ -76,7 +82,7 @@ func (r *Reconciler) align(ctx context.Context) {
 			reopened = append(reopened, a)
 		}
 	}
-	for namespace, twin := range r.mapping {
+	for namespace, twin := range mapping {
 		if r.areas[namespace] == nil {
 			a := r.newArea(ctx, namespace, twin)
 			r.areas[namespace] = a

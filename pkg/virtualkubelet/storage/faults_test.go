@@ -359,14 +359,14 @@ func TestVolumesThatWait(t *testing.T) {
 						fakeapi.React(&w.remote.Fake, "get", "persistentvolumeclaims", forbidden)
 					}
 				})
-				w.reconciler.SetLeads(false)
-				w.reconciler.SetSettings(Settings{Waiting: []string{"pvc-u1", "pvc-that-is-gone"}})
+				w.leads.Set(false)
+				w.wanted.Change(func(now *Wanted) { now.Settings = Settings{Waiting: []string{"pvc-u1", "pvc-that-is-gone"}} })
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				if _, err := w.home.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-u1", metav1.GetOptions{}); err != nil {
 					t.Errorf("before it leads: %v", err)
 				}
-				w.reconciler.SetLeads(true)
+				w.leads.Set(true)
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				_, err := w.home.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-u1", metav1.GetOptions{})

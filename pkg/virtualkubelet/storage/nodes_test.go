@@ -38,7 +38,8 @@ func TestOneOfTwoNodesLooksAfterVolumes(t *testing.T) {
 	_, lostVolume := provided(lost, "r2")
 	w := start(t, []runtime.Object{ofGone, volume, lost, lostVolume}, []runtime.Object{remote})
 	told := &world{home: w.home, remote: w.remote}
-	other, err := New(Options{Home: "rome", Remote: "milan", Node: "milan-big", Local: w.home, Peer: peerOf{w}, Recorder: told})
+	other, err := New(Options{Home: "rome", Remote: "milan", Node: "milan-big", Local: w.home, Peer: peerOf{w}, Recorder: told,
+		Wanted: &told.wanted, Leads: &told.leads})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,8 @@ func TestOneOfTwoNodesLooksAfterVolumes(t *testing.T) {
 		t.Errorf("the label was written %d times, and the loss told by the node that does not lead: %v", n, told.told("lost"))
 	}
 
-	w.reconciler.SetLeads(false)
-	other.SetLeads(true)
+	w.leads.Set(false)
+	told.leads.Set(true)
 	await(t, "the loss to be told by the node that leads now", func(context.Context) bool { return told.told("lost: " + offloadingv1beta1.ReasonVolumeLost) })
 	told.label(t, "data", "two")
 	if n := patches(); n != 2 {

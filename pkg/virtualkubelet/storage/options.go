@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/massremoval"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/peer"
@@ -42,8 +43,11 @@ type Options struct {
 	Peer Peer
 	// Recorder of Events; nil records none.
 	Recorder Recorder
-	// Workers is how many claims are handled at a time (default 3).
-	Workers int
+	// Wanted is what is to be provided; the Reconciler follows it. Nil means nothing.
+	Wanted *latest.Value[Wanted]
+	// Leads says whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also after those
+	// whose virtual node is gone. Only the node that was selected for a claim makes its volume. Nil means that it is not.
+	Leads *latest.Value[bool]
 	// MaxRemoteClaims of one namespace are accepted from the provider (default 10000).
 	MaxRemoteClaims int
 	// Budget bounds how much memory takes what is accepted from the provider, with all others that share it; nil means one of its own.
@@ -54,7 +58,16 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Settings come from the VirtualNode and may change at any time.
+// Wanted is what is to be provided, as of now.
+type Wanted struct {
+	Settings
+	// Mapping says which namespaces are offloaded, and to which twins.
+	Mapping map[string]string
+	// Workers is how many claims are handled at a time. With zero everything stays as it is.
+	Workers int
+}
+
+// Settings are what the VirtualNode says.
 type Settings struct {
 	// Offered are the storage classes that were negotiated with the provider.
 	Offered []authv1beta1.StorageType
@@ -66,8 +79,7 @@ type Settings struct {
 
 const (
 	// claimKind is what claims are called among the kinds that are reflected.
-	claimKind      = "persistentvolumeclaim"
-	defaultWorkers = 3
+	claimKind = "persistentvolumeclaim"
 	// minBackOff and maxBackOff bound the wait after failures.
 	minBackOff = 100 * time.Millisecond
 	maxBackOff = 60 * time.Second
@@ -87,8 +99,11 @@ func (o *Options) complete() error {
 	if o.Home == "" || o.Remote == "" || o.Node == "" || o.Local == nil || o.Peer == nil {
 		return errors.New("providing volumes: both cluster IDs, the node, the local client and the peer must be given")
 	}
-	if o.Workers <= 0 {
-		o.Workers = defaultWorkers
+	if o.Wanted == nil {
+		o.Wanted = &latest.Value[Wanted]{}
+	}
+	if o.Leads == nil {
+		o.Leads = &latest.Value[bool]{}
 	}
 	if o.MaxRemoteClaims <= 0 {
 		o.MaxRemoteClaims = defaultMaxRemoteClaims

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"maps"
+	"reflect"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,17 +32,13 @@ type Reconciler struct {
 	budget *replica.Budget
 	// wake has the watches brought in step with mapping and connection.
 	wake signal.Signal
+	// told is the last thing that was told about a claim that is there, with its UID: texts by key.
+	told sync.Map
 
-	mu       sync.Mutex
-	mapping  map[string]string
-	settings Settings
-	// leads says that this virtual node looks after all volumes at the provider.
-	leads bool
+	mu    sync.Mutex
 	areas map[string]*area
 	// kept are the volumes, by name, that were deleted and stay because of their data, by their former claims.
 	kept map[key]map[string]reflection.VolumeHandle
-	// told is the last thing that was told about a claim that is there, with its UID.
-	told map[key]string
 }
 
 // New checks the options. Nothing happens before Run.
@@ -52,45 +49,34 @@ func New(o Options) (*Reconciler, error) {
 	return &Reconciler{
 		options: o,
 		queue:   work.NewQueue("persistentvolumeclaims", minBackOff, maxBackOff),
-		workers: slots.New(o.Workers), budget: o.Budget, wake: signal.New(), areas: map[string]*area{}, told: map[key]string{},
+		workers: slots.New(0), budget: o.Budget, wake: signal.New(), areas: map[string]*area{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
 }
 
-// SetMapping tells which namespaces are offloaded, and to which twins.
-func (r *Reconciler) SetMapping(effective map[string]string) {
-	r.mu.Lock()
-	same := maps.Equal(r.mapping, effective)
-	r.mapping = maps.Clone(effective)
-	r.mu.Unlock()
-	if !same {
+// follow takes up what is wanted.
+func (r *Reconciler) follow(before, now Wanted) {
+	r.workers.Resize(now.Workers)
+	if !maps.Equal(before.Mapping, now.Mapping) {
 		r.wake.Raise()
 	}
+	if !reflect.DeepEqual(before.Settings, now.Settings) {
+		r.enqueueAreas()
+	}
 }
 
-// SetSettings takes what the VirtualNode says.
-func (r *Reconciler) SetSettings(s Settings) {
-	r.mu.Lock()
-	r.settings = s
-	areas := maps.Clone(r.areas)
-	r.mu.Unlock()
-	for _, a := range areas {
-		r.enqueueAll(a)
+// lead has everything looked at when this virtual node begins to look after all volumes.
+func (r *Reconciler) lead(before, now bool) {
+	if now && !before {
+		r.enqueueAreas()
 	}
-	r.enqueueWaiting()
 }
 
-// SetLeads tells whether this is the virtual node, of all those of the provider, that looks after volumes once they are made: also
-// after those whose virtual node is gone. Only the node that was selected for a claim makes its volume. It does not block.
-func (r *Reconciler) SetLeads(leads bool) {
+// enqueueAreas has all claims looked at, and the volumes that wait.
+func (r *Reconciler) enqueueAreas() {
 	r.mu.Lock()
-	news := leads && !r.leads
-	r.leads = leads
 	areas := maps.Clone(r.areas)
 	r.mu.Unlock()
-	if !news {
-		return
-	}
 	for _, a := range areas {
 		r.enqueueAll(a)
 	}
@@ -101,6 +87,8 @@ func (r *Reconciler) SetLeads(leads bool) {
 func (r *Reconciler) Run(ctx context.Context) error {
 	cancel := r.options.Peer.Subscribe(func(peer.State) { r.wake.Raise() })
 	defer cancel()
+	defer r.options.Wanted.Follow(r.follow)()
+	defer r.options.Leads.Follow(r.lead)()
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer r.queue.ShutDown()
@@ -117,9 +105,6 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 }
 
-// SetWorkers changes how many claims are handled at a time. With zero everything stays as it is.
-func (r *Reconciler) SetWorkers(n int) { r.workers.Resize(n) }
-
 func (r *Reconciler) handle(ctx context.Context, k key) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -131,9 +116,7 @@ func (r *Reconciler) handle(ctx context.Context, k key) error {
 
 // reconcile brings one claim in step with the provider.
 func (r *Reconciler) reconcile(ctx context.Context, k key) error {
-	r.mu.Lock()
-	a, settings, leads := r.areas[k.Namespace], r.settings, r.leads
-	r.mu.Unlock()
+	a := r.areaOf(k.Namespace)
 	if a == nil || !a.locals.Synced() {
 		return nil
 	}
@@ -151,7 +134,7 @@ func (r *Reconciler) reconcile(ctx context.Context, k key) error {
 	if view == nil || !view.ready() {
 		return nil
 	}
-	p := place{area: a, view: view, settings: settings, leads: leads}
+	p := place{area: a, view: view, settings: r.options.Wanted.Get().Settings, leads: r.options.Leads.Get()}
 	// What an earlier claim of the name left comes first: it stands in the way of this one.
 	err := r.release(ctx, p, k, claim)
 	if claim == nil || !reflection.OwnClaim(claim) || err != nil && claim.Spec.VolumeName == "" {
@@ -194,22 +177,14 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, err error) {
 	default:
 		return
 	}
-	r.mu.Lock()
-	k, text := keyOf(claim), string(claim.UID)+reason+message
-	news := r.told[k] != text
-	r.told[k] = text
-	r.mu.Unlock()
-	if news && r.options.Recorder != nil {
+	text := string(claim.UID) + reason + message
+	if before, _ := r.told.Swap(keyOf(claim), text); before != text && r.options.Recorder != nil {
 		r.options.Recorder.Event(claim, corev1.EventTypeWarning, reason, message)
 	}
 }
 
 // content forgets what was told about a claim: it is well, or gone.
-func (r *Reconciler) content(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.told, k)
-}
+func (r *Reconciler) content(k key) { r.told.Delete(k) }
 
 func keyOf(claim *corev1.PersistentVolumeClaim) key {
 	return key{Namespace: claim.Namespace, Name: claim.Name}

@@ -22,6 +22,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/fakeapi"
@@ -31,8 +32,11 @@ import (
 type world struct {
 	home, remote *fake.Clientset
 	reconciler   *Reconciler
-	mu           sync.Mutex
-	events       []string
+	// wanted and leads are what the Reconciler follows.
+	wanted latest.Value[Wanted]
+	leads  latest.Value[bool]
+	mu     sync.Mutex
+	events []string
 	// epochs is how often what is watched at the provider was to be begun anew; changed is who is told of it.
 	epochs  int64
 	changed func(peer.State)
@@ -119,14 +123,14 @@ func startWith(t *testing.T, home, remote []runtime.Object, prepare func(*world,
 	fakeapi.NoGaps(&w.home.Fake, w.home.Tracker())
 	fakeapi.NoGaps(&w.remote.Fake, w.remote.Tracker())
 	stamp(w.remote)
-	o := Options{Home: "rome", Remote: "milan", Node: "milan", Local: w.home, Peer: peerOf{w}, Recorder: w}
+	o := Options{Home: "rome", Remote: "milan", Node: "milan", Local: w.home, Peer: peerOf{w}, Recorder: w, Wanted: &w.wanted, Leads: &w.leads}
 	prepare(w, &o)
 	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.reconciler = r
-	r.SetLeads(true)
+	w.leads.Set(true)
 	w.run(t, r)
 	return w
 }
@@ -134,8 +138,10 @@ func startWith(t *testing.T, home, remote []runtime.Object, prepare func(*world,
 // run runs a Reconciler in this world.
 func (w *world) run(t *testing.T, r *Reconciler) {
 	t.Helper()
-	r.SetSettings(Settings{Offered: []authv1beta1.StorageType{{StorageClassName: "fast", Default: true}}})
-	r.SetMapping(map[string]string{"shop": "shop-rome"})
+	w.wanted.Set(Wanted{
+		Settings: Settings{Offered: []authv1beta1.StorageType{{StorageClassName: "fast", Default: true}}},
+		Mapping:  map[string]string{"shop": "shop-rome"}, Workers: 3,
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

@@ -17,9 +17,7 @@ import (
 // there is refused, with the way out; one whose claim is not bound yet has to wait. Claims of ephemeral volumes come with the UID
 // of their pod as owner, and are used only if Kubernetes made them for it.
 func (r *Reconciler) Resolve(ctx context.Context, namespace, name string, owner types.UID) (remote string, refused *reflection.Skip, err error) {
-	r.mu.Lock()
-	a := r.areas[namespace]
-	r.mu.Unlock()
+	a := r.areaOf(namespace)
 	waiting := reconcile.Wait(offloadingv1beta1.ReasonVolumePending,
 		fmt.Sprintf("waiting for PersistentVolumeClaim %s to be bound", name), poll/3)
 	if a == nil || !a.locals.Synced() {

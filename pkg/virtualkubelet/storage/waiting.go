@@ -15,10 +15,7 @@ import (
 
 // enqueueWaiting has the volumes looked at that are said to wait. In the queue, a name without a namespace is one of a volume.
 func (r *Reconciler) enqueueWaiting() {
-	r.mu.Lock()
-	waiting := r.settings.Waiting
-	r.mu.Unlock()
-	for _, name := range waiting {
+	for _, name := range r.options.Wanted.Get().Waiting {
 		r.queue.Add(key{Name: name})
 	}
 }
@@ -31,11 +28,8 @@ func (r *Reconciler) settle(ctx context.Context, name string) error {
 		return err
 	}
 	a := r.areaOf(volume.Spec.ClaimRef.Namespace)
-	r.mu.Lock()
-	leads := r.leads
-	r.mu.Unlock()
 	clients, err := r.options.Peer.Clients()
-	if a == nil || !leads || a.twin != handle.Namespace || err != nil || !r.options.Peer.State().Connected {
+	if a == nil || !r.options.Leads.Get() || a.twin != handle.Namespace || err != nil || !r.options.Peer.State().Connected {
 		return nil // What changes of these is an event.
 	}
 	_, err = r.confirm(ctx, place{area: a, view: &view{kube: clients.Kube}}, handle)

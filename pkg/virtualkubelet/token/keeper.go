@@ -39,7 +39,7 @@ func New(o Options) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{options: o, metrics: m, states: map[key]*state{}, workers: slots.New(o.Workers)}
+	k := &Keeper{options: o, metrics: m, states: map[key]*state{}, workers: slots.New(0)}
 	k.ledgers.changed = k.ledgerChanged
 	k.queue = work.NewQueue("podtokens", minBackOff, maxBackOff)
 	return k, nil
@@ -51,6 +51,7 @@ func (k *Keeper) Enqueue(pod types.NamespacedName) { k.queue.Add(pod) }
 // Run keeps the tokens in step until the context ends and everything that it started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.ledgers.run(ctx)
+	defer k.options.Workers.Follow(func(_, now int) { k.workers.Resize(now) })()
 	var group sync.WaitGroup
 	defer k.ledgers.wait()
 	defer group.Wait()
@@ -66,9 +67,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.workers.Close()
 	return nil
 }
-
-// SetWorkers changes how many pods are handled at a time. With zero the pods keep the tokens that they have.
-func (k *Keeper) SetWorkers(n int) { k.workers.Resize(n) }
 
 func (k *Keeper) handle(ctx context.Context, pod key) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(pod.Namespace, pod.Name))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -56,8 +57,8 @@ type Options struct {
 	APIAddress func() netip.AddrPort
 	// MaxLifetime of tokens (default and at most reflection.MaxTokenLifetime, at least reflection.MinTokenLifetime).
 	MaxLifetime time.Duration
-	// Workers is how many pods are handled at a time (default 3).
-	Workers int
+	// Workers is how many pods are handled at a time; the Keeper follows it. With zero the pods keep the tokens that they have. Nil means 3.
+	Workers *latest.Value[int]
 	// Recorder of Events; nil records none.
 	Recorder Recorder
 	// Registerer of the metrics; nil means that they are not shown.
@@ -96,8 +97,8 @@ func (o *Options) complete() error {
 		o.MaxLifetime = reflection.MaxTokenLifetime
 	}
 	o.MaxLifetime = min(max(o.MaxLifetime, reflection.MinTokenLifetime), reflection.MaxTokenLifetime)
-	if o.Workers <= 0 {
-		o.Workers = defaultWorkers
+	if o.Workers == nil {
+		o.Workers = latest.New(defaultWorkers)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

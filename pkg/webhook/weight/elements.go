@@ -50,6 +50,7 @@ func Bounds() []Bound {
 		{GroupResource: of("", "services"), Most: 512, Kind: &corev1.Service{}},
 		{GroupResource: of("", "persistentvolumeclaims"), Most: 512, Kind: &corev1.PersistentVolumeClaim{}},
 		{GroupResource: of(networkingv1.GroupName, "ingresses"), Most: 2048, Kind: &networkingv1.Ingress{}},
+		{GroupResource: of(networkingv1.GroupName, "networkpolicies"), Most: 2048, Kind: &networkingv1.NetworkPolicy{}},
 		{GroupResource: of(offloading, "shadowpods"), Most: 2048, Kind: &offloadingv1beta1.ShadowPod{}},
 		// 1000 endpoints, as many as an EndpointSlice may have, each with an address, a zone, and hints.
 		{GroupResource: of(offloading, "shadowendpointslices"), Most: 4096, Kind: &offloadingv1beta1.ShadowEndpointSlice{}},

@@ -18,12 +18,8 @@ import (
 // data, and a new pod uses it. Then milan drains rome, as its administrator does after a theft, and takes that back: nothing of the data goes.
 func TestDataOutlivesAPeeringThatEndedByForce(t *testing.T) {
 	w := begin(t)
-	namespace := w.offload(t, "shop")
-	data, user := volume(namespace)
-	for _, object := range []client.Object{data, user} {
-		fixture.Must(t, "creating "+object.GetName(), env.Rome.Client.Create(t.Context(), object))
-	}
-	awaitPod(t, env.Rome, user, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	data, user := w.dataAtMilan(t)
+	namespace := data.Namespace
 	twin, there := &corev1.Namespace{}, &corev1.PersistentVolumeClaim{}
 	fixture.Must(t, "reading the twin", env.Milan.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, twin))
 	fixture.Must(t, "reading the claim at milan", env.Milan.Client.Get(t.Context(), client.ObjectKeyFromObject(data), there))
@@ -49,10 +45,7 @@ func TestDataOutlivesAPeeringThatEndedByForce(t *testing.T) {
 	env.Milan.Link.Mend()
 	w.kubelet = env.Peer(t)
 	w.awaitShows(t, "all to be well", "")
-	again := pod(namespace)
-	again.Name, again.Spec.Volumes, again.Spec.Containers = "again", user.Spec.Volumes, user.Spec.Containers
-	fixture.Must(t, "creating a pod that uses the data", env.Rome.Client.Create(t.Context(), again))
-	awaitPod(t, env.Rome, again, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	another(t, "again", user)
 	whole("after peering again")
 
 	grant := func(condition authv1beta1.TenantCondition) {
@@ -76,10 +69,27 @@ func TestDataOutlivesAPeeringThatEndedByForce(t *testing.T) {
 		err := env.Rome.Client.Get(ctx, client.ObjectKey{Name: "milan"}, fc)
 		return err == nil && fc.WhyLost() == "", fmt.Sprint(fc.Status.Conditions, err)
 	})
-	late := pod(namespace)
-	late.Name, late.Spec.Volumes, late.Spec.Containers = "late", user.Spec.Volumes, user.Spec.Containers
-	fixture.Must(t, "creating another pod that uses the data", env.Rome.Client.Create(t.Context(), late))
-	awaitPod(t, env.Rome, late, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	another(t, "late", user)
 	whole("once active again")
 	w.handOn(t, namespace)
+}
+
+// dataAtMilan offloads a namespace with a claim and a pod that runs with it; it returns both as they are at rome.
+func (w *world) dataAtMilan(t *testing.T) (data *corev1.PersistentVolumeClaim, user *corev1.Pod) {
+	t.Helper()
+	data, user = volume(w.offload(t, "shop"))
+	for _, object := range []client.Object{data, user} {
+		fixture.Must(t, "creating "+object.GetName(), env.Rome.Client.Create(t.Context(), object))
+	}
+	awaitPod(t, env.Rome, user, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	return data, user
+}
+
+// another runs a pod of the name that uses the same data as one before.
+func another(t *testing.T, name string, before *corev1.Pod) {
+	t.Helper()
+	user := pod(before.Namespace)
+	user.Name, user.Spec.Volumes, user.Spec.Containers = name, before.Spec.Volumes, before.Spec.Containers
+	fixture.Must(t, "creating pod "+name+", which uses the data", env.Rome.Client.Create(t.Context(), user))
+	awaitPod(t, env.Rome, user, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 }

@@ -83,12 +83,7 @@ func TestRevokedAtTheProvider(t *testing.T) {
 // worth nothing there. Data that is there stays: trusted again, milan is peered with as ever, and the claim has its volume again.
 func TestRevokedAtTheConsumer(t *testing.T) {
 	w := begin(t)
-	namespace := w.offload(t, "shop")
-	data, home := volume(namespace)
-	for _, object := range []client.Object{data, home} {
-		fixture.Must(t, "creating "+object.GetName(), env.Rome.Client.Create(t.Context(), object))
-	}
-	awaitPod(t, env.Rome, home, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	data, home := w.dataAtMilan(t)
 	w.awaitShows(t, "all to be well", "")
 	same := stored(t, data)
 	ours := func(user string) bool {
@@ -119,12 +114,9 @@ func TestRevokedAtTheConsumer(t *testing.T) {
 
 	w.kubelet = env.Peer(t)
 	w.awaitShows(t, "all to be well after peering again", "")
-	late := pod(namespace)
-	late.Name, late.Spec.Volumes, late.Spec.Containers = "late", home.Spec.Volumes, home.Spec.Containers
-	fixture.Must(t, "creating another pod that uses the data", env.Rome.Client.Create(t.Context(), late))
-	awaitPod(t, env.Rome, late, "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	another(t, "late", home)
 	same("after peering again")
-	w.handOn(t, namespace)
+	w.handOn(t, data.Namespace)
 }
 
 // stored returns a check that what holds a claim's data is still there: the claim at rome, its twin in its namespace, and both of their

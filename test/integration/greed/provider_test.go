@@ -3,6 +3,7 @@ package greed
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -108,7 +109,7 @@ func injected(t *testing.T, namespace string) {
 }
 
 // T10: what the provider's admission puts into pods (sidecars with their tokens, certificates, the secrets of a vault) is not the consumer's:
-// a container of its does not mount a volume that its pod does not have.
+// a container of its does not mount a volume that its pod does not have, nor reads what another one has by its processes.
 func TestPodsMountNothingThatAdmissionPutsIn(t *testing.T) {
 	c := env.NewTenant(t)
 	c.Granted(t, world.GrantedSlice, world.Quantities("cpu", "10", "pods", "100"))
@@ -120,15 +121,26 @@ func TestPodsMountNothingThatAdmissionPutsIn(t *testing.T) {
 	}))
 	if err := user.Create(t.Context(), thief); err != nil {
 		t.Logf("refused: %v", err)
-		return
-	}
-	if pod := madeOf(t, thief); pod != nil {
+	} else if pod := madeOf(t, thief); pod != nil {
 		t.Errorf("container %s of the consumer mounts volume %s (Secret vault), which the provider's admission put in for a container of its own: %v",
 			pod.Spec.Containers[0].Name, pod.Spec.Containers[0].VolumeMounts[0].Name, pod.Spec.Volumes)
 	}
+	peeper := c.Shadow(namespace, "peeper", world.Container(func(*corev1.Container) {}))
+	peeper.Spec.Pod.ShareProcessNamespace = ptr.To(true)
+	fixture.Must(t, "creating a ShadowPod", user.Create(t.Context(), peeper))
+	fixture.Await(t, fixture.Patience, "the provider to refuse what would see its sidecar's processes", func(ctx context.Context) (bool, string) {
+		live := &offloadingv1beta1.ShadowPod{}
+		err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(peeper), live)
+		if err := env.Milan.Client.Get(ctx, client.ObjectKeyFromObject(peeper), &corev1.Pod{}); err == nil {
+			t.Fatal("containers of the consumer see the processes, and so the files, of the provider's sidecar")
+		}
+		said := fmt.Sprint(live.Status.Conditions, err)
+		return strings.Contains(said, "PodNotAllowed"), said
+	})
 }
 
-// T25: a consumer opens streams into the containers that it brought, and into no sidecar that the provider put beside them.
+// T25: a consumer opens streams into the containers that it brought, those for debugging among them, and into no sidecar that the provider put beside
+// them, nor what its administrator debugs with.
 func TestNoStreamsIntoTheProvidersSidecars(t *testing.T) {
 	c := env.NewTenant(t)
 	c.Granted(t, world.GrantedSlice, world.Quantities("cpu", "10", "pods", "100"))
@@ -153,5 +165,16 @@ func TestNoStreamsIntoTheProvidersSidecars(t *testing.T) {
 	// Nothing runs on simulated nodes, so the stream itself cannot open; it must be admission that says no.
 	if err := into("sidecar"); err == nil || !apierrors.IsForbidden(err) {
 		t.Errorf("kubectl exec -c sidecar of the consumer is not refused: %v", err)
+	}
+	fixture.Must(t, "debugging as the provider", env.Milan.Client.SubResource("ephemeralcontainers").Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}},
+		client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"ephemeralContainers":[{"name":"theirs","image":"c"}]}}`))))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"pod":{"ephemeralContainers":[{"name":"own","image":"c"},{"name":"theirs","image":"c"}]}}}`))
+	fixture.Must(t, "debugging as the consumer", user.Patch(t.Context(), shadow, patch))
+	fixture.Await(t, fixture.Patience, "the consumer to enter what it debugs with", func(context.Context) (bool, string) {
+		own := into("own")
+		return own != nil && !apierrors.IsForbidden(own), fmt.Sprint(own)
+	})
+	if err := into("theirs"); err == nil || !apierrors.IsForbidden(err) {
+		t.Errorf("kubectl exec of the consumer into what the provider debugs with is not refused: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -205,6 +206,12 @@ func defaulted(t *testing.T) *defaultedPod {
 	}
 	if d.Spec.PriorityClassName == class.Name {
 		t.Errorf("the pod at milan is of PriorityClass %s", class.Name)
+	}
+	fixture.Must(t, "reading the pod at rome", env.Rome.Client.Get(t.Context(), client.ObjectKeyFromObject(local), local))
+	if !slices.ContainsFunc(local.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == offloadingv1beta1.PriorityCondition && c.Reason == offloadingv1beta1.ReasonPriorityNotKept
+	}) {
+		t.Errorf("the pod at rome does not say that it is without its priority: %+v", local.Status.Conditions)
 	}
 	fixture.Must(t, "changing the pod's image", env.Rome.Client.Patch(t.Context(), withImage(local, "other"), client.StrategicMergeFrom(local)))
 	return d

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -281,7 +282,7 @@ func TestD9IngressClassThatIsNotThere(t *testing.T) {
 	if err := w.link.client.List(t.Context(), &networkingv1.IngressClassList{}); err == nil {
 		t.Error("a consumer may list the provider's IngressClasses: then what is missing could be told")
 	}
-	w.engine.SetProvider(reflection.Provider{IngressClass: "absent"})
+	w.wanted.Change(func(now *mirror.Wanted) { now.Provider = reflection.Provider{IngressClass: "absent"} })
 	w.put(specimens["ingress"].make("offered"))
 	fixture.Await(t, fixture.Patience, "the offered class", func(ctx context.Context) (bool, string) {
 		ingress, there := w.remote(ctx, "offered").(*networkingv1.Ingress)

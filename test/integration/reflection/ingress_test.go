@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/integration/fixture"
 )
@@ -88,8 +89,9 @@ func TestIngressStatusBack(t *testing.T) {
 	w.put(specimens["ingress"].make("web"))
 	w.converged("web")
 	w.serve(env.Milan, w.twin, "nginx", "192.0.2.1", "127.0.0.1", "169.254.169.254")
-	fixture.Must(t, "turning the way back on", w.engine.SetConfig("ingress",
-		offloadingv1beta1.ReflectorConfig{NumWorkers: 3, StatusBack: true}))
+	w.wanted.Change(func(now *mirror.Wanted) {
+		now.Kinds = map[string]offloadingv1beta1.ReflectorConfig{"ingress": {NumWorkers: 3, StatusBack: true}}
+	})
 	// The right comes with the value of the chart.
 	w.problem("web", "Forbidden")
 	if got, err := w.addresses(t.Context()); err != nil || len(got) > 0 {

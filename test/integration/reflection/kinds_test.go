@@ -133,6 +133,18 @@ var specimens = map[string]specimen{
 		quota: "count/ingresses.networking.k8s.io",
 		fight: fightOverLabel,
 	},
+	"networkpolicy": {
+		make: func(name string) reflection.Object {
+			return &networkingv1.NetworkPolicy{ObjectMeta: meta(name), Spec: networkingv1.NetworkPolicySpec{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}}}
+		},
+		update: of(func(n *networkingv1.NetworkPolicy) {
+			n.Spec.Ingress = append(n.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{})
+		}),
+		drift: of(func(n *networkingv1.NetworkPolicy) { n.Spec.PodSelector.MatchLabels["app"] = "drift" }),
+		quota: "count/networkpolicies.networking.k8s.io",
+		fight: fightOverLabel,
+	},
 	"endpointslice": {
 		make: func(name string) reflection.Object {
 			object := &discoveryv1.EndpointSlice{ObjectMeta: meta(name), AddressType: discoveryv1.AddressTypeIPv4,

@@ -23,6 +23,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/identity"
+	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/reflection"
 	"liqo.io/liqo/test/integration/fixture"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	fixture.Main(m, &env, fixture.Options{Rome: map[string]string{
 		"service-cluster-ip-range": "10.11.0.0/16,fd00:11::/112",
 		"service-node-port-range":  "29990-32767",
-	}})
+	}, Values: map[string]any{"offloading": map[string]any{"consumers": map[string]any{"networkPolicies": true}}}})
 }
 
 const (
@@ -128,7 +129,9 @@ type world struct {
 	local           *fixture.User
 	account         string
 	engine          *mirror.Engine
-	stop            func()
+	// wanted is what the engine follows.
+	wanted *latest.Value[mirror.Wanted]
+	stop   func()
 }
 
 func key(namespace, name string) client.ObjectKey {
@@ -254,13 +257,18 @@ func (w *world) start() {
 	if parent, there := reflection.Lookup(w.kind.Parent); there {
 		kinds = append(kinds, parent)
 	}
+	w.wanted = latest.New(mirror.Wanted{Mapping: map[string]string{w.namespace: w.twin}})
+	if w.kind.DefaultWorkers == 0 {
+		w.wanted.Change(func(now *mirror.Wanted) {
+			now.Kinds = map[string]offloadingv1beta1.ReflectorConfig{w.kind.Name: {NumWorkers: 3}}
+		})
+	}
 	engine, err := mirror.New(mirror.Options{
 		Home: home, Remote: provider, NodeName: provider, Kinds: kinds,
-		Local: w.local, Peer: w.link, Recorder: w.events,
+		Local: w.local, Peer: w.link, Recorder: w.events, Wanted: w.wanted,
 	})
 	fixture.Must(w, "making an engine", err)
 	w.engine = engine
-	engine.SetMapping(map[string]string{w.namespace: w.twin})
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() { done <- engine.Run(ctx) }()

@@ -151,8 +151,8 @@ const (
 	// NoPullSecretsAnnotation ("true") of a pod at a provider says that its consumer names no Secrets to pull images with: admission leaves it
 	// without those of its ServiceAccount.
 	NoPullSecretsAnnotation = "offloading.liqo.io/no-pull-secrets"
-	// ContainersAnnotation of a pod at a provider names the containers that its consumer brought, init containers among them, with commas
-	// between. Admission lets the consumer open streams into no others, such as the provider's sidecars.
+	// ContainersAnnotation of a pod at a provider names the containers that its consumer brought, init containers and those for debugging among
+	// them, with commas between. Admission lets the consumer open streams into no others, such as the provider's sidecars.
 	ContainersAnnotation = "offloading.liqo.io/containers"
 	// ResourcesAskedAnnotation on the Pod of a ShadowPod is a digest of how much cpu and memory the ShadowPod asked for when the Pod was
 	// made, or was last resized because of it.
@@ -347,6 +347,8 @@ const (
 	ReasonEarlierPod = "EarlierPod"
 	// ReasonHostNamespacesOff: the pod runs without the namespaces of its host that it asks for.
 	ReasonHostNamespacesOff = "HostNamespacesOff"
+	// ReasonPriorityNotKept: the pod runs without the priority that it has in its own cluster.
+	ReasonPriorityNotKept = "PriorityNotKept"
 	// ReasonReflectionDisabled: the object's policy keeps it at home.
 	ReasonReflectionDisabled = "ReflectionDisabled"
 	// ReasonNameConflict: an object of that name exists at the provider and is not ours.

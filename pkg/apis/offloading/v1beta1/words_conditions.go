@@ -66,4 +66,6 @@ const (
 	AddressShownCondition = "offloading.liqo.io/AddressShown"
 	// HostNamespacesCondition ("False") tells which of its host's namespaces a pod asks for and does not get at the provider.
 	HostNamespacesCondition = "offloading.liqo.io/HostNamespaces"
+	// PriorityCondition ("False") tells which priority a pod has in its own cluster and not at the provider.
+	PriorityCondition = "offloading.liqo.io/Priority"
 )

@@ -244,12 +244,17 @@ func TestACutOffPeerIsTheFirstCause(t *testing.T) {
 	}
 }
 
-// A node that the network does not reach is told of with each peer whose network is connected, and with no other.
+// A node that the network does not reach is told of with each peer whose network is connected, and with no other. Of
+// one that is off that is told, and not what its agent said last.
 func TestANodeThatTheNetworkDoesNotReachIsShown(t *testing.T) {
 	const silent = "This node is not answered through the overlay by the gateway to milan (pod 10.244.1.9)."
 	node := func(name string, ready metav1.Condition) client.Object {
 		ready.Type = corev1beta1.ConditionReady
 		return &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: networkingv1beta1.InternalNodeStatus{Conditions: []metav1.Condition{ready}}}
+	}
+	machine := func(name string, ready corev1.ConditionStatus) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: ready, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}}}}
 	}
 	peer := func(name string, connected bool) client.Object {
 		fc := &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(name)}}
@@ -260,6 +265,8 @@ func TestANodeThatTheNetworkDoesNotReachIsShown(t *testing.T) {
 		peer("milan", true), peer("turin", false),
 		node("node-1", metav1.Condition{Status: metav1.ConditionTrue, Reason: networkingv1beta1.ReasonProgrammed}),
 		node("node-2", metav1.Condition{Status: metav1.ConditionFalse, Reason: networkingv1beta1.ReasonOverlaySilent, Message: silent}),
+		node("node-3", metav1.Condition{Status: metav1.ConditionFalse, Reason: networkingv1beta1.ReasonOverlaySilent, Message: silent}),
+		machine("node-2", corev1.ConditionTrue), machine("node-3", corev1.ConditionUnknown),
 	}}).Cluster
 	report, err := Read(t.Context(), cluster, false)
 	if err != nil {
@@ -273,8 +280,9 @@ func TestANodeThatTheNetworkDoesNotReachIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	cause := Cause{"InternalNode node-2", "Ready is False: OverlaySilent: " + silent}
+	const off = "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status."
 	if milan, turin := peers["milan"], peers["turin"]; !slices.Contains(milan.Causes, cause) || slices.Contains(turin.Causes, cause) ||
-		!slices.Equal(milan.Network.Alerts, []string{"InternalNode node-2: " + silent}) || len(turin.Network.Alerts) > 0 {
+		!slices.Equal(milan.Network.Alerts, []string{"InternalNode node-2: " + silent, "InternalNode node-3: " + off}) || len(turin.Network.Alerts) > 0 {
 		t.Errorf("of milan %+v, %+v, of turin %+v, %+v", milan.Causes, milan.Network, turin.Causes, turin.Network)
 	}
 }

@@ -3,6 +3,7 @@ package info
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/network"
+	"liqo.io/liqo/pkg/cli/diagnosis"
 	"liqo.io/liqo/pkg/cli/target"
 )
 
@@ -60,6 +62,7 @@ func ownNetwork(ctx context.Context, cluster *target.Cluster, installation *targ
 const internalNode = "InternalNode "
 
 // unreachable are the nodes of this cluster to which the network does not reach, in what they say. Whoever may not look for them is told of none.
+// What a node that is off said last is not told: that it is not ready is.
 func unreachable(ctx context.Context, cluster *target.Cluster, installation *target.Installation) ([]Condition, error) {
 	if !installation.Networking() {
 		return nil, nil
@@ -70,10 +73,21 @@ func unreachable(ctx context.Context, cluster *target.Cluster, installation *tar
 	}
 	var found []Condition
 	for i := range nodes.Items {
+		name := nodes.Items[i].Name
 		c := meta.FindStatusCondition(nodes.Items[i].Status.Conditions, corev1beta1.ConditionReady)
-		if c != nil && c.Status == metav1.ConditionFalse {
-			found = append(found, Condition{internalNode + nodes.Items[i].Name, c.Type, string(c.Status), c.Reason, c.Message, false})
+		if c == nil || c.Status != metav1.ConditionFalse {
+			continue
 		}
+		said := Condition{internalNode + name, c.Type, string(c.Status), c.Reason, c.Message, false}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		there, err := cluster.Get(ctx, node)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		if why := diagnosis.WhyNodeNotReady(node); there && why != "" {
+			said.Reason, said.Message = corev1beta1.ReasonNodeNotReady, why
+		}
+		found = append(found, said)
 	}
 	return found, nil
 }

@@ -30,9 +30,11 @@ type facts struct {
 	// key is the public key of the cluster's gateway; nil if there is none.
 	key []byte
 
-	// nodes are the physical nodes of the cluster, internal what agents and controllers say of them, by name.
+	// nodes are the physical nodes of the cluster that are ready, internal what agents and controllers say of them, by name; off are those that
+	// are not ready, with why.
 	nodes    []string
 	internal map[string]*networkingv1beta1.InternalNode
+	off      map[string]string
 	// gateways are the pods of the cluster's gateway to the peer, agents those of its nodes.
 	gateways, agents []agentPod
 

@@ -127,16 +127,28 @@ func (f *facts) readNodes(ctx context.Context, c *target.Cluster) error {
 			return err
 		}
 	}
-	for i := range nodes.Items {
-		if nodes.Items[i].Labels[corev1beta1.TypeLabel] != corev1beta1.VirtualNodeType {
-			f.nodes = append(f.nodes, nodes.Items[i].Name)
-		}
-	}
-	slices.Sort(f.nodes)
+	f.physical(nodes.Items)
 	for i := range internal.Items {
 		f.internal[internal.Items[i].Name] = &internal.Items[i]
 	}
 	return nil
+}
+
+// physical takes the nodes that are not virtual: of one that is off nothing can be said but that.
+func (f *facts) physical(nodes []corev1.Node) {
+	f.nodes, f.off = nil, map[string]string{}
+	for i := range nodes {
+		node := &nodes[i]
+		why := diagnosis.WhyNodeNotReady(node)
+		switch {
+		case node.Labels[corev1beta1.TypeLabel] == corev1beta1.VirtualNodeType:
+		case why != "":
+			f.off[node.Name] = why
+		default:
+			f.nodes = append(f.nodes, node.Name)
+		}
+	}
+	slices.Sort(f.nodes)
 }
 
 func agentPods(ctx context.Context, c *target.Cluster, namespace string, labels client.MatchingLabels) ([]agentPod, error) {

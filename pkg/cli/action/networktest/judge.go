@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -201,6 +202,9 @@ func agents(f, _ *facts) []finding {
 
 func nodes(f, _ *facts) []finding {
 	var found []finding
+	for _, name := range slices.Sorted(maps.Keys(f.off)) {
+		found = append(found, warned("see why: kubectl describe node "+name, "node %s of cluster %s is left out: %s", name, f.id, f.off[name])...)
+	}
 	for _, name := range f.nodes {
 		node := f.internal[name]
 		if node == nil {

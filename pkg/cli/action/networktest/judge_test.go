@@ -194,14 +194,28 @@ func TestWarnings(t *testing.T) {
 	rome, milan := healthy("rome", "milan", false), healthy("milan", "rome", true)
 	rome.internal["rome-1"].Status.Conditions = says("Ready", true, networkingv1beta1.ReasonOverwritten)
 	rome.connection.Status.Conditions = says("Ready", true, networkingv1beta1.ReasonMTUTooSmall)
+	// A node that is off is left out: its agent, and what that said last, say nothing of the network.
+	off := &corev1.NodeList{Items: []corev1.Node{
+		{ObjectMeta: metav1.ObjectMeta{Name: "milan-1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "milan-2"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "liqo-rome", Labels: map[string]string{corev1beta1.TypeLabel: corev1beta1.VirtualNodeType}}},
+	}}
+	milan.physical(off.Items)
+	milan.internal["milan-2"].Status.Conditions = says("Ready", false, networkingv1beta1.ReasonOverlaySilent)
+	milan.agents[1].deaf = "no answer"
 	report := judge([]*facts{rome, milan})
 	var warnings []string
 	for _, c := range report.Checks {
 		if c.State == Warned {
 			warnings = append(warnings, c.Name)
 		}
+		const why = "node milan-2 of cluster milan is left out: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status."
+		if c.Name == "nodes" && c.Cluster == "milan" && !strings.Contains(c.Message, why) {
+			t.Errorf("%+v", c)
+		}
 	}
-	if report.First() != nil || strings.Join(warnings, " ") != "nodes packet size" {
+	if report.First() != nil || strings.Join(warnings, " ") != "nodes nodes packet size" {
 		t.Errorf("%+v, %v", report.First(), warnings)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	authv1beta1 "liqo.io/liqo/pkg/apis/authentication/v1beta1"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
+	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/cli/action/peer"
 	"liqo.io/liqo/pkg/cli/fixture"
 	"liqo.io/liqo/pkg/controller/authentication/testca"
@@ -239,5 +241,51 @@ func TestAKeyFromABackupIsReplaced(t *testing.T) {
 	}
 	if access := identity.AccessOf(&p.tenant(t).Spec); access.Peering == first || access.Peering != peeringOf(t, plays.key) {
 		t.Errorf("peered as %+v, after %s", access, first)
+	}
+}
+
+// A namespace that is offloaded stays so, whatever becomes of a peering: who peers again need not offload it.
+func TestNamespacesThatAreOffloadedAlreadyAreTold(t *testing.T) {
+	offloading := func(namespace, region string) *offloadingv1beta1.NamespaceOffloading {
+		o := &offloadingv1beta1.NamespaceOffloading{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: offloadingv1beta1.NamespaceOffloadingName}}
+		if region != "" {
+			o.Spec.ClusterSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "region", Operator: corev1.NodeSelectorOpIn, Values: []string{region}}}}}
+		}
+		return o
+	}
+	leaving := offloading("leaving", "")
+	leaving.Finalizers = []string{"test/held"}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    []string
+	}{
+		"none is":  {nil, nil},
+		"some are": {[]client.Object{offloading("web", ""), offloading("shop", "north"), offloading("elsewhere", "south"), leaving}, []string{"shop", "web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := again(t, true)
+			node := &corev1.Node{}
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(p.consumer.Client.Get(t.Context(), types.NamespacedName{Name: "milan"}, node))
+			node.Labels["region"] = "north"
+			must(p.consumer.Client.Update(t.Context(), node))
+			for _, object := range tc.objects {
+				must(p.consumer.Client.Create(t.Context(), object.DeepCopyObject().(client.Object)))
+			}
+			if len(tc.objects) > 0 {
+				must(p.consumer.Client.Delete(t.Context(), leaving.DeepCopy()))
+			}
+			report, err := peer.Run(t.Context(), p.options())
+			must(err)
+			if diff := cmp.Diff(tc.want, report.Offloaded); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

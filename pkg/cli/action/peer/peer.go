@@ -61,6 +61,8 @@ type Report struct {
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 	// VirtualNode, and the name of its Node.
 	VirtualNode string `json:"virtualNode,omitempty"`
+	// Offloaded are the namespaces that are offloaded to the virtual node already, as after a revocation.
+	Offloaded []string `json:"offloaded,omitempty"`
 }
 
 type run struct {
@@ -87,6 +89,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if err := step(ctx); err != nil {
 			return r.report, err
 		}
+	}
+	if r.wantsNode() {
+		r.report.Offloaded = r.offloaded(ctx)
 	}
 	return r.report, nil
 }

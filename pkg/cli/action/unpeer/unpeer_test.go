@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -210,6 +211,21 @@ func TestForceFromEitherSide(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What has a consumer's requests served apart is in no namespace: if nothing removed it with the Tenant, nothing will.
+func TestALevelThatOutlivesItsConsumerIsTold(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "liqo-consumer-rome", Labels: map[string]string{corev1beta1.ManagedLabel: "true", corev1beta1.RemoteClusterIDLabel: "rome"}}
+	left := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: meta}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta}}
+	milan := fixture.New(t, fixture.Options{Name: "milan", ClusterID: "milan", Objects: left})
+	report, err := unpeer.Force(t.Context(), unpeer.ForceOptions{Cluster: milan.Cluster, PeerID: "rome", Timeout: 3 * time.Second})
+	want := []string{"flowschemas liqo-consumer-rome", "prioritylevelconfigurations liqo-consumer-rome"}
+	if failure.CodeOf(err) != failure.Problems {
+		t.Fatalf("%v, want problems", err)
+	}
+	if diff := cmp.Diff(want, report.Residue["milan"]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +26,7 @@ type Network struct {
 	Clients []networkingv1beta1.GatewayClient
 	// Connections are what the gateways tell of the tunnel.
 	Connections []networkingv1beta1.Connection
-	// Silent are this cluster's nodes that the gateway does not answer, in order.
+	// Silent are this cluster's ready nodes that the gateway does not answer, in order.
 	Silent []string
 }
 
@@ -56,8 +57,16 @@ func (r *reconciler) network(ctx context.Context, namespace string, id corev1bet
 	}
 	var silent []string
 	for i := range nodes.Items {
-		if slices.Contains(nodes.Items[i].Status.Silent, string(id)) {
-			silent = append(silent, nodes.Items[i].Name)
+		if !slices.Contains(nodes.Items[i].Status.Silent, string(id)) {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := r.Get(ctx, client.ObjectKeyFromObject(&nodes.Items[i]), node); client.IgnoreNotFound(err) != nil {
+			return found, fmt.Errorf("reading Node %s: %w", nodes.Items[i].Name, err)
+		}
+		// The agent of a node that is off takes nothing back.
+		if nodeReady(node) {
+			silent = append(silent, node.Name)
 		}
 	}
 	slices.Sort(silent)
@@ -73,6 +82,18 @@ func ofNode(_ context.Context, o client.Object) (all []ctrl.Request) {
 	}
 	return all
 }
+
+// ofMachine finds the peers whose gateways did not answer a Node when its agent last said so.
+func (r *reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
+	node := &networkingv1beta1.InternalNode{}
+	if err := r.Get(ctx, client.ObjectKey{Name: o.GetName()}, node); err != nil {
+		return nil // a virtual node, or one whose InternalNode comes with an event of its own
+	}
+	return ofNode(ctx, node)
+}
+
+// readinessChanged selects the changes of Nodes after which what their agents say counts, or counts no more.
+var readinessChanged = watch.Changed(func(node *corev1.Node) any { return nodeReady(node) })
 
 // silenceChanged selects the changes of nodes after which other gateways answer them than before.
 var silenceChanged = watch.Changed(func(node *networkingv1beta1.InternalNode) any { return node.Status.Silent })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -151,10 +152,14 @@ func stored(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1beta1.ForeignCluster{}).Build()
 }
 
-// A peer is told of each node that its gateway does not answer, and of those alone; it is looked at when a node says otherwise than before.
+// A peer is told of each node that its gateway does not answer, and of those alone; it is looked at when a node says otherwise than before. A
+// node that is off says what it said last: it is not ready, and that says nothing of the overlay.
 func TestNodesThatDoNotComeIntoTheTunnelAreTold(t *testing.T) {
 	node := func(name string, silent ...string) *networkingv1beta1.InternalNode {
 		return &networkingv1beta1.InternalNode{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: networkingv1beta1.InternalNodeStatus{Silent: silent}}
+	}
+	machine := func(name string, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
 	}
 	up := connection(networkingv1beta1.Connected, told(""))
 	up.Namespace = "liqo-tenant-milan"
@@ -164,10 +169,17 @@ func TestNodesThatDoNotComeIntoTheTunnelAreTold(t *testing.T) {
 		nodes []client.Object
 		want  string
 	}{
-		"all nodes come in":      {[]client.Object{node("a"), node("b")}, "Established TunnelConnected: the other end of the tunnel answers"},
-		"one waits for another":  {[]client.Object{node("a"), node("b", "turin")}, "Established TunnelConnected: the other end of the tunnel answers"},
-		"one does not":           {[]client.Object{node("a"), node("b", "milan", "turin")}, "SomeNotReady OverlaySilent: InternalNode b says OverlaySilent: the node is not answered through the overlay by the gateway to the peer"},
-		"none of three comes in": {[]client.Object{node("c", "milan"), node("a", "milan"), node("b", "milan")}, "SomeNotReady OverlaySilent: 3 InternalNodes (a and 2 more) say OverlaySilent: their nodes are not answered through the overlay by the gateway to the peer"},
+		"all nodes come in":     {[]client.Object{node("a"), node("b")}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one waits for another": {[]client.Object{node("a"), node("b", "turin")}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one does not":          {[]client.Object{node("a"), node("b", "milan", "turin"), machine("b", corev1.ConditionTrue)}, "SomeNotReady OverlaySilent: InternalNode b says OverlaySilent: the node is not answered through the overlay by the gateway to the peer"},
+		"one that does not is off": {[]client.Object{node("a"), machine("a", corev1.ConditionTrue), node("b", "milan"), machine("b", corev1.ConditionUnknown)},
+			"Established TunnelConnected: the other end of the tunnel answers"},
+		"one that does not is not ready": {[]client.Object{node("b", "milan"), machine("b", corev1.ConditionFalse)}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one that does not is gone":      {[]client.Object{node("b", "milan")}, "Established TunnelConnected: the other end of the tunnel answers"},
+		"one of two that do not is off": {[]client.Object{node("a", "milan"), machine("a", corev1.ConditionTrue), node("b", "milan"), machine("b", corev1.ConditionUnknown)},
+			"SomeNotReady OverlaySilent: InternalNode a says OverlaySilent: the node is not answered through the overlay by the gateway to the peer"},
+		"none of three comes in": {[]client.Object{node("c", "milan"), node("a", "milan"), node("b", "milan"),
+			machine("a", corev1.ConditionTrue), machine("b", corev1.ConditionTrue), machine("c", corev1.ConditionTrue)}, "SomeNotReady OverlaySilent: 3 InternalNodes (a and 2 more) say OverlaySilent: their nodes are not answered through the overlay by the gateway to the peer"},
 	} {
 		r := &reconciler{Client: stored(t, append(test.nodes, &up, &gateway)...), Options: Options{ClusterID: "rome", Networking: true, Prober: prober{}}}
 		facts, err := r.gather(t.Context(), "milan")
@@ -180,6 +192,17 @@ func TestNodesThatDoNotComeIntoTheTunnelAreTold(t *testing.T) {
 	}
 	if diff := cmp.Diff([]ctrl.Request{{NamespacedName: client.ObjectKey{Name: "milan"}}, {NamespacedName: client.ObjectKey{Name: "turin"}}}, ofNode(t.Context(), node("a", "milan", "turin"))); diff != "" {
 		t.Error(diff)
+	}
+	r := &reconciler{Client: stored(t, node("a", "milan"))}
+	if diff := cmp.Diff([]ctrl.Request{{NamespacedName: client.ObjectKey{Name: "milan"}}}, r.ofMachine(t.Context(), machine("a", corev1.ConditionTrue))); diff != "" {
+		t.Error(diff)
+	}
+	if asked := r.ofMachine(t.Context(), machine("virtual", corev1.ConditionTrue)); len(asked) > 0 {
+		t.Errorf("of a node without an InternalNode %v are looked at", asked)
+	}
+	off, on := machine("a", corev1.ConditionUnknown), machine("a", corev1.ConditionTrue)
+	if !readinessChanged.Update(event.UpdateEvent{ObjectOld: off, ObjectNew: on}) || readinessChanged.Update(event.UpdateEvent{ObjectOld: on, ObjectNew: on}) {
+		t.Error("peers are not looked at when, and only when, a node becomes ready or not")
 	}
 	if !silenceChanged.Update(event.UpdateEvent{ObjectOld: node("a", "milan"), ObjectNew: node("a")}) || silenceChanged.Update(event.UpdateEvent{ObjectOld: node("a", "milan"), ObjectNew: node("a", "milan")}) {
 		t.Error("peers are not looked at when, and only when, a node says otherwise than before")

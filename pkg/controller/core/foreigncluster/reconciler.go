@@ -99,7 +99,8 @@ func Register(mgr ctrl.Manager, o Options) error {
 		} {
 			b = b.Watches(kind, ofPeer)
 		}
-		b = b.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(silenceChanged))
+		b = b.Watches(&networkingv1beta1.InternalNode{}, handler.EnqueueRequestsFromMapFunc(ofNode), builder.WithPredicates(silenceChanged)).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(readinessChanged))
 	}
 	if o.Changed != nil {
 		b = b.WatchesRawSource(source.Channel(o.Changed, watch.One(func(o client.Object) client.ObjectKey { return client.ObjectKey{Name: o.GetName()} })))

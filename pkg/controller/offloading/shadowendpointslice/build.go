@@ -34,8 +34,9 @@ type Knowledge struct {
 	Down bool
 	// Direct are this cluster's own networks to clusters that are not the consumer, by their IDs.
 	Direct map[string]Way
-	// Hosted are pods of the consumer that this cluster runs, by name, which the consumer names because its Service does not select them here.
-	Hosted map[string]*corev1.Pod
+	// Hosted are the endpoints of pods of the consumer that this cluster runs, by the pods' names, which the consumer names because its
+	// Service does not select them here.
+	Hosted map[string]discoveryv1.Endpoint
 }
 
 // Build returns the EndpointSlice of a ShadowEndpointSlice, and the addresses that were left out of it.
@@ -60,8 +61,9 @@ func Build(shadow *offloadingv1beta1.ShadowEndpointSlice, know Knowledge) (slice
 	for i := range template.Endpoints {
 		endpoint := &template.Endpoints[i]
 		if name := hostedHere(shadow, endpoint); name != "" {
-			if own := know.Hosted[name]; own != nil {
-				slice.Endpoints = append(slice.Endpoints, buildHosted(shadow, endpoint, own)...)
+			if own, known := know.Hosted[name]; known {
+				own.Hostname = endpoint.Hostname
+				slice.Endpoints = append(slice.Endpoints, own)
 			}
 			continue
 		}

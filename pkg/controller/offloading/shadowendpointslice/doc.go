@@ -11,9 +11,10 @@
 //   - An endpoint that the consumer says to be a pod of another cluster (annotation liqo.io/direct-connections-data) is published by this
 //     cluster's own network to that cluster while it works, and only if that cluster's Configuration says that a pod can have the address.
 //   - An endpoint that the consumer says to be a pod of this cluster (its node is this cluster) is published only if that is the consumer's own
-//     pod of this namespace, which the Service does not select, and with the address that this cluster knows.
+//     pod of this namespace, which the Service does not select, and as this cluster knows it: its address, and whether it is ready.
 //   - The Service that the endpoints belong to by name came from the same consumer: else there are none.
 //   - An EndpointSlice of the name that this very ShadowEndpointSlice does not control is left alone.
-//   - Of neither anything but metadata is kept in memory: what they hold is the consumer's choice, and read when it is needed.
+//   - Of neither anything but metadata, and hashes of the pods' names, is kept in memory: what they hold is the consumer's choice, and read
+//     when it is needed.
 //   - Nothing is written that is there already, and nothing more than twice a minute because somebody at the provider undoes it.
 package shadowendpointslice

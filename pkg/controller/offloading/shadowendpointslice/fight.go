@@ -3,6 +3,7 @@ package shadowendpointslice
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -54,6 +55,12 @@ func (r *reconciler) contestOf(shadow *offloadingv1beta1.ShadowEndpointSlice, kn
 		way := know.Direct[id]
 		asked += fmt.Sprintf("/%s %s %v %v %t", id, way.Mapping, way.Pods, way.Accepted, way.Up)
 	}
+	sum := fnv.New64a()
+	for _, name := range slices.Sorted(maps.Keys(know.Hosted)) {
+		own := know.Hosted[name]
+		fmt.Fprintf(sum, "%s %s", name, &own)
+	}
+	asked += fmt.Sprintf("/%x", sum.Sum64())
 	if c.asked != asked {
 		c.asked, c.inStep, c.writes = asked, false, nil
 	}

@@ -71,6 +71,8 @@ type reconciler struct {
 	told sync.Map
 	// contests are, by name, what is remembered of the writes of EndpointSlices.
 	contests sync.Map
+	// naming are, by name, hashes of the names of the pods of this cluster that a ShadowEndpointSlice names.
+	naming sync.Map
 }
 
 // Register adds the reconciler to a manager. The manager's cache may hold just the EndpointSlices with the label
@@ -106,6 +108,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 			return ofConsumer(o.GetName())
 		}), builder.WithPredicates(ways())).
 		WatchesMetadata(aService(), each(ofService), builder.WithPredicates(services())).
+		Watches(&corev1.Pod{}, watch.Each(r.Client, known(), r.namers), builder.WithPredicates(pods())).
 		Watches(&corev1.Node{}, watch.All(r.Client, known()), builder.WithPredicates(nodeAddresses())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.RateLimiter()})
 	if o.Networking {
@@ -183,6 +186,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		r.told.Delete(req.NamespacedName)
 		r.contests.Delete(req.NamespacedName)
+		r.naming.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {

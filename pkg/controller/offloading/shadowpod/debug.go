@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,12 +44,9 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, refusal))
 			continue
 		}
-		changed := s.pod.DeepCopy()
-		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
-		err := r.SubResource("ephemeralcontainers").Patch(ctx, changed, client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{}))
+		err := add(ctx, r.Client, s, wanted)
 		switch {
 		case err == nil:
-			s.pod = changed
 		case reconcile.Classify(err) == reconcile.Refused:
 			refused = append(refused, fmt.Sprintf("ephemeral container %s: %v", wanted.Name, err))
 		case apierrors.IsNotFound(err):
@@ -59,6 +57,34 @@ func (r *reconciler) debug(ctx context.Context, s *scope) error {
 	}
 	s.changeVerdict(refused)
 	return nil
+}
+
+// add gives the Pod an ephemeral container more. Streams go to containers that the Pod's annotation names: this one is named before it is there,
+// and only once it would be let in. One of the same name that an administrator of the provider added is never named.
+func add(ctx context.Context, c client.Client, s *scope, wanted corev1.EphemeralContainer) error {
+	with := func(options ...client.SubResourcePatchOption) (*corev1.Pod, error) {
+		changed := s.pod.DeepCopy()
+		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers, wanted)
+		patch := client.StrategicMergeFrom(s.pod, client.MergeFromWithOptimisticLock{})
+		return changed, c.SubResource("ephemeralcontainers").Patch(ctx, changed, patch, options...)
+	}
+	names, known := s.pod.Annotations[offloadingv1beta1.ContainersAnnotation]
+	if known && !slices.Contains(strings.Split(names, ","), wanted.Name) {
+		if _, err := with(client.DryRunAll); err != nil {
+			return err
+		}
+		named := s.pod.DeepCopy()
+		named.Annotations[offloadingv1beta1.ContainersAnnotation] = names + "," + wanted.Name
+		if err := c.Patch(ctx, named, client.MergeFromWithOptions(s.pod, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+		s.pod = named
+	}
+	changed, err := with()
+	if err == nil {
+		s.pod = changed
+	}
+	return err
 }
 
 // lacks returns the ephemeral containers of a ShadowPod that its Pod does not have.

@@ -45,9 +45,37 @@ func TestEphemeralContainersAreAdded(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "first" || got[1].Name != "second" || got[1].TargetContainerName != "c" {
 		t.Errorf("ephemeral containers are %v", got)
 	}
+	if names := w.pod().Annotations[offloadingv1beta1.ContainersAnnotation]; names != "c,first,second" {
+		t.Errorf("the consumer may enter %s", names)
+	}
 	before := w.Writes
 	if _, err := w.pass(); err != nil || w.Writes != before {
 		t.Errorf("%d more writes, error %v", w.Writes-before, err)
+	}
+}
+
+// T25: what an administrator of the provider debugs a consumer's pod with, who may be allowed more than the pod, is not the consumer's to enter, not
+// even by asking for a container of the same name.
+func TestContainersThatTheProviderDebugsWithAreNotTheConsumers(t *testing.T) {
+	shadow := job()
+	shadow.Spec.Pod.RestartPolicy = corev1.RestartPolicyAlways
+	w := newWorld(t, shadow)
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	debugger := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox"}}
+	pod := w.pod()
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{debugger}
+	live := w.shadow()
+	live.Spec.Pod.EphemeralContainers = []corev1.EphemeralContainer{debugger}
+	if err := errors.Join(w.Update(t.Context(), pod), w.Update(t.Context(), live)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if names := w.pod().Annotations[offloadingv1beta1.ContainersAnnotation]; names != "c" {
+		t.Errorf("the consumer may enter %s", names)
 	}
 }
 

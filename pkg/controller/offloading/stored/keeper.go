@@ -26,7 +26,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,verbs=list;watch
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=list;watch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=offloading.liqo.io,resources=shadowpods;shadowendpointslices,verbs=list;watch
 // In twin namespaces, bound there: configmaps and secrets list;watch.
 

@@ -32,6 +32,7 @@ var kinds = []kind{
 	{GroupVersion: schema.GroupVersion{Version: "v1"}, kind: "Service", resource: "services", copies: 1},
 	{GroupVersion: schema.GroupVersion{Version: "v1"}, kind: "PersistentVolumeClaim", resource: "persistentvolumeclaims", copies: 1},
 	{GroupVersion: schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}, kind: "Ingress", resource: "ingresses", copies: 1},
+	{GroupVersion: schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}, kind: "NetworkPolicy", resource: "networkpolicies", copies: 1},
 	{GroupVersion: offloadingv1beta1.GroupVersion, kind: "ShadowPod", resource: "shadowpods", copies: 2},
 	{GroupVersion: offloadingv1beta1.GroupVersion, kind: "ShadowEndpointSlice", resource: "shadowendpointslices", copies: 2},
 }

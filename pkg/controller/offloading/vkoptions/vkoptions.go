@@ -62,6 +62,7 @@ func Template(c *v1alpha1.ControllerManager, namespace string) *offloadingv1beta
 			"secret":         c.Offloading.Reflection.Secret,
 			"service":        c.Offloading.Reflection.Service.ReflectorConfig,
 			"ingress":        c.Offloading.Reflection.Ingress.ReflectorConfig,
+			"networkpolicy":  c.Offloading.Reflection.NetworkPolicy,
 			"endpointslice":  c.Offloading.Reflection.EndpointSlice,
 			"serviceaccount": c.Offloading.Reflection.ServiceAccount,
 			"event":          c.Offloading.Reflection.Event,

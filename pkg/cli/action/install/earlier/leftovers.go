@@ -80,6 +80,9 @@ func (l *Leftovers) definitions(ctx context.Context, manifests string) error {
 	if err := l.cluster.List(ctx, live); err != nil {
 		return err
 	}
+	if len(live.Items) == 0 {
+		return nil
+	}
 	for _, text := range helm.Documents(manifests, "CustomResourceDefinition") {
 		wanted := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal([]byte(text), wanted); err != nil {
