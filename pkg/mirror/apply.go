@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/jsonpatch"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -29,11 +31,11 @@ func (t *task) sighted(ctx context.Context, cached reflection.Object) error {
 		if believed > 0 {
 			return nil
 		}
-		t.state.settle(t.fingerprint)
+		t.state.inStep = t.fingerprint
 		return t.bringBack(ctx, live)
 	}
 	if d.action == remove {
-		if wait := t.state.removing(live.GetUID(), now); wait > 0 {
+		if wait := t.state.removedUntil.Sub(now); live.GetUID() == t.state.removed && wait > 0 {
 			t.enqueueAfter(t.name, wait)
 			return nil
 		}
@@ -71,7 +73,7 @@ func (t *task) act(ctx context.Context, c client.WithWatch, d decision, live ref
 		if err := t.delete(ctx, c, live); err != nil {
 			return err
 		}
-		t.state.removes(live.GetUID(), t.options().Clock.Now())
+		t.state.removed, t.state.removedUntil = live.GetUID(), t.options().Clock.Now().Add(overlayLife)
 		t.gone()
 		return nil
 	}
@@ -195,8 +197,8 @@ func (t *task) change(ctx context.Context, c client.WithWatch, d decision, live 
 }
 
 // patch sends steps and returns the object that came of them.
-func (t *task) patch(ctx context.Context, c client.WithWatch, list []any, options ...client.PatchOption) (reflection.Object, error) {
-	patch, err := encode(list)
+func (t *task) patch(ctx context.Context, c client.WithWatch, steps jsonpatch.Patch, options ...client.PatchOption) (reflection.Object, error) {
+	patch, err := steps.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -233,9 +235,35 @@ func (t *task) remember(answer reflection.Object) (held bool) {
 		return held
 	}
 	if held {
-		t.state.settle(t.fingerprint)
+		t.state.inStep = t.fingerprint
 	}
 	answer.SetManagedFields(nil)
 	t.state.remember(answer, t.options().Clock.Now())
 	return held
+}
+
+// testOwner makes a patch fail, with 422, on objects that did not come from here.
+func testOwner(o *Options) jsonpatch.Patch {
+	return jsonpatch.Patch{
+		jsonpatch.Test(o.Home, "metadata", "labels", offloadingv1beta1.OriginLabel),
+		jsonpatch.Test(o.Remote, "metadata", "labels", offloadingv1beta1.DestinationLabel),
+	}
+}
+
+// testOrigin makes a patch fail on objects that stand for another local object than wanted does.
+func testOrigin(wanted reflection.Object) any {
+	return jsonpatch.Test(reflection.OriginUID(wanted), "metadata", "annotations", corev1beta1.OriginUIDAnnotation)
+}
+
+// steps are the patch's steps for changes. Of an object that cannot be read nobody knows whether a field is there to be
+// removed; setting it to null does the same.
+func steps(changes []reflection.Change, readable bool) (patch jsonpatch.Patch) {
+	for _, c := range changes {
+		if c.Value == nil && readable {
+			patch = append(patch, jsonpatch.Remove(c.Path...))
+			continue
+		}
+		patch = append(patch, jsonpatch.Add(c.Value, c.Path...))
+	}
+	return patch
 }

@@ -1,20 +1,16 @@
 package mirror
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/writers"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -31,7 +27,8 @@ func (t *task) bringBack(ctx context.Context, live reflection.Object) error {
 	if t.kind().Back.Take(t.local, live) == nil {
 		return nil
 	}
-	if wait := t.state.mayBringBack(t.options().Clock.Now()); wait > 0 && t.wanted != nil {
+	// It does not matter whether the same is written: what comes back is the provider's to choose.
+	if wait := t.state.broughtBack.Wait(t.options().Clock.Now()); wait > 0 && t.wanted != nil {
 		return reconcile.Wait(offloadingv1beta1.ReasonContended, fmt.Sprintf(
 			"the status that comes back from %s/%s in cluster %q keeps changing there, or somebody here keeps undoing it; it is written again once a minute",
 			t.twin, t.remoteName, t.options().Remote), wait)
@@ -86,7 +83,7 @@ func (t *task) writeBack(ctx context.Context, now, updated reflection.Object) er
 	err := t.options().Local.Status().Patch(ctx, updated, patch, client.FieldOwner(t.speaker()))
 	if !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// Whether a write whose answer is lost was made, nobody knows: it counts.
-		t.state.bringsBack(t.options().Clock.Now())
+		t.state.broughtBack.Add(t.options().Clock.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status of %s %s/%s that comes back from cluster %q: %w",
@@ -105,24 +102,11 @@ func SpokenFor(manager string) (provider string, ours bool) {
 	return strings.CutPrefix(manager, FieldManager+"/")
 }
 
-// Writers are the field managers that hold a field, by the record of managed fields. A record that cannot be read may stand for
-// anything.
-func Writers(object metav1.Object, field []string) []string {
-	var writers []string
-	entries := object.GetManagedFields()
-	for i := range entries {
-		if holds(&entries[i], field) {
-			writers = append(writers, cmp.Or(entries[i].Manager, "without a name"))
-		}
-	}
-	return writers
-}
-
 func (t *task) speaker() string { return Speaker(t.options().Remote) }
 
 // speakers tells whether what comes back was written by us, and who else did, if anybody.
 func (t *task) speakers(local reflection.Object) (ours bool, other string) {
-	for _, writer := range Writers(local, t.kind().Back.Field) {
+	for _, writer := range writers.Of(local, t.kind().Back.Field) {
 		if writer == t.speaker() {
 			ours = true
 		} else {
@@ -130,31 +114,4 @@ func (t *task) speakers(local reflection.Object) (ours bool, other string) {
 		}
 	}
 	return ours, other
-}
-
-// holds tells whether an entry holds the field or something in it, or cannot be read.
-func holds(entry *metav1.ManagedFieldsEntry, path []string) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	var set fieldpath.Set
-	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
-		return true
-	}
-	found := false
-	set.Iterate(func(p fieldpath.Path) {
-		found = found || len(p) >= len(path) && along(p, path)
-	})
-	return found
-}
-
-// mayBringBack tells how long to wait before the local status may be written again; zero lets it be written now. Unlike at
-// the provider it does not matter whether the same is written: what comes back is the provider's to choose.
-func (s *state) mayBringBack(now time.Time) time.Duration {
-	return s.broughtBack.Wait(now)
-}
-
-// bringsBack takes note of a write of the local status.
-func (s *state) bringsBack(now time.Time) {
-	s.broughtBack.Add(now)
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"liqo.io/liqo/pkg/kube/jsonpatch"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -25,10 +26,10 @@ func (t *task) blind(ctx context.Context, l ledger) error {
 	if l.shows(t.remoteName, want) {
 		t.state.confirmed()
 		t.confirmImprint()
-		t.state.settle(t.fingerprint)
+		t.state.inStep = t.fingerprint
 		return nil
 	}
-	if !l.published && t.state.settled(t.fingerprint) {
+	if !l.published && t.state.inStep == t.fingerprint {
 		return nil // A ledger that vanished says nothing about what was in step.
 	}
 	now := t.options().Clock.Now()
@@ -80,7 +81,7 @@ func (t *task) blindWrite(ctx context.Context, c client.WithWatch, want *entry, 
 // unseen looks at an object itself when the ledger is not rewritten after a write: what was undone before the provider looked
 // leaves no trace in the ledger. It tells whether nothing has to be done for now.
 func (t *task) unseen(ctx context.Context, c client.WithWatch) (inStep bool, err error) {
-	if wait := t.state.patience(t.options().Clock.Now()); wait > 0 {
+	if wait := t.state.lookAt.Sub(t.options().Clock.Now()); wait > 0 {
 		t.enqueueAfter(t.name, wait)
 		return true, nil
 	}
@@ -89,7 +90,7 @@ func (t *task) unseen(ctx context.Context, c client.WithWatch) (inStep bool, err
 	case errors.Is(err, errForeign):
 		return false, t.conflict()
 	case apierrors.IsNotFound(err):
-		t.state.lost()
+		t.state.entry = nil
 		return false, nil
 	case err != nil:
 		return false, err
@@ -144,7 +145,7 @@ func (t *task) patchUnseen(ctx context.Context, c client.WithWatch) (answer refl
 	answer, err = t.patch(ctx, c, t.unseenSteps(renewal))
 	if len(renewal) > 0 && reconcile.PatchTestFailed(err) {
 		// Somebody changed the record of the keys, or the object is another.
-		t.state.impress(imprint{})
+		t.state.imprint = nil
 		return t.patch(ctx, c, t.unseenSteps(nil))
 	}
 	return answer, err
@@ -152,10 +153,10 @@ func (t *task) patchUnseen(ctx context.Context, c client.WithWatch) (answer refl
 
 // unseenSteps are the steps of a patch that writes everything that is wanted, whatever stands there, and renews the record of the
 // keys that are ours.
-func (t *task) unseenSteps(renewal []any) []any {
-	list := append(testOwner(t.options().Home, t.options().Remote), testOrigin(t.wanted))
-	list = append(list, steps(t.kind().Differences(nil, t.wanted), false)...)
-	return append(list, renewal...)
+func (t *task) unseenSteps(renewal jsonpatch.Patch) jsonpatch.Patch {
+	patch := append(testOwner(t.options()), testOrigin(t.wanted))
+	patch = append(patch, steps(t.kind().Differences(nil, t.wanted), false)...)
+	return append(patch, renewal...)
 }
 
 // tidy takes away the labels and annotations that went at home, and renews the record of those that are ours, if the write itself did
@@ -177,7 +178,7 @@ func (t *task) tidy(ctx context.Context, c client.WithWatch, live reflection.Obj
 // run changes nothing, does not apply to objects of others, and answers with ours. The provider's admission may refuse it, which
 // says nothing about whose the object is.
 func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object, error) {
-	live, err := t.patch(ctx, c, testOwner(t.options().Home, t.options().Remote), client.DryRunAll)
+	live, err := t.patch(ctx, c, testOwner(t.options()), client.DryRunAll)
 	switch {
 	case err == nil:
 		return live, nil
@@ -192,7 +193,7 @@ func (t *task) probe(ctx context.Context, c client.WithWatch) (reflection.Object
 func (t *task) blindRemove(ctx context.Context, l ledger) error {
 	now := t.options().Clock.Now()
 	unlisted := !l.published || l.partial
-	if !l.lists(t.remoteName) && !t.state.touched() && (t.local != nil || !unlisted) {
+	if !l.lists(t.remoteName) && t.state.entry == nil && (t.local != nil || !unlisted) {
 		if t.local == nil {
 			t.forget(t.name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +45,7 @@ func (p *pair) converge(ctx context.Context, name string) error {
 		return reserved(p, name)
 	}
 	t.state = p.state(name)
-	t.local = p.objects.get(name)
+	t.local = p.objects.Of(name)
 	if t.local != nil {
 		p.options().Removals.Settle(p.kind().Name, p.namespace, name)
 	}
@@ -73,13 +74,13 @@ func (p *pair) converge(ctx context.Context, name string) error {
 	case p.kind().WriteOnly():
 		return t.blind(ctx, ledgerOf(view, p.kind().Ledger))
 	default:
-		return t.sighted(ctx, view.get(t.remoteName))
+		return t.sighted(ctx, view.Of(t.remoteName))
 	}
 }
 
 // reserved refuses a local object whose remote name another local object owns.
 func reserved(p *pair, name string) error {
-	if p.objects.get(name) == nil {
+	if p.objects.Of(name) == nil {
 		return nil
 	}
 	return reconcile.Terminate(offloadingv1beta1.ReasonNotReflectable,
@@ -98,7 +99,7 @@ func (t *task) translate(ctx context.Context) error {
 	if t.local == nil {
 		return nil
 	}
-	annotations, _, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, 0)
+	annotations, _, err := t.runner.engine.namespaces.Annotations(ctx, t.namespace, 0)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (t *task) translate(ctx context.Context) error {
 		return err
 	}
 	if t.kind().SelectsTwins {
-		if in.Twins, err = t.runner.engine.namespaces.twins(ctx, now.Mapping); err != nil {
+		if in.Twins, err = t.runner.engine.namespaces.Twins(ctx, now.Mapping); err != nil {
 			return err
 		}
 	}
@@ -136,12 +137,12 @@ func (t *task) translate(ctx context.Context) error {
 // guard is asked before anything is sent: whether the namespace still lets it, and whether it was not sent too often
 // already. why names the reason for the write.
 func (t *task) guard(ctx context.Context, why string) error {
-	if wait := t.state.mayWrite(t.fingerprint, t.options().Clock.Now()); wait > 0 {
+	if wait := t.state.times.Wait(t.options().Clock.Now()); t.state.written == t.fingerprint && wait > 0 {
 		return reconcile.Wait(offloadingv1beta1.ReasonContended, fmt.Sprintf(
 			"somebody in cluster %q keeps undoing what is reflected (%s of %s/%s); it is set right again once a minute",
 			t.options().Remote, why, t.twin, t.remoteName), wait)
 	}
-	_, changed, err := t.runner.engine.namespaces.annotations(ctx, t.namespace, namespaceFresh)
+	_, changed, err := t.runner.engine.namespaces.Annotations(ctx, t.namespace, namespaceFresh)
 	if err != nil {
 		return err
 	}
@@ -161,22 +162,38 @@ func (t *task) wrote(what string) {
 // confirm reads the local object live before something is deleted because of it: a cache may lag, or may even have gone
 // back in time. It returns an error if the live object is not what the cache says.
 func (t *task) confirm(ctx context.Context) error {
-	ctx, cancel := t.call(ctx)
-	defer cancel()
-	live := t.kind().NewObject()
-	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, live)
+	live, err := readLocal(ctx, t.pair, t.kind(), t.name)
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", t.kind().Name, t.namespace, t.name, err)
-	case err != nil && t.wanted == nil:
+	case err != nil:
+		return err
+	case live == nil && t.wanted == nil:
 		return nil // It is gone, whatever the cache says of it.
-	case err == nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
+	case live != nil && t.local != nil && t.wanted == nil && live.GetResourceVersion() == t.local.GetResourceVersion():
 		return t.confirmParent(ctx) // The policy decided, on the object as it is.
-	case err == nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
+	case live != nil && t.local != nil && t.wanted != nil && live.GetUID() == t.local.GetUID():
 		return nil // It takes the place of another one.
 	default:
-		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", t.kind().Name, t.namespace, t.name)
+		return lags(t.kind(), t.namespace, t.name)
 	}
+}
+
+// readLocal reads a local object because of which a remote one is to be deleted; nil if it is gone.
+func readLocal(ctx context.Context, p *pair, kind *reflection.Kind, name string) (reflection.Object, error) {
+	ctx, cancel := p.call(ctx)
+	defer cancel()
+	live := kind.NewObject()
+	err := p.options().Local.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", kind.Name, p.namespace, name, err)
+	}
+	return live, nil
+}
+
+func lags(kind *reflection.Kind, namespace, name string) error {
+	return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", kind.Name, namespace, name)
 }
 
 // gone tells that a remote object was removed because the user's policy turned, and forgets objects that are gone on both
@@ -195,7 +212,7 @@ func (p *pair) warn(name string, problem Problem) {
 	if name == "" || !p.state(name).mayWarn(problem.Reason, p.options().Clock.Now()) {
 		return
 	}
-	object, what := p.objects.get(name), "reflected to"
+	object, what := p.objects.Of(name), "reflected to"
 	if object == nil {
 		object, what = p.kind().NewObject(), "removed from"
 		object.SetNamespace(p.namespace)
@@ -208,4 +225,61 @@ func (p *pair) warn(name string, problem Problem) {
 	}
 	p.runner.engine.reporter.event(object, corev1.EventTypeWarning, reason,
 		fmt.Sprintf("Not %s cluster %q: %s", what, p.options().Remote, problem.Message))
+}
+
+// action is what has to be done with a remote object.
+type action int
+
+const (
+	// leave: nothing has to be done.
+	leave action = iota
+	// create it.
+	create
+	// change some fields.
+	change
+	// replace it: remove it, then create it.
+	replace
+	// remove it.
+	remove
+	// await its end, which is under way.
+	await
+	// conflict: it is not ours.
+	conflict
+)
+
+// decision is what to do, and why.
+type decision struct {
+	action  action
+	changes []reflection.Change
+	why     string
+	// immutable says that it is to be replaced only because a field cannot be changed: it stands for the object that is there now.
+	immutable bool
+}
+
+// decide says what makes the live object the wanted one; nil stands for none on either side.
+func decide(kind *reflection.Kind, home, remote string, wanted, live reflection.Object) decision {
+	switch {
+	case live == nil && wanted == nil:
+		return decision{action: leave}
+	case live == nil:
+		return decision{action: create, why: "it is missing"}
+	case !reflection.IsOurs(live, home, remote) && wanted == nil:
+		return decision{action: leave, why: "it is not ours"}
+	case !reflection.IsOurs(live, home, remote):
+		return decision{action: conflict, why: "it is not ours"}
+	case live.GetDeletionTimestamp() != nil:
+		return decision{action: await, why: "it is being deleted"}
+	case wanted == nil:
+		return decision{action: remove, why: "its origin is gone or stays at home"}
+	case reflection.OriginUID(live) != reflection.OriginUID(wanted):
+		return decision{action: replace, why: "its origin was replaced by another of the same name"}
+	}
+	if field := kind.Immutable(live, wanted); field != "" {
+		return decision{action: replace, why: fmt.Sprintf("field %s", field), immutable: true}
+	}
+	changes := kind.Differences(live, wanted)
+	if len(changes) == 0 {
+		return decision{action: leave}
+	}
+	return decision{action: change, changes: changes, why: "field " + strings.Join(changes[0].Path, ".")}
 }

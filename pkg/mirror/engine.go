@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/latest"
+	"liqo.io/liqo/pkg/kube/namespaces"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 )
@@ -21,7 +22,7 @@ import (
 type Engine struct {
 	options    Options
 	runners    map[string]*runner
-	namespaces *namespaces
+	namespaces *namespaces.Namespaces
 	reporter   *reporter
 	wake       signal.Signal
 	// stale says that what is known of namespaces may be old.
@@ -55,7 +56,7 @@ func New(o Options) (*Engine, error) {
 		budget:   o.Budget,
 	}
 	e.inForce.Store(&inForce{Wanted: o.Wanted.Get()})
-	e.namespaces = newNamespaces(o)
+	e.namespaces = namespaces.New(o.Local, o.Clock, o.RequestTimeout)
 	for _, kind := range o.Kinds {
 		if _, twice := e.runners[kind.Name]; twice {
 			return nil, fmt.Errorf("making a reflection engine: kind %q is given twice", kind.Name)
@@ -128,7 +129,7 @@ func (e *Engine) loop(ctx context.Context, epoch int64) {
 // read.
 func (e *Engine) refresh(ctx context.Context) (failed bool) {
 	for namespace := range e.inForce.Load().Mapping {
-		changed, again := e.namespaces.refresh(ctx, namespace)
+		changed, again := e.namespaces.Refresh(ctx, namespace)
 		if changed {
 			e.namespaceChanged(namespace)
 		}

@@ -2,12 +2,9 @@ package mirror
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
@@ -41,7 +38,7 @@ func (p *pair) parents() (parents *pair, off bool) {
 		return nil, true
 	}
 	parents = runner.pair(p.namespace)
-	if parents == nil || !parents.objects.ready() {
+	if parents == nil || !parents.objects.Synced() {
 		return nil, false
 	}
 	return parents, false
@@ -84,13 +81,13 @@ func (p *pair) foundNothing() {
 func (p *pair) known() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.objects.ready() || p.vacant && !p.awake
+	return p.objects.Synced() || p.vacant && !p.awake
 }
 
 // parentsSynced looks at everything again, now that the parents are known. Without any of them the local watch stays
 // closed, unless the twin holds something from earlier.
 func (p *pair) parentsSynced(parents *pair) {
-	if len(parents.objects.names()) > 0 {
+	if len(parents.objects.Names()) > 0 {
 		p.wake()
 	}
 	p.enqueue("")
@@ -102,7 +99,7 @@ func (p *pair) parentChanged(parent string, gone bool) {
 	if !gone {
 		p.wake()
 	}
-	for _, object := range p.objects.all() {
+	for _, object := range p.objects.List() {
 		if p.parentName(object) == parent {
 			p.enqueue(object.GetName())
 		}
@@ -133,7 +130,7 @@ func (t *task) findParent(in *reflection.Input) error {
 		return errUnready
 	}
 	in.ParentPolicy = parents.runner.config().Type
-	if parent := parents.objects.get(name); parent != nil {
+	if parent := parents.objects.Of(name); parent != nil {
 		t.parent, in.Parent = parent, parent
 		t.remark(*in, parents.state(name))
 	}
@@ -142,11 +139,11 @@ func (t *task) findParent(in *reflection.Input) error {
 
 // remark tells the user what is wrong with the parent, once until it is right.
 func (t *task) remark(in reflection.Input, told *state) {
-	if t.kind().Remark == nil || !t.objects.ready() {
+	if t.kind().Remark == nil || !t.objects.Synced() {
 		return
 	}
 	reason, message := t.kind().Remark(in, func() []reflection.Object {
-		return slices.DeleteFunc(t.objects.all(), func(o reflection.Object) bool { return t.parentName(o) != t.parent.GetName() })
+		return slices.DeleteFunc(t.objects.List(), func(o reflection.Object) bool { return t.parentName(o) != t.parent.GetName() })
 	})
 	what := reason
 	if reason != "" {
@@ -164,43 +161,31 @@ func (t *task) confirmParent(ctx context.Context) error {
 	if parents == nil || name == "" {
 		return nil
 	}
-	ctx, cancel := t.call(ctx)
-	defer cancel()
-	live := parents.kind.NewObject()
-	err := t.options().Local.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, live)
+	live, err := readLocal(ctx, t.pair, &parents.kind, name)
 	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading %s %s/%s, because of which a remote object is to be deleted: %w", parents.kind.Name, t.namespace, name, err)
-	case err != nil && t.parent == nil:
+	case err != nil:
+		return err
+	case live == nil && t.parent == nil:
 		return nil
-	case err == nil && t.parent != nil && live.GetResourceVersion() == t.parent.GetResourceVersion():
+	case live != nil && t.parent != nil && live.GetResourceVersion() == t.parent.GetResourceVersion():
 		return nil
 	default:
-		return fmt.Errorf("the cache of this cluster lags behind %s %s/%s; nothing is deleted because of it", parents.kind.Name, t.namespace, name)
+		return lags(&parents.kind, t.namespace, name)
 	}
-}
-
-// met remembers of objects that were tried whether their name at the provider is somebody else's: bools by name.
-type met struct{ sync.Map }
-
-// note takes note of an object that was tried, and tells whether that is news.
-func (m *met) note(name string, taken bool) (news bool) {
-	before, known := m.Swap(name, taken)
-	return !known || before != taken
-}
-
-func (m *met) of(name string) (taken, known bool) {
-	value, known := m.Load(name)
-	return known && value.(bool), known
 }
 
 // meet takes note of what came of a try, and has those looked at again that lead to the object by name. What failed for the moment says
 // nothing.
 func meet(p *pair, name string, err error) {
-	if p.objects.get(name) == nil || err != nil && reconcile.Classify(err) == reconcile.Transient {
+	if p.objects.Of(name) == nil || err != nil && reconcile.Classify(err) == reconcile.Transient {
 		return
 	}
-	if p.met.note(name, reconcile.ReasonOf(err) == offloadingv1beta1.ReasonNameConflict) {
+	s, taken := p.state(name), reconcile.ReasonOf(err) == offloadingv1beta1.ReasonNameConflict
+	s.mu.Lock()
+	news := !s.met || s.taken != taken
+	s.met, s.taken = true, taken
+	s.mu.Unlock()
+	if news {
 		wakeNaming(p, name)
 	}
 }
@@ -227,7 +212,7 @@ func wakeNaming(p *pair, name string) {
 		if naming == nil {
 			continue
 		}
-		for _, object := range naming.objects.all() {
+		for _, object := range naming.objects.List() {
 			if slices.ContainsFunc(namesOf(naming, object), of) {
 				naming.enqueue(object.GetName())
 			}
@@ -244,14 +229,18 @@ func whyNotNamed(t *task) error {
 			continue
 		}
 		named := runner.pair(t.namespace)
-		if named == nil || !named.objects.ready() {
+		if named == nil || !named.objects.Synced() {
 			return errUnready
 		}
-		local := named.objects.get(name.Name)
+		local := named.objects.Of(name.Name)
 		if local == nil {
 			continue
 		}
-		switch taken, known := named.met.of(name.Name); {
+		s := named.state(name.Name)
+		s.mu.Lock()
+		known, taken := s.met, s.taken
+		s.mu.Unlock()
+		switch {
 		case taken:
 			return reconcile.NotOursAt(t.options().Remote, offloadingv1beta1.ReasonNameConflict, runner.twin.GVK.Kind,
 				client.ObjectKey{Namespace: t.twin, Name: runner.kind.Remote(t.options().Home, name.Name)})

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ import (
 
 	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/kube/massremoval"
+	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -103,8 +105,6 @@ const (
 	// ledgerLatest how long that pause grows.
 	ledgerLate   = 15 * time.Second
 	ledgerLatest = time.Hour
-	// warnEvery is how often the same failure is told again.
-	warnEvery = 5 * time.Minute
 	// warnAfter is how often a passing failure must repeat, and warnPatience how long it must last, before it is told: that an API
 	// server starts, or has not counted a new namespace's quota yet, is nothing to act upon.
 	warnAfter    = 5
@@ -137,4 +137,72 @@ func (o *Options) complete() error {
 		o.Budget = replica.NewBudget(replica.DefaultBudget)
 	}
 	return nil
+}
+
+// Values of the label result.
+const (
+	resultCreated = "created"
+	resultUpdated = "updated"
+	resultDeleted = "deleted"
+	// resultBroughtBack is a write of the local status.
+	resultBroughtBack = "broughtback"
+)
+
+// reporter tells what happened: Events to users, metrics to operators.
+type reporter struct {
+	recorder Recorder
+	items    *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+}
+
+func newReporter(o Options) (*reporter, error) {
+	constant := prometheus.Labels{"cluster_id": o.Remote, "node_name": o.NodeName}
+	r := &reporter{
+		recorder: o.Recorder,
+		items: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "liqo_virtual_kubelet_reflection_item_counter", ConstLabels: constant,
+			Help: "Writes that reflection made, at the provider unless the result is broughtback, by namespace, kind and result.",
+		}, []string{"namespace", "reflector_resource", "result"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "liqo_virtual_kubelet_reflection_error_counter", ConstLabels: constant,
+			Help: "Failures of reflection, by namespace, kind and reason.",
+		}, []string{"namespace", "reflector_resource", "reason"}),
+	}
+	for _, counter := range []**prometheus.CounterVec{&r.items, &r.errors} {
+		var err error
+		if *counter, err = registry.Ensure(o.Registerer, *counter); err != nil {
+			return nil, fmt.Errorf("counting what reflection does: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *reporter) done(kind, namespace, result string) {
+	r.items.WithLabelValues(namespace, kind, result).Inc()
+}
+
+func (r *reporter) failed(kind, namespace, reason string) {
+	r.errors.WithLabelValues(namespace, kind, reason).Inc()
+}
+
+// forget drops the series of a namespace that is no longer reflected.
+func (r *reporter) forget(namespace string) {
+	r.items.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+	r.errors.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+}
+
+func (r *reporter) event(object reflection.Object, kind, reason, message string) {
+	if r.recorder != nil {
+		r.recorder.Event(object.DeepCopyObject(), kind, reason, message)
+	}
+}
+
+// NewErrorCounter returns the counter of failures of reflection to a provider through a virtual node, by namespace, kind and reason. It
+// is the one that Engines of the same registerer count in.
+func NewErrorCounter(registerer prometheus.Registerer, remote, node string) (*prometheus.CounterVec, error) {
+	reporter, err := newReporter(Options{Remote: remote, NodeName: node, Registerer: registerer})
+	if err != nil {
+		return nil, err
+	}
+	return reporter.errors, nil
 }

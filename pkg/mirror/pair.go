@@ -9,13 +9,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/kube/reconcile"
+	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/restraint"
+	"liqo.io/liqo/pkg/kube/view"
 	"liqo.io/liqo/pkg/reflection"
 )
 
@@ -27,7 +29,8 @@ type pair struct {
 	cancel          context.CancelFunc
 	objects         *watched
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// view is what the twin holds of the kind, old are those before it that have not ended yet.
 	view *watched
 	old  []*watched
 	// blocked keeps a view closed that showed too much, until the next survey.
@@ -35,31 +38,31 @@ type pair struct {
 	// awake tells whether the local watch was started; vacant that it does not have to be: a survey of the twin found nothing.
 	awake, vacant bool
 	states        map[string]*state
-	// uses is what the local objects use, by their name.
-	uses map[string][]reflection.Reference
-	// met are the objects of which it is known whether their name at the provider is somebody else's.
-	met met
 }
+
+// watched holds the objects of one kind in one namespace of either cluster.
+type watched = view.View[reflection.Object]
 
 func openPair(r *runner, namespace, twin string) *pair {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("namespace", namespace, "twin", twin))
 	p := &pair{runner: r, namespace: namespace, twin: twin, ctx: ctx, cancel: cancel, states: map[string]*state{}}
-	local := r.engine.options.Local
-	here := scope{
-		client:    func() (client.WithWatch, error) { return local, nil },
-		newObject: r.kind.NewObject,
-		newList:   r.kind.NewList,
-		namespace: namespace,
-		event:     p.localEvent,
-		missed:    func(object reflection.Object) { p.localChanged(object, true) },
-		synced:    p.localSynced,
-		failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
+	here := view.Source{
+		Client:    func() (client.WithWatch, error) { return r.engine.options.Local, nil },
+		NewObject: func() runtime.Object { return r.kind.NewObject() },
+		NewList:   func() client.ObjectList { return r.kind.NewList() },
+		Namespace: namespace,
+		Failed:    func(err error) { p.watchFailed("this cluster", namespace, err) },
+	}
+	o := replica.Options[reflection.Object]{
+		Name: "reflection", Slim: strip, Event: p.localEvent, Synced: p.localSynced,
+		Missed: func(object reflection.Object) { p.localChanged(object, true) },
 	}
 	if !r.kind.WriteOnly() {
-		here.budget = r.engine.budget.Backing()
+		// An unbounded view says how much a bounded one is expected to hold.
+		o.Budget = r.engine.budget.Backing()
 	}
-	p.objects = newWatched(here)
+	p.objects = view.New(here, o)
 	p.rouse(r.config().StatusBack)
 	return p
 }
@@ -70,7 +73,7 @@ func (p *pair) wake() {
 	defer p.mu.Unlock()
 	if !p.awake && p.ctx.Err() == nil {
 		p.awake = true
-		p.objects.start(p.ctx)
+		p.objects.Start(p.ctx)
 	}
 }
 
@@ -81,9 +84,12 @@ func (p *pair) asleep() bool {
 }
 
 // localEvent takes note of what the watch tells of a local object.
-func (p *pair) localEvent(object reflection.Object, deleted bool) {
+func (p *pair) localEvent(_, object reflection.Object, deleted bool) {
 	if deleted {
-		p.state(object.GetName()).goes(object.GetUID())
+		s := p.state(object.GetName())
+		s.mu.Lock()
+		s.gone = object.GetUID()
+		s.mu.Unlock()
 	}
 	p.localChanged(object, deleted)
 }
@@ -111,16 +117,16 @@ func (p *pair) localSynced() {
 // wait returns when everything that the pair started has ended; it must have been cancelled.
 func (p *pair) wait() {
 	if !p.asleep() {
-		p.objects.wait()
+		p.objects.Wait()
 	}
 	p.mu.Lock()
-	views := append([]*watched{}, p.old...)
+	views := slices.Clone(p.old)
 	if p.view != nil {
 		views = append(views, p.view)
 	}
 	p.mu.Unlock()
 	for _, view := range views {
-		view.wait()
+		view.Wait()
 	}
 }
 
@@ -137,7 +143,7 @@ func (p *pair) enqueueAfter(name string, after time.Duration) {
 }
 
 func (p *pair) enqueueLocal() {
-	for _, name := range p.objects.names() {
+	for _, name := range p.objects.Names() {
 		p.enqueue(name)
 	}
 }
@@ -148,175 +154,6 @@ func (p *pair) enqueueAll() {
 	for _, name := range p.remoteNames() {
 		p.enqueue(name)
 	}
-}
-
-// remoteNames are the local names of what the view shows.
-func (p *pair) remoteNames() []string {
-	view := p.ready()
-	if view == nil {
-		return nil
-	}
-	var names []string
-	if p.kind().WriteOnly() {
-		return ledgerOf(view, p.kind().Ledger).names()
-	}
-	for _, name := range view.names() {
-		names = append(names, p.kind().Local(p.options().Home, name))
-	}
-	return names
-}
-
-// ready returns the remote view if it is open and in step, else nil.
-func (p *pair) ready() *watched {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.view == nil || !p.view.ready() {
-		return nil
-	}
-	return p.view
-}
-
-// open opens the remote view unless it is open. It queues all objects once it is in step.
-func (p *pair) open() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.view != nil || p.blocked || p.ctx.Err() != nil {
-		return
-	}
-	var view *watched
-	s := scope{
-		client:    p.options().Peer.Client,
-		namespace: p.twin,
-		limit:     p.options().MaxRemoteObjects,
-		budget:    p.runner.engine.budget,
-		overLimit: func() { p.overLimit(&view) },
-		synced:    p.enqueueAll,
-		failed:    p.remoteFailed,
-	}
-	if ledger := p.kind().Ledger; ledger != "" {
-		s.newObject = func() reflection.Object { return &corev1.ConfigMap{} }
-		s.newList = func() reflection.ObjectList { return &corev1.ConfigMapList{} }
-		s.name = ledger
-		s.event = p.ledgerEvent()
-	} else {
-		s.newObject, s.newList = p.runner.twin.NewObject, p.runner.twin.NewList
-		s.labels = p.selector()
-		s.event = p.remoteEvent
-	}
-	view = newWatched(s)
-	p.view = view
-	view.start(p.ctx)
-}
-
-// remoteFailed tells of a remote watch that fails although the peer answers.
-func (p *pair) remoteFailed(err error) {
-	if connected, _ := p.options().Peer.State(); connected || err == nil {
-		p.watchFailed(fmt.Sprintf("cluster %q", p.options().Remote), p.twin, err)
-	}
-}
-
-// watchFailed makes a failing watch a problem of the whole namespace, which the next survey ends.
-func (p *pair) watchFailed(cluster, namespace string, err error) {
-	if err == nil {
-		p.enqueue("")
-		return
-	}
-	p.runner.trouble(p, types.NamespacedName{Namespace: p.namespace},
-		fmt.Errorf("watching objects of kind %s in namespace %q of %s: %w", p.kind().Name, namespace, cluster, err))
-}
-
-// unready says why there is no remote view in step.
-func (p *pair) unready() error {
-	if _, err := p.client(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.broken(); err != nil {
-		return err
-	}
-	return errUnready
-}
-
-// broken says why the remote view, if there is one, is not followed at the moment. The caller locks.
-func (p *pair) broken() error {
-	if p.view == nil {
-		return nil
-	}
-	if failure := p.view.failure.Load(); failure != nil {
-		return fmt.Errorf("what is in namespace %q of cluster %q cannot be followed: %s", p.twin, p.options().Remote, *failure)
-	}
-	return nil
-}
-
-// selector selects what came from here.
-func (p *pair) selector() labels.Selector {
-	return labels.SelectorFromSet(labels.Set{
-		offloadingv1beta1.OriginLabel:      p.options().Home,
-		offloadingv1beta1.DestinationLabel: p.options().Remote,
-	})
-}
-
-func (p *pair) remoteEvent(object reflection.Object, deleted bool) {
-	name := p.kind().Local(p.options().Home, object.GetName())
-	if deleted {
-		p.state(name).vanished(object)
-	}
-	p.enqueue(name)
-}
-
-// close ends the remote view, if any; what it knew is forgotten.
-func (p *pair) close() (wasOpen bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.view == nil {
-		return false
-	}
-	p.view.cancel()
-	p.view.replica.Release()
-	p.old = append(slices.DeleteFunc(p.old, (*watched).ended), p.view)
-	p.view = nil
-	return true
-}
-
-// reopen starts the remote view anew, for a peer whose credentials changed.
-func (p *pair) reopen() {
-	if p.close() {
-		p.open()
-	}
-}
-
-// recover starts the remote view anew if it lost the connection, instead of waiting for its back-off.
-func (p *pair) recover() {
-	p.mu.Lock()
-	broken := p.view != nil && p.view.failure.Load() != nil
-	p.mu.Unlock()
-	if broken {
-		p.reopen()
-	}
-}
-
-// overLimit gives up a remote view that shows more than is accepted; the survey looks again later.
-func (p *pair) overLimit(view **watched) {
-	p.mu.Lock()
-	current := p.view == *view
-	p.blocked = p.blocked || current
-	p.mu.Unlock()
-	if !current || !p.close() {
-		return
-	}
-	err := reconcile.Refuse(offloadingv1beta1.ReasonRemoteOverLimit,
-		fmt.Errorf("cluster %q shows more objects of kind %s in namespace %q than are followed (%d of a kind in a namespace, %d MiB of all together); "+
-			"they are not followed until there are fewer",
-			p.options().Remote, p.kind().Name, p.twin, p.options().MaxRemoteObjects, p.options().Budget.Limit()>>20))
-	p.runner.trouble(p, types.NamespacedName{Namespace: p.namespace}, err)
-	p.enqueueAfter("", reconcile.RefusedRetry)
-}
-
-func (p *pair) isBlocked() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.blocked
 }
 
 // client returns the peer's client, if it is connected and did not ask for patience.
@@ -341,7 +178,7 @@ func (p *pair) call(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // process brings one object in step; an empty name surveys the twin.
 func (p *pair) process(ctx context.Context, name string) error {
-	if !p.objects.ready() && (name != "" || !p.asleep()) {
+	if !p.objects.Synced() && (name != "" || !p.asleep()) {
 		return nil
 	}
 	if name == "" {
@@ -353,4 +190,160 @@ func (p *pair) process(ctx context.Context, name string) error {
 	}
 	meet(p, name, err)
 	return err
+}
+
+// state is what is remembered of one object beyond the caches. Losing it costs at most a request. Only the worker that has the object in
+// hand reads and changes it, but for what the lock guards.
+type state struct {
+	shared
+	// written is what was written last, and when the same was written before.
+	written string
+	times   restraint.Writes
+	// sending is what was written of an object that can only be written, imprint what is known of it; nil if nothing is.
+	sending
+	imprint *imprint
+	// removed is the remote object that was deleted last; until then no other delete of it is sent.
+	removed      types.UID
+	removedUntil time.Time
+	// inStep is what was wanted when the live object held it.
+	inStep string
+	// reverted is when a change that was put back was told last.
+	reverted time.Time
+	// broughtBack is when the status of the local object was written lately.
+	broughtBack restraint.Writes
+	// refused is what the provider refused, so that it is not asked for again.
+	refused refusal
+	// kept is what stays of the remote object although it would not be made like that.
+	kept string
+	// dropped is what the provider does not keep, so that it is not written again.
+	dropped dropped
+	// warned is the last failure that was told.
+	warned   string
+	warnedAt time.Time
+}
+
+// shared is what others than the object's worker read or change, too.
+type shared struct {
+	mu sync.Mutex
+	// last is when anything was written last.
+	last time.Time
+	// answer is what the peer answered to the last write, believed until the cache caught up or until expires.
+	answer  reflection.Object
+	expires time.Time
+	// at is when what the ledger does not show yet was written; only the worker changes it.
+	at time.Time
+	// gone is the local object that was seen to be deleted last.
+	gone types.UID
+	// remarked is what was last found to be wrong with the local object, empty if nothing was.
+	remarked string
+	// met says that it is known whether the object's name at the provider is somebody else's, taken that it is.
+	met, taken bool
+	// uses is what the local object uses.
+	uses []reflection.Reference
+}
+
+// state returns the memory of a local object.
+func (p *pair) state(name string) *state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.states[name] == nil {
+		p.states[name] = &state{}
+	}
+	return p.states[name]
+}
+
+// forget drops the memory of an object that is gone on both sides.
+func (p *pair) forget(name string) {
+	p.options().Removals.Settle(p.kind().Name, p.namespace, name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.states, name)
+}
+
+// remember takes note of the peer's answer to a write.
+func (s *state) remember(answer reflection.Object, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.expires = answer, now.Add(overlayLife)
+}
+
+// vanished takes note of a deletion that the cache saw.
+func (s *state) vanished(object reflection.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer != nil && s.answer.GetUID() == object.GetUID() {
+		s.answer = nil
+	}
+}
+
+// went tells whether the local object of that UID was seen to be deleted.
+func (s *state) went(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone != "" && s.gone == uid
+}
+
+// newest returns the cached object or, while the cache lags behind it, the answer to the last write; wait is how long the
+// answer will be believed at most.
+func (s *state) newest(cached reflection.Object, now time.Time) (live reflection.Object, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer == nil {
+		return cached, 0
+	}
+	if !now.Before(s.expires) || cached != nil && !older(cached, s.answer) {
+		s.answer = nil
+		return cached, 0
+	}
+	return s.answer, s.expires.Sub(now)
+}
+
+func older(a, b reflection.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// wrote takes note of a successful write.
+func (s *state) wrote(what string, now time.Time) {
+	if s.written != what {
+		s.written, s.times = what, nil
+	}
+	s.times.Add(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = now
+}
+
+// unrest is how long the object is to be left alone so that no two writes come closer than calm.
+func (s *state) unrest(calm time.Duration, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.last.Add(calm).Sub(now))
+}
+
+// mayWarn tells whether a failure is to be told now.
+func (s *state) mayWarn(what string, now time.Time) bool {
+	if s.warned == what && !restraint.Due(s.warnedAt, now) {
+		return false
+	}
+	s.warned, s.warnedAt = what, now
+	return true
+}
+
+// remarks takes note of what is wrong with the local object, and tells whether that is news.
+func (s *state) remarks(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.remarked != what
+	s.remarked = what
+	return news
+}
+
+// strip drops what is never compared nor reflected, to save memory.
+func strip(o reflection.Object) {
+	o.SetManagedFields(nil)
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		o.SetAnnotations(annotations)
+	}
 }

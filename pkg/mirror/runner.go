@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -92,23 +94,7 @@ func (r *runner) run() {
 		r.slots.Close()
 	})
 	defer stop()
-	var workers sync.WaitGroup
-	for {
-		key, down := r.queue.Get()
-		if down {
-			break
-		}
-		if !r.slots.Acquire() {
-			r.queue.Done(key)
-			continue
-		}
-		workers.Go(func() {
-			defer r.slots.Release()
-			defer r.queue.Done(key)
-			r.handle(r.ctx, key)
-		})
-	}
-	workers.Wait()
+	slots.Drain(r.queue, r.slots, func(key types.NamespacedName) { r.handle(r.ctx, key) })
 	r.follow(&inForce{})
 	r.closing.Wait()
 }
@@ -223,11 +209,7 @@ func (r *runner) handle(ctx context.Context, key types.NamespacedName) {
 	}
 	err := p.process(ctx, key.Name)
 	if err == nil {
-		if key.Name == "" {
-			r.surveyed(p, key)
-		} else {
-			r.settle(key)
-		}
+		r.settle(key)
 		return
 	}
 	if ctx.Err() != nil || p.ctx.Err() != nil {
@@ -273,18 +255,11 @@ func (r *runner) park(key types.NamespacedName) {
 	}
 }
 
+// settle takes note that all is well with an object, or with a namespace, unless its view was given up meanwhile: what overLimit told must
+// not be taken back.
 func (r *runner) settle(key types.NamespacedName) {
 	r.mu.Lock()
-	delete(r.troubled, key)
-	delete(r.parked, key)
-	r.mu.Unlock()
-	r.forgive(key)
-}
-
-// surveyed settles a namespace, unless its view was given up meanwhile: what overLimit told must not be taken back.
-func (r *runner) surveyed(p *pair, key types.NamespacedName) {
-	r.mu.Lock()
-	if !p.isBlocked() {
+	if p := r.pairs[key.Namespace]; key.Name != "" || p == nil || !p.isBlocked() {
 		delete(r.troubled, key)
 	}
 	delete(r.parked, key)
@@ -321,4 +296,34 @@ func (r *runner) problems() []Problem {
 		problems = append(problems, problem)
 	}
 	return problems
+}
+
+// throttle takes note of a provider that asks for patience: nothing at all is asked of it until then. It can ask for a
+// minute at most, and then again.
+func (e *Engine) throttle(err error) {
+	seconds, asked := apierrors.SuggestsClientDelay(err)
+	if !asked || !apierrors.IsTooManyRequests(err) {
+		return
+	}
+	until := e.options.Clock.Now().Add(min(time.Duration(max(0, seconds))*time.Second, maxBackOff))
+	e.throttled.Change(func(before *time.Time) {
+		if until.After(*before) {
+			*before = until
+		}
+	})
+}
+
+// errThrottled puts an object off until the provider may be asked again.
+var errThrottled = errors.New("the provider asked for patience")
+
+// throttling is how long the provider is to be left alone still.
+func (e *Engine) throttling() time.Duration {
+	return max(0, e.throttled.Get().Sub(e.options.Clock.Now()))
+}
+
+// putOff looks at an object again when the provider may be asked again, and not at all objects at the same moment. It is no
+// failure of the object: nobody is told.
+func (r *runner) putOff(key types.NamespacedName) {
+	r.queue.Forget(key)
+	r.queue.AddAfter(key, r.engine.throttling()+wait.Jitter(time.Second/2, 1))
 }

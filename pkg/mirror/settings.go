@@ -66,7 +66,7 @@ func (e *Engine) follow(_, wanted Wanted) {
 	e.inForce.Store(now)
 	for namespace, twin := range before.Mapping {
 		if now.Mapping[namespace] != twin {
-			e.namespaces.forget(namespace)
+			e.namespaces.Forget(namespace)
 			e.reporter.forget(namespace)
 		}
 	}

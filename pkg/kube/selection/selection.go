@@ -34,14 +34,21 @@ type Watcher func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
 // ListerWatcher lists and watches the selected objects. Client is the one that both are of: it says whether lists can be streamed.
 func ListerWatcher[L runtime.Object](s Selector, list Lister[L], follow Watcher, client any) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector, o.FieldSelector = s.Labels, s.Fields
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector, o.FieldSelector = s.Labels, s.Fields
-			return follow(ctx, o)
-		},
-	}, client)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: List(s, list), WatchFuncWithContext: Watch(s, follow)}, client)
+}
+
+// List lists the selected objects.
+func List[L runtime.Object](s Selector, list Lister[L]) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.LabelSelector, o.FieldSelector = s.Labels, s.Fields
+		return list(ctx, o)
+	}
+}
+
+// Watch watches them.
+func Watch(s Selector, follow Watcher) func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector, o.FieldSelector = s.Labels, s.Fields
+		return follow(ctx, o)
+	}
 }

@@ -2,7 +2,6 @@ package event
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
+
+	"liqo.io/liqo/pkg/kube/jsonpatch"
 )
 
 // names remembers the local Events that were written; losing one costs a request.
@@ -22,13 +23,6 @@ func (n *names) add(name string) { n.cache.Add(name, struct{}{}) }
 func (n *names) has(name string) bool {
 	_, there := n.cache.Get(name)
 	return there
-}
-
-// change is one operation of a JSON patch.
-type change struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
 }
 
 // write makes the Event, or changes it if there is one of the name; what is tried first is what will probably do.
@@ -60,13 +54,13 @@ func (s *stage) create(ctx context.Context, event *corev1.Event) error {
 
 // patch changes an Event that tells of the same object and comes from the same provider; no other.
 func (s *stage) patch(ctx context.Context, event *corev1.Event) error {
-	body, err := json.Marshal([]change{
-		{"test", "/involvedObject/uid", event.InvolvedObject.UID},
-		{"test", "/source/host", event.Source.Host},
-		{"add", "/count", event.Count},
-		{"add", "/lastTimestamp", event.LastTimestamp},
-		{"add", "/message", event.Message},
-	})
+	body, err := jsonpatch.Patch{
+		jsonpatch.Test(event.InvolvedObject.UID, "involvedObject", "uid"),
+		jsonpatch.Test(event.Source.Host, "source", "host"),
+		jsonpatch.Add(event.Count, "count"),
+		jsonpatch.Add(event.LastTimestamp, "lastTimestamp"),
+		jsonpatch.Add(event.Message, "message"),
+	}.Encode()
 	if err != nil {
 		return fmt.Errorf("encoding the change of Event %s/%s: %w", event.Namespace, event.Name, err)
 	}

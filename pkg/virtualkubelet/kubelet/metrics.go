@@ -11,7 +11,7 @@ import (
 	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/expiry"
 	"liqo.io/liqo/pkg/peer"
-	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 )
 
 // NewMeter shows the connection to the provider. All of a virtual kubelet's own metrics name its node, so that those of two nodes of
@@ -47,7 +47,7 @@ func (n *Kubelet) measure() error {
 }
 
 // census is what the node's pods are and take, and what its VirtualNode grants; nil while that is not known.
-func (n *Kubelet) census() (pod.Census, corev1.ResourceList) {
+func (n *Kubelet) census() (podcache.Census, corev1.ResourceList) {
 	pods, vn := n.Pods(), n.options.Settings.Get().Node
 	if vn == nil {
 		return pods.Census(), nil
@@ -58,10 +58,10 @@ func (n *Kubelet) census() (pod.Census, corev1.ResourceList) {
 // census shows the pods of a node as metrics, from memory, at each scrape.
 type census struct {
 	pods, granted, requested *prometheus.Desc
-	current                  func() (pod.Census, corev1.ResourceList)
+	current                  func() (podcache.Census, corev1.ResourceList)
 }
 
-func newCensus(cluster string, current func() (pod.Census, corev1.ResourceList)) *census {
+func newCensus(cluster string, current func() (podcache.Census, corev1.ResourceList)) *census {
 	constant := prometheus.Labels{"cluster_id": cluster}
 	return &census{
 		pods: prometheus.NewDesc("liqo_virtual_kubelet_pods", "Pods on the virtual node, by phase.", []string{"phase"}, constant),
@@ -86,7 +86,7 @@ func (c *census) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, label string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
 	}
-	for _, phase := range pod.Phases {
+	for _, phase := range podcache.Phases {
 		gauge(c.pods, float64(now.Phases[phase]), string(phase))
 	}
 	for _, name := range capacity.Measured {

@@ -26,7 +26,7 @@ import (
 	"liqo.io/liqo/pkg/virtualkubelet/event"
 	"liqo.io/liqo/pkg/virtualkubelet/flags"
 	"liqo.io/liqo/pkg/virtualkubelet/network"
-	"liqo.io/liqo/pkg/virtualkubelet/pod"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 	"liqo.io/liqo/pkg/virtualkubelet/removal"
 	"liqo.io/liqo/pkg/virtualkubelet/settings"
 	"liqo.io/liqo/test/monitoring"
@@ -112,8 +112,8 @@ liqo_certificate_expiration_timestamp_seconds{certificate="node-client",cluster_
 
 func TestCensusOfANode(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCensus("milan", func() (pod.Census, corev1.ResourceList) {
-		return pod.Census{Phases: map[corev1.PodPhase]int{corev1.PodRunning: 2}, Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")}},
+	registry.MustRegister(newCensus("milan", func() (podcache.Census, corev1.ResourceList) {
+		return podcache.Census{Phases: map[corev1.PodPhase]int{corev1.PodRunning: 2}, Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")}},
 			corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse("1")}
 	}))
 	want := `

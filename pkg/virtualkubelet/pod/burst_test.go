@@ -40,7 +40,7 @@ func BenchmarkBurst(b *testing.B) {
 		play := newPlay(b, pods)
 		server := httptest.NewServer(play)
 		r, stop := runOn(b, server.URL)
-		play.await(b, "the node's pods are read", r.locals.HasSynced)
+		play.await(b, "the node's pods are read", r.Informed)
 		before := processorTime(b)
 		b.StartTimer()
 		for i := range pods {
@@ -49,7 +49,7 @@ func BenchmarkBurst(b *testing.B) {
 		play.await(b, "all pods are ready and seen to be", func() bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return play.written() >= pods && len(r.memory.taken) == pods && len(r.memory.patched) == 0 && r.work.Len()+r.status.Len() == 0
+			return play.written() >= pods && remembered(r, func(s *state) bool { return s.taken && s.patched == nil }) == pods && r.work.Len()+r.status.Len() == 0
 		})
 		b.StopTimer()
 		used += processorTime(b) - before

@@ -12,6 +12,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/restraint"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 // meddle has somebody at the provider change the ShadowPod.
@@ -19,13 +20,13 @@ func (w *world) meddle(change func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	w.atomic.Lock()
 	defer w.atomic.Unlock()
-	object, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, "p")
+	object, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, "p")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	shadow := object.(*unstructured.Unstructured).DeepCopy()
 	change(shadow)
-	if err := w.dyn.Tracker().Update(shadowPods, shadow, twinNamespace); err != nil {
+	if err := w.dyn.Tracker().Update(shadowpods.Resource, shadow, twinNamespace); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -36,7 +37,7 @@ func label(key, value string) func(*unstructured.Unstructured) {
 		labels[key] = value
 		shadow.SetLabels(labels)
 		shadow.SetManagedFields([]metav1.ManagedFieldsEntry{
-			{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + key + `":{}}}}`)},
+			{Manager: "liqo-virtual-kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + key + `":{}}}}`)},
 			{Manager: "fighter", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + key + `":{}}}}`)},
 		})
 	}
@@ -125,7 +126,7 @@ func TestTheSameIsWrittenTwiceAMinute(t *testing.T) {
 		t.Errorf("what is wanted anew waits %s", left)
 	}
 	m.forget("uid")
-	if len(m.contests) != 0 {
+	if len(m.pods) != 0 {
 		t.Error("a pod that is gone is remembered")
 	}
 }

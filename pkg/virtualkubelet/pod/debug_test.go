@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -44,7 +45,7 @@ func TestARefusedDebuggerHoldsUpNothing(t *testing.T) {
 	w.provider()
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"privileged":true`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("no privileged containers"))
 		}
 		return false, nil, nil
 	})
@@ -81,7 +82,7 @@ func TestARefusedTolerationHoldsUpNothing(t *testing.T) {
 	w.provider()
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"dedicated"`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no dedicated nodes"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("no dedicated nodes"))
 		}
 		return false, nil, nil
 	})
@@ -122,10 +123,10 @@ func TestARefusedDebuggerHidesNoRefusedSize(t *testing.T) {
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := string(action.(clienttesting.PatchAction).GetPatch())
 		if strings.Contains(patch, `"privileged":true`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("no privileged containers"))
 		}
 		if strings.Contains(patch, `"cpu":"9"`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
 		}
 		return false, nil, nil
 	})
@@ -162,7 +163,7 @@ func TestARefusedDebuggerIsToldOnce(t *testing.T) {
 	var allowed atomic.Bool
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if !allowed.Load() && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"mighty"`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("no privileged containers"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("no privileged containers"))
 		}
 		return false, nil, nil
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,16 +46,16 @@ func (d decision) status() (*corev1.PodStatus, []reflection.Refused) {
 		NetworkDown: d.settings.NetworkDown, NetworkWatched: d.settings.NetworkWatched, Now: d.now}
 	switch {
 	case d.offload == notOffloaded:
-		return ptrTo(d.home()), nil
+		return ptr.To(d.home()), nil
 	case d.revoked && !d.ending():
-		return ptrTo(d.withoutRights()), nil
+		return ptr.To(d.withoutRights()), nil
 	case d.offload == pending && !d.started:
-		return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
+		return ptr.To(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonOffloadingBackOff, fmt.Sprintf(
 			"waiting for cluster %q to accept namespace %q", d.options.Remote, d.local.Namespace), d.now)), nil
 	case d.offload == pending && d.leaving:
-		return ptrTo(reflection.MissingStatus(d.local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", d.options.Remote), d.now)), nil
+		return ptr.To(reflection.MissingStatus(d.local, fmt.Sprintf("cluster %q is removing the namespace that the pod runs in", d.options.Remote), d.now)), nil
 	case d.lost && d.offload == offloaded && d.started:
-		return ptrTo(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable,
+		return ptr.To(reflection.UnreachableStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable,
 			fmt.Sprintf("cluster %q does not answer", d.options.Remote), d.now)), nil
 	case !d.ready:
 		return d.unfollowed(), nil
@@ -108,11 +110,11 @@ func (d decision) withoutShadow() *corev1.PodStatus {
 	case d.refused == (refusal{}), d.shadow != nil && d.refused.reason != offloadingv1beta1.ReasonManyAtOnce:
 		return nil
 	case d.refused.rejects:
-		return ptrTo(reflection.RejectedStatus(d.local, d.refused.reason, d.refused.message))
+		return ptr.To(reflection.RejectedStatus(d.local, d.refused.reason, d.refused.message))
 	case !d.started:
-		return ptrTo(reflection.WaitingStatus(d.local, d.refused.reason, d.refused.message, d.now))
+		return ptr.To(reflection.WaitingStatus(d.local, d.refused.reason, d.refused.message, d.now))
 	case d.remote == nil:
-		return ptrTo(reflection.MissingStatus(d.local, d.refused.message, d.now))
+		return ptr.To(reflection.MissingStatus(d.local, d.refused.message, d.now))
 	default:
 		return nil
 	}
@@ -148,9 +150,9 @@ func (d decision) withoutRemote() *corev1.PodStatus {
 	}
 	switch {
 	case d.started:
-		return ptrTo(reflection.MissingStatus(d.local, message, d.now))
+		return ptr.To(reflection.MissingStatus(d.local, message, d.now))
 	case known:
-		return ptrTo(reflection.WaitingStatus(d.local, reason, message, d.now))
+		return ptr.To(reflection.WaitingStatus(d.local, reason, message, d.now))
 	default:
 		return nil
 	}
@@ -160,13 +162,13 @@ func (d decision) withoutRemote() *corev1.PodStatus {
 // never asked for it, does not answer, or shows more in the twin than is followed.
 func (d decision) unfollowed() *corev1.PodStatus {
 	if d.lost && d.offload == offloaded && d.unasked {
-		return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf(
+		return ptr.To(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteUnavailable, fmt.Sprintf(
 			"cluster %q does not answer: the pod cannot be made there", d.options.Remote), d.now))
 	}
 	if !d.over || d.started {
 		return nil
 	}
-	return ptrTo(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteOverLimit, fmt.Sprintf(
+	return ptr.To(reflection.WaitingStatus(d.local, offloadingv1beta1.ReasonRemoteOverLimit, fmt.Sprintf(
 		"cluster %q shows more pods in namespace %q than are followed (%d in a namespace, %d MiB of all together): have those removed there that are not yours",
 		d.options.Remote, d.namespace, d.options.MaxRemotePods, d.options.Budget.Limit()>>20), d.now))
 }
@@ -191,7 +193,7 @@ func (d decision) terminating() *corev1.Pod {
 	if d.local.DeletionTimestamp == nil || d.shadow != nil {
 		return nil
 	}
-	for _, remote := range []*corev1.Pod{d.remote, d.last.pod()} {
+	for _, remote := range []*corev1.Pod{d.remote, d.last.Unpack()} {
 		if remote != nil && standsFor(remote, d.local) {
 			return remote
 		}
@@ -210,5 +212,3 @@ func (d decision) observedGeneration(wanted *corev1.PodStatus) int64 {
 	refused := d.resize.resize && d.resize.generation == d.local.Generation
 	return reflection.ObservedGeneration(d.local, shadow, remote, refused || reflection.Terminal(wanted.Phase))
 }
-
-func ptrTo[T any](v T) *T { return &v }

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -169,7 +170,7 @@ func TestTheEndOfAPodThatNobodySaw(t *testing.T) {
 	w.updateRemote(stops(corev1.PodFailed, 42))
 	w.terminate()
 	for _, remove := range []func() error{
-		func() error { return w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p") },
+		func() error { return w.dyn.Tracker().Delete(shadowpods.Resource, twinNamespace, "p") },
 		func() error { return w.kube.Tracker().Delete(podResource, twinNamespace, "p") },
 	} {
 		if err := remove(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -29,7 +30,7 @@ func sizedUp(t *testing.T) *world {
 	w.provider()
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"9"`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
 		}
 		return false, nil, nil
 	})

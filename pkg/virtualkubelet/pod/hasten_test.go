@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -63,7 +64,7 @@ func lingering(t *testing.T, grace int64, fail int) (*world, *evictions) {
 	w.start()
 	w.offload()
 	w.eventually("the ShadowPod is made", func() bool { return w.shadow("p") != nil })
-	object, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, "p")
+	object, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, "p")
 	if err != nil {
 		t.Fatal(err)
 	}

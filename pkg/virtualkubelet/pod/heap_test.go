@@ -52,7 +52,7 @@ func liveHeap(b *testing.B, pods int) int64 {
 	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return len(r.memory.taken) == pods && len(r.memory.starting) == pods && r.work.Len()+r.status.Len() == 0, nil
+		return remembered(r, func(s *state) bool { return s.taken && !s.starting.IsZero() }) == pods && r.work.Len()+r.status.Len() == 0, nil
 	})
 	if err != nil {
 		b.Fatalf("waited in vain until %d pods are taken for in step: %v", pods, err)

@@ -4,59 +4,20 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"liqo.io/liqo/pkg/kube/freshness"
-	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 )
-
-const nodeNameField = "spec.nodeName"
-
-// newLocalInformer watches the pods that are bound to the node: all that a node may see.
-func newLocalInformer(client kubernetes.Interface, node string) cache.SharedIndexInformer {
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	source := selection.ListerWatcher(selection.Where(nodeNameField, node), pods.List, pods.Watch, client)
-	// A pod of the past, which may run elsewhere by now, would be started once more.
-	informer := freshness.NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{usesIndex: indexUses})
-	// The transform cannot fail to be set before the informer runs.
-	_ = informer.SetTransform(holdLocal)
-	return informer
-}
-
-// holdLocal keeps of a pod what somebody here reads.
-func holdLocal(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	pod.ManagedFields = nil
-	held, err := pack(pod)
-	if err != nil {
-		return nil, err
-	}
-	held.uses, held.counted = useKeys(pod), countedOf(pod)
-	return held, nil
-}
-
-// localOf is the pod that an informer tells of; nil if there is none.
-func localOf(object any) *corev1.Pod {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	pod, _ := object.(*packed)
-	return pod.pod()
-}
 
 func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, listed bool) {
 			r.budget.Expect(expected)
-			if pod := localOf(object); pod != nil {
+			if pod := podcache.Of(object); pod != nil {
 				r.memory.unasked.came(pod, listed)
 				r.demand(pod)
 				r.await(pod)
@@ -66,7 +27,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, new := localOf(before), localOf(after)
+			old, new := podcache.Of(before), podcache.Of(after)
 			if old == nil || new == nil {
 				return
 			}
@@ -90,7 +51,7 @@ func (r *Reconciler) localHandler() cache.ResourceEventHandler {
 		},
 		DeleteFunc: func(object any) {
 			r.budget.Expect(-expected)
-			if pod := localOf(object); pod != nil {
+			if pod := podcache.Of(object); pod != nil {
 				r.goneFor(object, pod)
 				r.forget(pod)
 				r.Signs.Went(pod.UID)
@@ -108,17 +69,7 @@ func (r *Reconciler) forget(pod *corev1.Pod) {
 }
 
 // local returns the pod of the cache, which must not be changed, or nil.
-func (r *Reconciler) local(k key) *corev1.Pod { return r.heldLocal(k).pod() }
-
-// heldLocal returns what the cache holds of a pod, or nil.
-func (r *Reconciler) heldLocal(k key) *packed {
-	object, ok, err := r.locals.GetStore().GetByKey(k.String())
-	if err != nil || !ok {
-		return nil
-	}
-	held, _ := object.(*packed)
-	return held
-}
+func (r *Reconciler) local(k key) *corev1.Pod { return r.Held(k).Unpack() }
 
 // ended tells whether the pod is over. No other phase matters to its ShadowPod.
 func ended(pod *corev1.Pod) bool { return reflection.Terminal(pod.Status.Phase) }
@@ -129,4 +80,52 @@ func specChanged(old, new *corev1.Pod) bool {
 		return !apiequality.Semantic.DeepEqual(old.Spec, new.Spec)
 	}
 	return old.Generation != new.Generation
+}
+
+// tellUses tells whoever wants to know that the use of the pod's objects may have changed.
+func (r *Reconciler) tellUses(pod *corev1.Pod) {
+	if r.options.UsesChanged == nil {
+		return
+	}
+	for _, reference := range reflection.References(&pod.Spec) {
+		r.options.UsesChanged(pod.Namespace, reference.Kind, reference.Name)
+	}
+}
+
+// readyBuckets are the upper bounds of the time that pods take to become ready, in seconds: a creation is told in whole seconds, an
+// image may take minutes.
+var readyBuckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
+func newReadyHistogram(o Options) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "liqo_virtual_kubelet_pod_ready_duration_seconds", Buckets: readyBuckets,
+		ConstLabels: prometheus.Labels{"cluster_id": o.Remote, "node_name": o.Node},
+		Help:        "Time from the creation of a pod to its first being ready at home, of pods that had not started when they were first seen.",
+	})
+}
+
+// await remembers a pod that has not started: how long it takes to become ready is known once it is.
+func (r *Reconciler) await(pod *corev1.Pod) {
+	if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.memory.of(pod.UID).awaited = true
+}
+
+// arrive notes that a pod became ready for the first time, or ended.
+func (r *Reconciler) arrive(old, new *corev1.Pod) {
+	ready := showsReady(&new.Status)
+	if ready == showsReady(&old.Status) && ended(new) == ended(old) {
+		return
+	}
+	r.mu.Lock()
+	s := r.memory.known(new.UID)
+	awaited := s.awaited
+	s.awaited = awaited && !ready && !ended(new)
+	r.mu.Unlock()
+	if awaited && ready {
+		r.ready.Observe(max(0, r.options.Clock.Since(new.CreationTimestamp.Time).Seconds()))
+	}
 }

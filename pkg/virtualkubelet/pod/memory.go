@@ -1,61 +1,76 @@
 package pod
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/packed"
+	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
 )
 
-// memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. The UIDs that it is
-// keyed by are those of local pods. Its owner locks.
+// memory is what the reconciler knows beyond its caches. Losing it costs a few reads, nothing else. Its owner locks.
 type memory struct {
 	// unasked has a lock of its own.
 	unasked *unasked
-	// created are ShadowPods that were made and have not shown up in the cache yet.
-	created map[types.UID]creation
+	// pods is what is known of local pods, by their UID.
+	pods map[types.UID]*state
 	// removed are ShadowPods, by their own UID, whose deletion was asked for and has not shown up in the cache yet.
 	removed map[types.UID]time.Time
 	// ending are ShadowPods, by their own UID, whose pod was asked to end, and when.
 	ending map[types.UID]time.Time
-	// gone are the pods whose remote pod was seen to go, with the last that was seen of it.
-	gone map[types.UID]*packed
 	// went are the pods that were seen to be deleted while their ShadowPod may be there still.
 	went map[types.UID]key
-	// starting is when the remote pod was first seen.
-	starting map[types.UID]time.Time
-	// refused are the pods that the provider, or we, refuse to run.
-	refused map[types.UID]refusal
-	// taken are the pods that run and that the provider took all changes of.
-	taken map[types.UID]bool
-	// resizes are the pods that run and that the provider refuses another size.
-	resizes map[types.UID]refusal
-	// sized are the pods that run and that the provider was asked about the size of.
-	sized map[types.UID]bool
-	pace
-	// shown are the pods whose status says all that is known, with what was known.
-	shown map[types.UID]uint64
-	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
-	ended map[types.UID]removal
-	// hastened is the grace period that the remote pod was last asked to end in.
+	// hastened is the grace period that the remote pod of a local one, which may be gone, was last asked to end in.
 	hastened map[types.UID]int64
-	// doubted is what was last reported as not believable of a remote status.
-	doubted map[types.UID]string
+	// bucket is what all pods may write of their statuses that wrote lately.
+	bucket *rate.Limiter
 	told
-	// awaited are the pods that had not started when they were first seen, and have not been ready yet.
-	awaited map[types.UID]bool
 	// round is the last one of giving back pods that ended to make room.
 	round round
-	// contests are the pods that run, with what is known of changes of their ShadowPods.
-	contests map[types.UID]*contest
+}
+
+// state is what is known of one local pod.
+type state struct {
+	// made is its ShadowPod that was made and has not shown up in the cache yet; nil if there is none.
+	made *creation
+	// gone is the last that was seen of its remote pod, which was seen to go; nil if it was not.
+	gone *packed.Pod
+	// starting is when the remote pod was first seen.
+	starting time.Time
+	// refused says why the provider, or we, refuse to run it, resize why the provider refuses it another size while it runs.
+	refused, resize refusal
+	// taken says that the provider took all its changes while it runs, sized that it was asked about the size.
+	taken, sized bool
+	// awaited says that it had not started when it was first seen, and has not been ready yet.
+	awaited bool
+	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
+	patched *string
+	// written is when its status was last written.
+	written time.Time
+	// shown is what was known when its status said all of it; nil if it does not.
+	shown *uint64
+	// ended is the version of the pod that was removed for good, and when: until the cache moves on, it shows the past.
+	ended *removal
+	// doubted says that it was told what was not believable of a remote status.
+	doubted bool
+	// contest is what is known of changes of its ShadowPod; nil while it was never looked at.
+	contest *contest
 }
 
 // told is what the users of namespaces were told.
@@ -112,32 +127,38 @@ func (r refusal) condition() *corev1.PodCondition {
 
 func newMemory(local kubernetes.Interface, now clock.PassiveClock) memory {
 	return memory{
-		told: told{toldOfOne: map[about]time.Time{}, outages: map[string]string{}}, unasked: &unasked{local: local, clock: now, pods: map[types.UID]bool{}},
-		went: map[types.UID]key{}, awaited: map[types.UID]bool{}, contests: map[types.UID]*contest{}, shown: map[types.UID]uint64{},
-		taken: map[types.UID]bool{}, sized: map[types.UID]bool{},
-		created: map[types.UID]creation{},
-		removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, gone: map[types.UID]*packed{}, starting: map[types.UID]time.Time{},
-		refused: map[types.UID]refusal{}, resizes: map[types.UID]refusal{}, doubted: map[types.UID]string{},
-		hastened: map[types.UID]int64{}, pace: newPace(), ended: map[types.UID]removal{},
+		unasked: &unasked{local: local, clock: now, pods: map[types.UID]bool{}}, pods: map[types.UID]*state{},
+		removed: map[types.UID]time.Time{}, ending: map[types.UID]time.Time{}, went: map[types.UID]key{}, hastened: map[types.UID]int64{},
+		bucket: rate.NewLimiter(restlessWrites, restlessBurst), told: told{toldOfOne: map[about]time.Time{}, outages: map[string]string{}},
 	}
+}
+
+// of is what is known of a pod, of which something is to be remembered.
+func (m *memory) of(uid types.UID) *state {
+	if m.pods[uid] == nil {
+		m.pods[uid] = &state{}
+	}
+	return m.pods[uid]
+}
+
+// known is what is known of a pod that may be gone; what is noted there of one of which nothing is known is forgotten.
+func (m *memory) known(uid types.UID) *state {
+	if s := m.pods[uid]; s != nil {
+		return s
+	}
+	return &state{}
 }
 
 func (m *memory) forget(uid types.UID) {
 	m.unasked.take(uid)
-	delete(m.awaited, uid)
-	delete(m.contests, uid)
-	delete(m.shown, uid)
-	delete(m.created, uid)
-	delete(m.gone, uid)
-	delete(m.starting, uid)
-	delete(m.refused, uid)
-	delete(m.taken, uid)
-	delete(m.sized, uid)
-	delete(m.resizes, uid)
-	delete(m.doubted, uid)
-	delete(m.patched, uid)
-	delete(m.written, uid)
-	delete(m.ended, uid)
+	delete(m.pods, uid)
+}
+
+// tidy forgets a pod of which nothing is remembered: it may have gone before something of it was noted.
+func (m *memory) tidy(uid types.UID) {
+	if s := m.pods[uid]; s != nil && *s == (state{}) {
+		delete(m.pods, uid)
+	}
 }
 
 // tooSoon is how long the next write of a status has to wait, zero if not at all: then it counts. What waits is written with whatever came since, so the
@@ -146,65 +167,165 @@ func (m *memory) tooSoon(local *corev1.Pod, wanted *corev1.PodStatus, now time.T
 	if reflection.Terminal(wanted.Phase) || apiequality.Semantic.DeepEqual(&local.Status, wanted) {
 		return 0
 	}
-	if version, noted := m.patched[local.UID]; noted && version == local.ResourceVersion {
+	s := m.of(local.UID)
+	if s.patched != nil && *s.patched == local.ResourceVersion {
 		return 0 // which writes nothing
 	}
-	return m.wait(local.UID, now, m.awaited[local.UID] && showsReady(&corev1.Pod{Status: *wanted}))
+	return m.pace(local.UID, now, s.awaited && showsReady(wanted))
 }
 
-// pending tells whether a creation has to show up first, and how long that may still take.
-func (m *memory) pending(uid types.UID, now time.Time) (time.Duration, bool) {
-	c, ok := m.created[uid]
-	if !ok {
-		return 0, false
+// made is the ShadowPod of a pod that was made and has to show up first; nil if there is none.
+func (m *memory) made(uid types.UID, now time.Time) *creation {
+	s := m.known(uid)
+	if s.made != nil && !now.Before(s.made.until) {
+		s.made = nil
 	}
-	if left := c.until.Sub(now); left > 0 {
-		return left, true
-	}
-	delete(m.created, uid)
-	return 0, false
+	return s.made
 }
 
 // refuse records a refusal and tells whether it is news.
-func (m *memory) refuse(uid types.UID, r refusal) bool {
-	refusals := m.refused
+func (m *memory) refuse(uid types.UID, r refusal) (news bool) {
+	s := m.of(uid)
+	before := &s.refused
 	if r.resize {
-		refusals, m.sized[uid] = m.resizes, true
+		before, s.sized = &s.resize, true
 	} else {
-		delete(m.taken, uid)
+		s.taken = false
 	}
-	if refusals[uid] == r {
-		return false
-	}
-	refusals[uid] = r
-	return true
+	news = *before != r
+	*before = r
+	return news
 }
 
-// pace is how often the statuses of pods are written: what a provider says is written as often as it is of use to somebody, not as often as it changes
-// its mind. A virtual kubelet writes as a node, in the priority level of all nodes. Its owner locks.
-type pace struct {
-	// patched is the version of the pod that the last status was written to: until the cache moves on, it shows the past.
-	patched map[types.UID]string
-	// written is when the status of a pod, by its UID, was last written.
-	written map[types.UID]time.Time
-	// bucket is what all pods may write that wrote lately.
-	bucket *rate.Limiter
-}
-
-func newPace() pace {
-	return pace{patched: map[types.UID]string{}, written: map[types.UID]time.Time{}, bucket: rate.NewLimiter(restlessWrites, restlessBurst)}
-}
-
-// wait is how long the next write of a pod's status has to wait; zero says that it is written now. urgent does not wait for the pod's last one.
-func (p *pace) wait(uid types.UID, now time.Time, urgent bool) time.Duration {
-	last, written := p.written[uid]
-	lately := written && now.Sub(last) < restless
-	if left := last.Add(statusPace).Sub(now); lately && !urgent && left > 0 {
+// pace is how long the next write of a pod's status has to wait; zero says that it is written now, which counts. What a provider says is written
+// as often as it is of use to somebody, not as often as it changes its mind: a virtual kubelet writes as a node, in the priority level of all nodes.
+// What is urgent does not wait for the pod's last write.
+func (m *memory) pace(uid types.UID, now time.Time, urgent bool) time.Duration {
+	s := m.of(uid)
+	lately := !s.written.IsZero() && now.Sub(s.written) < restless
+	if left := s.written.Add(statusPace).Sub(now); lately && !urgent && left > 0 {
 		return left
 	}
-	if lately && !p.bucket.AllowN(now, 1) {
+	if lately && !m.bucket.AllowN(now, 1) {
 		return statusPace
 	}
-	p.written[uid] = now
+	s.written = now
 	return 0
+}
+
+// unasked knows the pods for which the provider was surely never asked, in this life or an earlier one.
+//
+// A pod that is deleted while the provider does not answer may go at once only if it is one of them: a creation whose answer was lost may
+// have been made, and then the pod's successor would run beside it. It is known of pods that came while this process watched, because no
+// other one works for this node meanwhile, and is written down for the next process before this one can end: in the pod's status, whenever
+// the pod has to wait. What is written is taken back before the provider is asked.
+type unasked struct {
+	local kubernetes.Interface
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// pods, and whether it was written down in this life.
+	pods map[types.UID]bool
+}
+
+// errCacheBehind waits for what was written to the pod.
+var errCacheBehind = reconcile.Wait("LocalCacheBehind", "waiting for the local cache to show the pod", time.Second)
+
+// came takes note of a pod that comes to the node. Of those that a first list showed an earlier process may have asked for.
+func (u *unasked) came(pod *corev1.Pod, listed bool) {
+	if listed && !reflection.NotRequested(&pod.Status) || everRemote(pod) {
+		return
+	}
+	u.put(pod.UID, false)
+}
+
+func (u *unasked) put(uid types.UID, written bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pods[uid] = written
+}
+
+func (u *unasked) has(uid types.UID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, has := u.pods[uid]
+	return has
+}
+
+// take forgets a pod, and tells whether it was known and written down.
+func (u *unasked) take(uid types.UID) (known, written bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	written, known = u.pods[uid]
+	delete(u.pods, uid)
+	return known, written
+}
+
+// write writes down that the provider was never asked for a pod that has to wait. It is the work of those who ask, of whom there is one at
+// a time for each pod.
+func (u *unasked) write(ctx context.Context, pod *corev1.Pod) error {
+	if !u.has(pod.UID) || reflection.NotRequested(&pod.Status) || reflection.Terminal(pod.Status.Phase) {
+		return nil
+	}
+	// Noted before the call, whose answer may be lost.
+	u.put(pod.UID, true)
+	wanted := reflection.WithRequest(&pod.Status, false, u.clock.Now())
+	if _, err := writeStatus(ctx, u.local, pod, &wanted, nil); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing down that nothing was asked for pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// ask asks the provider for a pod, after it was taken back that it was never asked. What it declined it was not asked for.
+func (u *unasked) ask(ctx context.Context, pod *corev1.Pod, create func() (types.UID, error)) (types.UID, error) {
+	first, written := u.take(pod.UID)
+	if written {
+		// The cache may not show yet what was written, if it was.
+		live, err := u.live(ctx, pod)
+		if err != nil {
+			u.put(pod.UID, true)
+			return "", err
+		}
+		pod = live
+	}
+	if reflection.NotRequested(&pod.Status) {
+		wanted := reflection.WithRequest(&pod.Status, true, u.clock.Now())
+		_, err := writeStatus(ctx, u.local, pod, &wanted, nil)
+		if err != nil && first {
+			u.put(pod.UID, written)
+		}
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			return "", errCacheBehind
+		case err != nil:
+			return "", fmt.Errorf("writing down that pod %s/%s is asked for: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	uid, err := create()
+	if first && declined(err) {
+		u.put(pod.UID, false)
+	}
+	return uid, err
+}
+
+// live reads the pod from this cluster's API server.
+func (u *unasked) live(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	live, err := u.local.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && live.UID != pod.UID:
+		return nil, errCacheBehind
+	case err != nil:
+		return nil, fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return live, nil
+}
+
+// declined tells whether an error is the answer of a server that did not do what it was asked.
+func declined(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusConflict && code != http.StatusRequestTimeout
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -15,7 +14,10 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/massremoval"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 // podKind is what pods are called among the kinds that are reflected.
@@ -37,9 +39,9 @@ func (r *Reconciler) mayRemove(ctx context.Context, k key, shadow *offloadingv1b
 // a list one pod after the other.
 func (r *Reconciler) inventory(ctx context.Context) (massremoval.Inventory, error) {
 	there := map[types.UID]bool{}
-	err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.options.Local.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-	}).EachListItem(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(nodeNameField, r.options.Node).String()}, func(o runtime.Object) error {
+	bound := selection.Where(podcache.NodeNameField, r.options.Node)
+	page := selection.List(bound, r.options.Local.CoreV1().Pods(metav1.NamespaceAll).List)
+	err := pager.New(page).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		if pod, is := o.(*corev1.Pod); is {
 			there[pod.UID] = true
 		}
@@ -51,7 +53,7 @@ func (r *Reconciler) inventory(ctx context.Context) (massremoval.Inventory, erro
 	all := massremoval.Inventory{All: map[string]int{}}
 	for _, t := range r.watchedTwins() {
 		for _, held := range t.shadows.List() {
-			shadow := held.shadow()
+			shadow := shadowpods.Of(held)
 			if shadow == nil || !r.owned(shadow) || shadow.DeletionTimestamp != nil || reflection.Terminal(shadow.Status.Phase) {
 				continue
 			}
@@ -117,7 +119,7 @@ func (r *Reconciler) forgetWent(origin types.UID) {
 func (r *Reconciler) forgetGone(t *twin) {
 	there := map[types.UID]bool{}
 	for _, held := range t.shadows.List() {
-		if shadow := held.shadow(); shadow != nil {
+		if shadow := shadowpods.Of(held); shadow != nil {
 			there[types.UID(reflection.OriginUID(shadow))] = true
 		}
 	}

@@ -28,11 +28,11 @@ func TestAProviderThatKeepsChangingItsMindDoesNotMakeHomeWrite(t *testing.T) {
 		"many pods, each as often as is not much": {2000, restless, 10 * restless, 10 * 2000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, writes, last := newPace(), 0, map[types.UID]time.Time{}
+			p, writes, last := newMemory(nil, nil), 0, map[types.UID]time.Time{}
 			for at := time.Duration(0); at < tc.lasts; at += tc.every {
 				for i := range tc.pods {
 					uid, now := types.UID(fmt.Sprint(i)), begin.Add(at)
-					left := p.wait(uid, now, false)
+					left := p.pace(uid, now, false)
 					if left > statusPace || left < 0 {
 						t.Fatalf("after %s pod %d waits %s", at, i, left)
 					}
@@ -51,15 +51,15 @@ func TestAProviderThatKeepsChangingItsMindDoesNotMakeHomeWrite(t *testing.T) {
 			}
 		})
 	}
-	p := newPace()
+	p := newMemory(nil, nil)
 	for i := range 5000 {
-		if left := p.wait(types.UID(fmt.Sprint(i)), begin, false); left > 0 {
+		if left := p.pace(types.UID(fmt.Sprint(i)), begin, false); left > 0 {
 			t.Fatalf("the first change of pod %d waits %s", i, left)
 		}
 	}
 	// What is urgent takes of the bucket all the same.
 	for i := range 5000 {
-		if left := p.wait(types.UID(fmt.Sprint(i)), begin, true); (left > 0) != (i >= restlessBurst) {
+		if left := p.pace(types.UID(fmt.Sprint(i)), begin, true); (left > 0) != (i >= restlessBurst) {
 			t.Fatalf("the urgent change of pod %d waits %s", i, left)
 		}
 	}
@@ -102,8 +102,7 @@ func TestWhatDoesNotWait(t *testing.T) {
 	} {
 		m, local := newMemory(nil, nil), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "2"}}
 		local.Status = corev1.PodStatus{Phase: corev1.PodRunning, Message: "a"}
-		m.written["u"] = now.Add(-time.Millisecond)
-		m.awaited["u"] = tc.awaited
+		m.pods["u"] = &state{written: now.Add(-time.Millisecond), awaited: tc.awaited}
 		if left := m.tooSoon(local, &tc.wanted, now); (left > 0) != tc.waits {
 			t.Errorf("%s: waits %s", name, left)
 		}

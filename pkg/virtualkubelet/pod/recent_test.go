@@ -8,15 +8,17 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"liqo.io/liqo/pkg/kube/packed"
 )
 
 // countUnpacked counts how often something is decoded in a test.
 func countUnpacked(t *testing.T) *atomic.Int64 {
 	t.Helper()
 	var count atomic.Int64
-	before := unpacked
-	unpacked = func() { count.Add(1) }
-	t.Cleanup(func() { unpacked = before })
+	before := packed.Unpacked
+	packed.Unpacked = func() { count.Add(1) }
+	t.Cleanup(func() { packed.Unpacked = before })
 	return &count
 }
 
@@ -54,7 +56,7 @@ func TestWhatIsShownIsNotDecoded(t *testing.T) {
 	w.eventually("the status is known to be shown", func() bool {
 		w.r.mu.Lock()
 		defer w.r.mu.Unlock()
-		return len(w.r.memory.shown) == 1
+		return remembered(w.r, func(s *state) bool { return s.shown != nil }) == 1
 	})
 	look() // whatever was known when it was noted, now it is what is known
 	if n := look(); n != 0 {
@@ -69,7 +71,7 @@ func TestWhatIsShownIsNotDecoded(t *testing.T) {
 	w.r.forget(w.pod("p"))
 	w.r.mu.Lock()
 	defer w.r.mu.Unlock()
-	if len(w.r.memory.shown) != 0 {
+	if len(w.r.memory.pods) != 0 {
 		t.Error("a pod that is gone is remembered")
 	}
 }
@@ -77,9 +79,9 @@ func TestWhatIsShownIsNotDecoded(t *testing.T) {
 // unchanged fails the test if somebody changed an object that others may read.
 func (w *world) unchanged() {
 	w.t.Helper()
-	var held []*packed
-	for _, object := range w.r.locals.GetStore().List() {
-		held = append(held, object.(*packed))
+	var held []*packed.Pod
+	for _, local := range w.r.All("") {
+		held = append(held, &local.Pod)
 	}
 	w.r.mu.Lock()
 	if w.r.link != nil {
@@ -89,14 +91,9 @@ func (w *world) unchanged() {
 	}
 	w.r.mu.Unlock()
 	for _, p := range held {
-		p.mu.Lock()
-		pod := p.recent.Value()
-		p.mu.Unlock()
-		if pod == nil {
-			continue
-		}
-		if data, err := pod.Marshal(); err != nil || !bytes.Equal(data, p.data) {
-			w.t.Errorf("what is held of %s/%s was changed by somebody who read it (%v)", p.namespace, p.name, err)
+		pod := p.Unpack()
+		if data, err := pod.Marshal(); err != nil || !bytes.Equal(data, p.Data()) {
+			w.t.Errorf("what is held of %s/%s was changed by somebody who read it (%v)", p.Namespace, p.Name, err)
 		}
 	}
 }

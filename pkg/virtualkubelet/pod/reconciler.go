@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -13,17 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
-	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/registry"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/kube/work"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
 	"liqo.io/liqo/pkg/virtualkubelet/sign"
 )
 
@@ -33,16 +30,14 @@ type key = types.NamespacedName
 // pulseKey is no pod: a queue that handles it is alive.
 var pulseKey = key{}
 
-type queue = workqueue.TypedRateLimitingInterface[key]
-
 // Reconciler runs the pods of one virtual node. Make it with New.
 type Reconciler struct {
 	// Signs of life for pods that the provider is to stop without; the caller has them given.
 	Signs   *sign.Giver
 	options Options
-	locals  cache.SharedIndexInformer
-	work    queue
-	status  queue
+	*podcache.Cache
+	work   work.Queue
+	status work.Queue
 	// workers and statusWorkers bound how many pods of either queue are handled at a time.
 	workers, statusWorkers *slots.Slots
 	// reconnect wakes the loop that keeps the link.
@@ -78,9 +73,10 @@ func New(o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("timing pods: %w", err)
 	}
 	r := &Reconciler{
+		Cache:   podcache.New(o.Local, o.Node),
 		options: o, errors: errors, ready: ready,
-		work:    newQueue("pods"),
-		status:  newQueue("podstatus"),
+		work:    work.NewQueue("pods", minBackOff, maxBackOff),
+		status:  work.NewQueue("podstatus", minBackOff, maxBackOff),
 		workers: slots.New(0), statusWorkers: slots.New(0),
 		reconnect: signal.New(),
 		memory:    newMemory(o.Local, o.Clock),
@@ -89,20 +85,13 @@ func New(o Options) (*Reconciler, error) {
 		budget:    o.Budget,
 		Signs:     sign.New(sign.Options{Home: o.Home, Node: o.Node, Peer: o.Peer, Clock: o.Clock}),
 	}
-	r.locals = newLocalInformer(o.Local, o.Node)
 	return r, nil
-}
-
-func newQueue(name string) queue {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
-		workqueue.TypedRateLimitingQueueConfig[key]{Name: name})
 }
 
 // Run reflects until the context ends and everything it started has ended.
 func (r *Reconciler) Run(ctx context.Context) error {
-	if _, err := r.locals.AddEventHandler(r.localHandler()); err != nil {
-		return fmt.Errorf("watching the pods of node %q: %w", r.options.Node, err)
+	if err := r.Follow(r.localHandler()); err != nil {
+		return err
 	}
 	cancel := r.options.Peer.Subscribe(func(state peer.State) {
 		r.reconnect.Raise()
@@ -116,8 +105,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer r.work.ShutDown()
 	defer r.status.ShutDown()
-	group.Go(func() { r.locals.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), r.locals.HasSynced) {
+	group.Go(func() { r.Cache.Run(ctx) })
+	if !r.Filled(ctx) {
 		return nil
 	}
 	if r.options.UsesChanged != nil {
@@ -125,8 +114,12 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	group.Go(func() { r.keepLink(ctx) })
 	group.Go(func() { r.beat(ctx) })
-	group.Go(func() { r.drain(ctx, r.work, r.workers, "pods", r.reconcileWork) })
-	group.Go(func() { r.drain(ctx, r.status, r.statusWorkers, "podstatus", r.reconcileStatus) })
+	group.Go(func() {
+		work.Loop{Queue: r.work, Workers: r.workers, What: "pod", Handle: r.beating("pods", r.reconcileWork)}.Run(ctx)
+	})
+	group.Go(func() {
+		work.Loop{Queue: r.status, Workers: r.statusWorkers, What: "pod", Handle: r.beating("podstatus", r.reconcileStatus)}.Run(ctx)
+	})
 	<-ctx.Done()
 	r.workers.Close()
 	r.statusWorkers.Close()
@@ -189,28 +182,11 @@ func (r *Reconciler) Alive(since time.Time) bool {
 	return r.options.Wanted.Get().Workers <= 0 || r.beats["pods"].After(since) && r.beats["podstatus"].After(since)
 }
 
-// Informed tells whether the node's pods were read.
-func (r *Reconciler) Informed() bool { return r.locals.HasSynced() }
-
-// Pods lists the node's pods.
-func (r *Reconciler) Pods() []*corev1.Pod {
-	list := r.locals.GetStore().List()
-	pods := make([]*corev1.Pod, 0, len(list))
-	for _, object := range list {
-		if pod := localOf(object); pod != nil {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
 // enqueueLocals has all local pods of a namespace looked at (of all namespaces if it is empty). Fresh starts their back-off
 // anew, because whatever failed before may work now.
 func (r *Reconciler) enqueueLocals(namespace string, fresh bool) {
-	for _, object := range r.locals.GetStore().List() {
-		if pod, ok := object.(*packed); ok && (namespace == "" || pod.namespace == namespace) {
-			r.enqueue(key{Namespace: pod.namespace, Name: pod.name}, fresh)
-		}
+	for _, held := range r.All(namespace) {
+		r.enqueue(held.Key(), fresh)
 	}
 }
 
@@ -240,65 +216,15 @@ func (r *Reconciler) beat(ctx context.Context) {
 	}
 }
 
-// drain hands a queue's keys to as many workers as there may be, until it is shut down.
-func (r *Reconciler) drain(ctx context.Context, q queue, workers *slots.Slots, name string, handle func(context.Context, key) error) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		k, shutdown := q.Get()
-		if shutdown {
-			return
+// beating handles a queue's keys, and notes when its pulse came through.
+func (r *Reconciler) beating(queue string, handle func(context.Context, key) error) func(context.Context, key) error {
+	return func(ctx context.Context, k key) error {
+		if k != pulseKey {
+			return handle(ctx, k)
 		}
-		if k == pulseKey {
-			r.mu.Lock()
-			r.beats[name] = r.options.Clock.Now()
-			r.mu.Unlock()
-			q.Done(k)
-			continue
-		}
-		if !workers.Acquire() {
-			q.Done(k)
-			continue
-		}
-		running.Go(func() {
-			defer workers.Release()
-			defer q.Done(k)
-			r.handle(ctx, q, k, handle)
-		})
-	}
-}
-
-// isolated keeps one pod that breaks the program from taking all others down with it.
-func isolated(ctx context.Context, k key, handle func(context.Context, key) error) (err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("handling pod %s broke the program: %v\n%s", k, broken, debug.Stack())
-		}
-	}()
-	return handle(ctx, k)
-}
-
-func (r *Reconciler) handle(ctx context.Context, q queue, k key, handle func(context.Context, key) error) {
-	if ctx.Err() != nil {
-		return
-	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(k.Namespace, k.Name))
-	err := isolated(klog.NewContext(ctx, logger), k, handle)
-	if err == nil {
-		q.Forget(k)
-		return
-	}
-	result, retry := reconcile.Result(err)
-	switch {
-	case result.RequeueAfter > 0:
-		q.Forget(k)
-		q.AddAfter(k, result.RequeueAfter)
-	case retry != nil && reconcile.Classify(err) != reconcile.Terminal:
-		q.AddRateLimited(k)
-	default:
-		q.Forget(k)
-	}
-	if reconcile.Classify(err) != reconcile.Waiting {
-		logger.V(1).Info("A pod could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.beats[queue] = r.options.Clock.Now()
+		return nil
 	}
 }

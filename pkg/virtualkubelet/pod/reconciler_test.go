@@ -22,6 +22,7 @@ import (
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/virtualkubelet/api"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -280,9 +281,9 @@ func TestARefusedPod(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"by quota": {nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: compute")),
+		"by quota": {nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("exceeded quota: compute")),
 			offloadingv1beta1.ReasonQuotaExceeded, "exceeded quota: compute"},
-		"by admission": {nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("spec.pod.hostPath: not allowed")),
+		"by admission": {nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("spec.pod.hostPath: not allowed")),
 			offloadingv1beta1.ReasonPodRefused, "hostPath"},
 		"as invalid": {nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "image: Required"}},
 			offloadingv1beta1.ReasonPodRefused, "image: Required"},
@@ -365,7 +366,7 @@ func TestFinishedPods(t *testing.T) {
 	})
 	w.eventually("the pod succeeded", func() bool { return w.pod("p").Status.Phase == corev1.PodSucceeded })
 	shadow := w.shadow("p")
-	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil || shadow == nil {
+	if err := w.dyn.Tracker().Delete(shadowpods.Resource, twinNamespace, "p"); err != nil || shadow == nil {
 		t.Fatal(err)
 	}
 	w.eventually("the remote pod is gone", func() bool { return w.remote("p") == nil })
@@ -422,7 +423,7 @@ func TestARemotePodThatIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the pod is not ready", func() bool { return !isReady(w.pod("p")) })
-	raw, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, "p")
+	raw, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +435,7 @@ func TestARemotePodThatIsReplaced(t *testing.T) {
 
 func TestAShadowPodThatSomebodyDeletesIsMadeAgain(t *testing.T) {
 	w := up(t)
-	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+	if err := w.dyn.Tracker().Delete(shadowpods.Resource, twinNamespace, "p"); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("there is a new one", func() bool { return w.shadow("p") != nil })
@@ -487,7 +488,7 @@ func TestARefusedSizeIsPending(t *testing.T) {
 	w.provider()
 	fakeapi.React(&w.dyn.Fake, "patch", "shadowpods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"cpu":"9"`) {
-			return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
+			return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("exceeded quota: no more cpu"))
 		}
 		return false, nil, nil
 	})
@@ -534,7 +535,7 @@ func TestASizeThatACordonForbidsIsDeferred(t *testing.T) {
 			return false, nil, nil
 		}
 		asked.Add(1)
-		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p",
+		return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p",
 			errors.New(`admission webhook "shadowpods" denied the request: Cordoned: the provider lets no pod of this slice grow`))
 	})
 	w.add(newPod("p", "uid-1", func(p *corev1.Pod) { request(p, "1") }))
@@ -716,12 +717,5 @@ func TestAStaleNamespaceMapGivesNothingUp(t *testing.T) {
 	w.calm()
 	if w.count() != before || w.pod("p").Status.Phase != corev1.PodRunning {
 		t.Errorf("writes: %v", w.writes[before:])
-	}
-}
-
-func TestAPodThatBreaksTheProgramIsIsolated(t *testing.T) {
-	err := isolated(context.Background(), key{Namespace: "shop", Name: "p"}, func(context.Context, key) error { panic("poison") })
-	if err == nil || !strings.Contains(err.Error(), "poison") {
-		t.Errorf("got %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 // says has the provider's controller write a condition of the ShadowPod; without a reason it says nothing any more.
@@ -19,7 +20,7 @@ func (w *world) says(conditionType, reason, message string) {
 	w.t.Helper()
 	w.atomic.Lock()
 	defer w.atomic.Unlock()
-	object, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, "p")
+	object, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, "p")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func (w *world) says(conditionType, reason, message string) {
 	if err := unstructured.SetNestedSlice(shadow.Object, conditions, "status", "conditions"); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.dyn.Tracker().Update(shadowPods, shadow, twinNamespace); err != nil {
+	if err := w.dyn.Tracker().Update(shadowpods.Resource, shadow, twinNamespace); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -53,7 +54,7 @@ func (w *world) restartsSilently() {
 	w.eventually("no status waits to be written", func() bool {
 		w.r.mu.Lock()
 		defer w.r.mu.Unlock()
-		return time.Since(w.r.memory.written["uid-1"]) > statusPace
+		return time.Since(w.r.memory.known("uid-1").written) > statusPace
 	})
 	w.calm()
 	w.stop()
@@ -63,7 +64,7 @@ func (w *world) restartsSilently() {
 	w.eventually("the pod was looked at", func() bool {
 		w.r.mu.Lock()
 		defer w.r.mu.Unlock()
-		return w.r.memory.sized["uid-1"]
+		return w.r.memory.known("uid-1").sized
 	})
 	w.calm()
 	if after := w.count(); after != before {

@@ -11,6 +11,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 func (w *world) revoke() { w.peer.set(func(s *peer.State) { s.Reason = peer.ReasonRevoked }) }
@@ -25,7 +26,7 @@ func (w *world) leave() {
 // take has the provider remove the pod and what it was made of.
 func (w *world) take() {
 	w.t.Helper()
-	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+	if err := w.dyn.Tracker().Delete(shadowpods.Resource, twinNamespace, "p"); err != nil {
 		w.t.Fatal(err)
 	}
 	// The one that plays the provider may have been faster.

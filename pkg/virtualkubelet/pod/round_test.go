@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -25,7 +26,7 @@ func (w *world) keepsAtMost(most int) {
 			return false, nil, nil
 		}
 		name := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).GetName()
-		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), name,
+		return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), name,
 			errors.New("admission webhook denied the request: "+offloadingv1beta1.ReasonTooManyEndedPods+": the provider keeps 4 pods of this slice"))
 	})
 }
@@ -33,7 +34,7 @@ func (w *world) keepsAtMost(most int) {
 // kept are the names of the ShadowPods that the provider has.
 func (w *world) kept() (names []string) {
 	w.t.Helper()
-	list, err := w.dyn.Tracker().List(shadowPods, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"), twinNamespace)
+	list, err := w.dyn.Tracker().List(shadowpods.Resource, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"), twinNamespace)
 	if err != nil {
 		w.t.Error(err)
 		return nil
@@ -53,7 +54,7 @@ func (w *world) succeeds(name string) {
 	pod := w.remote(name).DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()}}
-	object, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, name)
+	object, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (w *world) succeeds(name string) {
 	if err := unstructured.SetNestedField(shadow.Object, string(corev1.PodSucceeded), "status", "phase"); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := errors.Join(w.dyn.Tracker().Update(shadowPods, shadow, twinNamespace), w.kube.Tracker().Update(podResource, pod, twinNamespace)); err != nil {
+	if err := errors.Join(w.dyn.Tracker().Update(shadowpods.Resource, shadow, twinNamespace), w.kube.Tracker().Update(podResource, pod, twinNamespace)); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -36,7 +37,7 @@ func TestAPodWaitsForItsPredecessorOnAnotherVirtualNode(t *testing.T) {
 	if told := w.events.all(); len(told) != 0 {
 		t.Errorf("events are %q", told)
 	}
-	if err := w.dyn.Tracker().Delete(shadowPods, twinNamespace, "p"); err != nil {
+	if err := w.dyn.Tracker().Delete(shadowpods.Resource, twinNamespace, "p"); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the pod is made soon", func() bool { return w.shadow("p") != nil })
@@ -46,7 +47,7 @@ func TestAPodWaitsForItsPredecessorOnAnotherVirtualNode(t *testing.T) {
 func TestARefusedPodOfADaemonSet(t *testing.T) {
 	w := newWorld(t)
 	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New("tolerates the taints of its control plane"))
+		return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New("tolerates the taints of its control plane"))
 	})
 	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
@@ -70,7 +71,7 @@ func TestARefusedPodOfADaemonSet(t *testing.T) {
 func TestAPodThatNoProviderTakesShowsTheWayOut(t *testing.T) {
 	w := newWorld(t)
 	fakeapi.React(&w.dyn.Fake, "create", "shadowpods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(shadowPods.GroupResource(), "p", errors.New(strings.Repeat("spec.pod.volumes[0].hostPath: Forbidden ", 40)))
+		return true, nil, apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", errors.New(strings.Repeat("spec.pod.volumes[0].hostPath: Forbidden ", 40)))
 	})
 	w.add(newPod("p", "uid-1", func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}

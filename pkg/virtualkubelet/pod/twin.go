@@ -7,25 +7,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/watchlist"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/packed"
 	"liqo.io/liqo/pkg/kube/replica"
+	"liqo.io/liqo/pkg/kube/selection"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
-
-// shadowPods is the resource of ShadowPods.
-var shadowPods = offloadingv1beta1.GroupVersion.WithResource("shadowpods")
 
 // twin watches one twin namespace: the ShadowPods of this virtual node there, and their pods.
 type twin struct {
 	local, remote string
-	shadows, pods *replica.Replica[*packed]
+	shadows, pods *replica.Replica[*packed.Pod]
 	ctx           context.Context
 	cancel        context.CancelFunc
 	// leaving says that the provider was seen to remove the twin.
@@ -38,45 +35,22 @@ type twin struct {
 func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 	t := &twin{local: local, remote: remote}
 	t.ctx, t.cancel = context.WithCancel(l.ctx)
-	selector, over := r.marks(), func() { r.overLimit(l, t) }
-	pods, shadows := l.clients.Kube.CoreV1().Pods(remote), l.clients.Dynamic.Resource(shadowPods).Namespace(remote)
-	t.pods = replica.New(replica.Options[*packed]{
-		Name: "pods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
+	marked := selection.Labelled(r.marks())
+	pods, shadows := l.clients.Kube.CoreV1().Pods(remote), shadowpods.In(l.clients, remote)
+	o := replica.Options[*packed.Pod]{
+		Name: "pods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: func() { r.overLimit(l, t) },
 		Example: func() runtime.Object { return &corev1.Pod{} }, Hold: holdRemote,
-		Event:   func(before, pod *packed, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
+		Event:   func(before, pod *packed.Pod, deleted bool) { r.remotePodEvent(t, before, pod, deleted) },
 		Synced:  func() { t.fill(r) },
-		Streams: streams(l.clients.Kube),
-		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return pods.List(ctx, o)
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return pods.Watch(ctx, o)
-		},
-	})
-	example, follow := runtime.Object(&unstructured.Unstructured{}), shadows.Watch
-	if client := l.clients.REST; client != nil {
-		example = &offloadingv1beta1.ShadowPod{}
-		follow = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return watchShadows(ctx, client, remote, o)
-		}
+		Streams: streams(l.clients.Kube), Page: selection.List(marked, pods.List), Watch: selection.Watch(marked, pods.Watch),
 	}
-	t.shadows = replica.New(replica.Options[*packed]{
-		Name: "shadowpods", Namespace: remote, Limit: r.options.MaxRemotePods, Budget: r.budget, Over: over,
-		Example: func() runtime.Object { return example }, Hold: holdShadow,
-		Event:   func(before, shadow *packed, deleted bool) { r.shadowEvent(t, before, shadow, deleted) },
-		Synced:  func() { t.fill(r) },
-		Streams: streams(l.clients.Dynamic),
-		Page: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return shadows.List(ctx, o)
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return follow(ctx, o)
-		},
-	})
+	t.pods = replica.New(o)
+	example, follow := shadowpods.Watch(l.clients, remote)
+	o.Name, o.Example, o.Hold = "shadowpods", func() runtime.Object { return example }, shadowpods.Hold
+	o.Event = func(before, shadow *packed.Pod, deleted bool) { r.shadowEvent(t, before, shadow, deleted) }
+	o.Streams = streams(l.clients.Dynamic)
+	o.Page, o.Watch = selection.List(marked, shadows.List), selection.Watch(marked, follow)
+	t.shadows = replica.New(o)
 	return t
 }
 
@@ -84,41 +58,14 @@ func newTwin(l *link, local, remote string, r *Reconciler) *twin {
 func streams(client any) bool { return !watchlist.DoesClientNotSupportWatchListSemantics(client) }
 
 // holdRemote keeps of a remote pod what somebody here reads.
-func holdRemote(object any) (*packed, bool) {
+func holdRemote(object any) (*packed.Pod, bool) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return nil, false
 	}
 	reflection.SlimRemotePod(pod)
-	held, err := pack(pod)
+	held, err := packed.Pack(pod)
 	return held, err == nil
-}
-
-// holdShadow keeps of what was read what somebody here reads of a ShadowPod.
-func holdShadow(object any) (*packed, bool) {
-	shadow, ok := object.(*offloadingv1beta1.ShadowPod)
-	if raw, is := object.(*unstructured.Unstructured); is {
-		shadow, ok = typedShadow(raw), true
-	}
-	if !ok {
-		return nil, false
-	}
-	reflection.SlimShadowPod(shadow)
-	held, err := packShadow(shadow)
-	return held, err == nil
-}
-
-// typedShadow turns what the dynamic client read into a ShadowPod. What does not fit becomes an empty one of that name,
-// which is never taken for ours.
-func typedShadow(raw *unstructured.Unstructured) *offloadingv1beta1.ShadowPod {
-	shadow := &offloadingv1beta1.ShadowPod{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, shadow); err != nil {
-		return &offloadingv1beta1.ShadowPod{ObjectMeta: metav1.ObjectMeta{
-			Name: raw.GetName(), Namespace: raw.GetNamespace(), UID: raw.GetUID(), ResourceVersion: raw.GetResourceVersion(),
-		}}
-	}
-	shadow.ManagedFields = nil
-	return shadow
 }
 
 // run watches until the twin's context ends.
@@ -148,16 +95,16 @@ func (t *twin) synced() bool {
 }
 
 // key names the local pod of a remote object.
-func (t *twin) key(remote *packed) key { return key{Namespace: t.local, Name: remote.name} }
+func (t *twin) key(remote *packed.Pod) key { return key{Namespace: t.local, Name: remote.Name} }
 
 func (t *twin) shadow(name string) *offloadingv1beta1.ShadowPod {
 	shadow, _ := t.shadows.Get(name)
-	return shadow.shadow()
+	return shadowpods.Of(shadow)
 }
 
 // shadowEvent is called for each ShadowPod that comes, changes or goes.
-func (r *Reconciler) shadowEvent(t *twin, before, after *packed, deleted bool) {
-	shadow, k := after.shadow(), t.key(after)
+func (r *Reconciler) shadowEvent(t *twin, before, after *packed.Pod, deleted bool) {
+	shadow, k := shadowpods.Of(after), t.key(after)
 	if shadow == nil {
 		return
 	}
@@ -173,15 +120,15 @@ func (r *Reconciler) shadowEvent(t *twin, before, after *packed, deleted bool) {
 		}
 	default:
 		r.status.Add(k)
-		if old := before.shadow(); old == nil || old.UID != shadow.UID || old.Generation != shadow.Generation || !sameMeta(old, shadow) {
+		if old := shadowpods.Of(before); old == nil || old.UID != shadow.UID || old.Generation != shadow.Generation || !sameMeta(old, shadow) {
 			r.work.Add(k)
 		}
 	}
 }
 
 // remotePodEvent is called for each remote pod that comes, changes or goes.
-func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool) {
-	pod, k := after.pod(), t.key(after)
+func (r *Reconciler) remotePodEvent(t *twin, before, after *packed.Pod, deleted bool) {
+	pod, k := after.Unpack(), t.key(after)
 	switch {
 	case pod == nil:
 	case deleted:
@@ -191,7 +138,7 @@ func (r *Reconciler) remotePodEvent(t *twin, before, after *packed, deleted bool
 		r.remoteSeen(t, pod, nil)
 		r.status.AddAfter(k, calm(pod))
 	default:
-		if before.uid != after.uid || !before.leaving && after.leaving {
+		if before.UID != after.UID || !before.Leaving && after.Leaving {
 			r.work.Add(k)
 		}
 		r.status.AddAfter(k, calm(pod))
@@ -203,32 +150,28 @@ func (r *Reconciler) showedUp(shadow *offloadingv1beta1.ShadowPod) {
 	uid := types.UID(reflection.OriginUID(shadow))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c, ok := r.memory.created[uid]; ok && c.shadow == shadow.UID {
-		delete(r.memory.created, uid)
+	if s := r.memory.known(uid); s.made != nil && s.made.shadow == shadow.UID {
+		s.made = nil
 	}
 }
 
 // remoteSeen notes that the remote pod of a local pod is there (nil), or is gone, with the last that was seen of it. Pods that
 // say they stand for others are not noted: the provider may make as many of those as it likes.
-func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone *packed) {
+func (r *Reconciler) remoteSeen(t *twin, remote *corev1.Pod, gone *packed.Pod) {
 	if gone != nil {
 		r.mu.Lock()
 		delete(r.memory.hastened, types.UID(reflection.OriginUID(remote)))
 		r.mu.Unlock()
 	}
-	local := r.heldLocal(key{Namespace: t.local, Name: remote.Name})
-	if local == nil || string(local.uid) != reflection.OriginUID(remote) {
+	local := r.Held(key{Namespace: t.local, Name: remote.Name})
+	if local == nil || string(local.UID) != reflection.OriginUID(remote) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if gone != nil {
-		r.memory.gone[local.uid] = gone
-		return
-	}
-	delete(r.memory.gone, local.uid)
-	if _, seen := r.memory.starting[local.uid]; !seen {
-		r.memory.starting[local.uid] = r.options.Clock.Now()
+	s := r.memory.of(local.UID)
+	if s.gone = gone; gone == nil && s.starting.IsZero() {
+		s.starting = r.options.Clock.Now()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -58,7 +59,7 @@ func TestAPodThatTheProviderWasAskedForIsNotTakenForOneThatNeverWas(t *testing.T
 	for name, restart := range map[string]bool{"by the same process": false, "by the next process": true} {
 		t.Run(name, func(t *testing.T) {
 			w := asked(t, func(w *world, action clienttesting.Action) error {
-				_ = w.dyn.Tracker().Create(shadowPods, action.(clienttesting.CreateAction).GetObject(), twinNamespace)
+				_ = w.dyn.Tracker().Create(shadowpods.Resource, action.(clienttesting.CreateAction).GetObject(), twinNamespace)
 				w.lose()
 				return apierrors.NewTimeoutError("the answer is lost", 1)
 			})
@@ -138,7 +139,7 @@ func TestAPodThatTheProviderRefusedMayGoWithoutIt(t *testing.T) {
 		answer error
 		goes   bool
 	}{
-		"refused":      {apierrors.NewForbidden(shadowPods.GroupResource(), "p", nil), true},
+		"refused":      {apierrors.NewForbidden(shadowpods.Resource.GroupResource(), "p", nil), true},
 		"no namespace": {apierrors.NewNotFound(corev1.Resource("namespaces"), twinNamespace), true},
 		"an error":     {apierrors.NewInternalError(http.ErrHandlerTimeout), false},
 		"a timeout":    {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout}}, false},

@@ -1,12 +1,18 @@
 package pod
 
 import (
+	"hash/maphash"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/packed"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 // offload is what is known about a namespace.
@@ -52,7 +58,7 @@ type view struct {
 	unasked bool
 	// gone says that the remote pod was seen to go, and last is the last that was seen of it.
 	gone    bool
-	last    *packed
+	last    *packed.Pod
 	refused refusal
 	// taken says that the provider took all changes of the pod.
 	taken bool
@@ -69,9 +75,9 @@ func (r *Reconciler) look(k key, uid types.UID) view {
 }
 
 // see adds to a view what the caches hold of the ShadowPod and the remote pod.
-func (r *Reconciler) see(v view, shadow, remote *packed) view {
+func (r *Reconciler) see(v view, shadow, remote *packed.Pod) view {
 	// They are decoded here because all workers wait for whoever holds the lock.
-	v.shadow, v.remote = shadow.shadow(), remote.pod()
+	v.shadow, v.remote = shadowpods.Of(shadow), remote.Unpack()
 	if v.shadow != nil && !r.owned(v.shadow) {
 		// The selector keeps what is not ours out; a provider that sends it nevertheless does not make it ours.
 		v.shadow = nil
@@ -84,19 +90,16 @@ func (r *Reconciler) see(v view, shadow, remote *packed) view {
 }
 
 // glance takes a view, and what the caches hold of the ShadowPod and the remote pod.
-func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packed) {
+func (r *Reconciler) glance(k key, uid types.UID) (v view, shadow, remote *packed.Pod) {
 	state := r.options.Peer.State()
 	connected := state.Connected
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wanted := r.options.Wanted.Get()
+	s, wanted := r.memory.known(uid), r.options.Wanted.Get()
 	v = view{
 		offload: wanted.Mapping.offload(k.Namespace), settings: wanted.Settings, changes: r.changes, lost: state.Lost(), revoked: state.Revoked(),
-		refused: r.memory.refused[uid], taken: r.memory.taken[uid], resize: r.memory.resizes[uid], sized: r.memory.sized[uid],
-		gone: r.memory.gone[uid] != nil, last: r.memory.gone[uid],
-	}
-	if _, waits := r.memory.pending(uid, r.options.Clock.Now()); waits {
-		v.made = ptrTo(r.memory.created[uid])
+		refused: s.refused, taken: s.taken, resize: s.resize, sized: s.sized, gone: s.gone != nil, last: s.gone,
+		made: r.memory.made(uid, r.options.Clock.Now()),
 	}
 	v.unasked = r.memory.unasked.has(uid)
 	v.leaving = wanted.Mapping.Leaving[k.Namespace]
@@ -133,11 +136,47 @@ func (m Mapping) offload(namespace string) offload {
 
 // standsFor tells whether a remote object was made for this very pod.
 func standsFor(remote interface{ GetAnnotations() map[string]string }, local *corev1.Pod) bool {
-	return remote.GetAnnotations()[originUID] == string(local.UID)
+	return remote.GetAnnotations()[corev1beta1.OriginUIDAnnotation] == string(local.UID)
 }
 
 // owned tells whether a ShadowPod carries all marks of this virtual node.
 func (r *Reconciler) owned(shadow *offloadingv1beta1.ShadowPod) bool {
 	return reflection.IsOurs(shadow, r.options.Home, r.options.Remote) &&
 		shadow.Labels[offloadingv1beta1.NodeNameLabel] == r.options.Node
+}
+
+var knowledgeSeed = maphash.MakeSeed()
+
+// knowledge identifies all that decides what a pod shows: what the caches hold of the three objects, and the view. Time is no part of it,
+// because what passes with time alone has a moment that it is looked at again.
+func knowledge(local *podcache.Pod, shadow, remote *packed.Pod, v view) uint64 {
+	return maphash.Comparable(knowledgeSeed, struct {
+		local, shadow, remote      uint64
+		uid                        types.UID
+		offload                    offload
+		namespace                  string
+		epoch                      int64
+		changes                    int
+		leaving, ready, lost, gone bool
+		waiting, taken, sized      bool
+		unasked                    bool
+		over, revoked              bool
+		refused, resize            refusal
+	}{
+		local.Number(), shadow.Number(), remote.Number(), local.UID, v.offload, v.namespace, v.epoch, v.changes,
+		v.leaving, v.ready, v.lost, v.gone, v.made != nil, v.taken, v.sized, v.unasked, v.over, v.revoked, v.refused, v.resize,
+	})
+}
+
+// nothingYet tells whether there is nothing to show of a pod because its ShadowPod is still to be made.
+func nothingYet(v view, shadow *packed.Pod) bool {
+	return v.ready && !v.revoked && shadow == nil && v.refused == (refusal{})
+}
+
+// showsAll tells whether the pod was seen to show all that is known.
+func (r *Reconciler) showsAll(uid types.UID, knows uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	shown := r.memory.known(uid).shown
+	return shown != nil && *shown == knows
 }

@@ -15,6 +15,8 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/podcache"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 )
 
 // reconcileWork brings the ShadowPod in step with the local pod, and removes the local pod at the end of its life.
@@ -92,7 +94,7 @@ func (r *Reconciler) abandon(ctx context.Context, waits *corev1.Pod, k key, v vi
 func (r *Reconciler) exists(ctx context.Context, k key, remote metav1.Object) (bool, error) {
 	// A node may not read a pod that is not bound to it, but it may list those that are, by name: an empty list is the proof.
 	list, err := r.options.Local.CoreV1().Pods(k.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.AndSelectors(
-		fields.OneTermEqualSelector(nodeNameField, r.options.Node),
+		fields.OneTermEqualSelector(podcache.NodeNameField, r.options.Node),
 		fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name)).String()})
 	if err != nil {
 		return false, fmt.Errorf("asking whether pod %s still exists: %w", k, err)
@@ -153,7 +155,7 @@ func (r *Reconciler) update(ctx context.Context, local *corev1.Pod, v view) erro
 // bring changes the ShadowPod, as far as the provider lets it, into the wanted one.
 func (r *Reconciler) bring(ctx context.Context, local *corev1.Pod, v view, wanted *offloadingv1beta1.ShadowPod, sum uint64) error {
 	// It is read first: of its specification the cache holds a part.
-	live, err := getShadow(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
+	live, err := shadowpods.Get(ctx, v.clients, v.shadow.Namespace, v.shadow.Name)
 	if apierrors.IsNotFound(err) || err == nil && live.UID != v.shadow.UID {
 		return nil // its end is an event
 	}
@@ -258,7 +260,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 		r.refuse(local, refusal{reason: refused.Reason, message: reflection.NeverOffloadedMessage(local, refused.Message)})
 		return nil // until the pod changes
 	}
-	uid, err := r.memory.unasked.ask(ctx, local, func() (types.UID, error) { return createShadow(ctx, v.clients, wanted) })
+	uid, err := r.memory.unasked.ask(ctx, local, func() (types.UID, error) { return shadowpods.Create(ctx, v.clients, wanted) })
 	switch {
 	case err == nil:
 		r.accept(local)
@@ -286,7 +288,7 @@ func (r *Reconciler) create(ctx context.Context, k key, local *corev1.Pod, v vie
 
 // adopt finds out what stands in the way of a creation: our own earlier attempt, a remnant, or somebody else's object.
 func (r *Reconciler) adopt(ctx context.Context, local *corev1.Pod, v view) error {
-	shadow, err := getShadow(ctx, v.clients, v.namespace, local.Name)
+	shadow, err := shadowpods.Get(ctx, v.clients, v.namespace, local.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return err // it has just gone: try again
@@ -324,7 +326,7 @@ func (r *Reconciler) expect(local *corev1.Pod, c types.UID) {
 			}
 		}
 	}
-	r.memory.created[local.UID] = creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
+	r.memory.of(local.UID).made = &creation{shadow: c, until: r.options.Clock.Now().Add(creationSeen)}
 }
 
 // deleteLocal removes the local pod for good, as a kubelet does when its containers are gone.
@@ -337,18 +339,21 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	}
 	now := r.options.Clock.Now()
 	r.mu.Lock()
-	before, asked := r.memory.ended[local.UID]
-	if asked && before.version == local.ResourceVersion {
+	s := r.memory.of(local.UID)
+	before := s.ended
+	if before != nil && before.version == local.ResourceVersion {
 		r.mu.Unlock()
 		return nil // done already; its end is an event
 	}
 	// The API server first shortens the grace period, which is an event, and then removes the pod, which is the next one.
-	if left := before.at.Add(removalSeen).Sub(now); asked && left > 0 && ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 {
-		r.mu.Unlock()
-		return reconcile.Wait("Removed", "waiting for the API server to remove the pod", left)
+	if before != nil && ptr.Deref(local.DeletionGracePeriodSeconds, 1) == 0 {
+		if left := before.at.Add(removalSeen).Sub(now); left > 0 {
+			r.mu.Unlock()
+			return reconcile.Wait("Removed", "waiting for the API server to remove the pod", left)
+		}
 	}
 	// Noted before the call: the event that clears it may come before the answer.
-	r.memory.ended[local.UID] = removal{version: local.ResourceVersion, at: now}
+	s.ended = &removal{version: local.ResourceVersion, at: now}
 	r.mu.Unlock()
 	err := r.options.Local.CoreV1().Pods(local.Namespace).Delete(ctx, local.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &local.UID},
@@ -358,7 +363,8 @@ func (r *Reconciler) deleteLocal(ctx context.Context, local *corev1.Pod) error {
 	}
 	// If the pod is gone, the event that clears the note may have come before the note.
 	r.mu.Lock()
-	delete(r.memory.ended, local.UID)
+	s.ended = nil
+	r.memory.tidy(local.UID)
 	r.mu.Unlock()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

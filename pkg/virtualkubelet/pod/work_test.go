@@ -10,16 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
-	"liqo.io/liqo/pkg/capacity"
 	"liqo.io/liqo/pkg/kube/reconcile"
-	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -87,38 +83,14 @@ func TestNotesOfAWriteGoWithThePod(t *testing.T) {
 				return true, tc.answer, tc.err
 			})
 			_ = r.patchStatus(context.Background(), pod, &corev1.PodStatus{Phase: corev1.PodRunning}, 0)
-			if _, noted := r.memory.patched["u"]; noted != tc.notes {
+			if noted := r.memory.known("u").patched != nil; noted != tc.notes {
 				t.Errorf("a write of the status is noted: %v", noted)
 			}
 			_ = r.deleteLocal(context.Background(), pod)
-			if _, noted := r.memory.ended["u"]; noted != (tc.err == nil && !tc.endsDuring) {
+			if noted := r.memory.known("u").ended != nil; noted != (tc.err == nil && !tc.endsDuring) {
 				t.Errorf("a removal is noted: %v", noted)
 			}
 		})
-	}
-}
-
-// The label by which the provider counts is sent along, so that it need not be added.
-func TestAShadowPodNamesItsCreator(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := offloadingv1beta1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	for user, want := range map[string]string{"liqo.io:slice:a": capacity.UserLabel("liqo.io:slice:a"), "": ""} {
-		shadow := &offloadingv1beta1.ShadowPod{
-			TypeMeta:   metav1.TypeMeta{APIVersion: offloadingv1beta1.GroupVersion.String(), Kind: "ShadowPod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
-		client := dynamicfake.NewSimpleDynamicClient(scheme)
-		if _, err := createShadow(context.Background(), peer.Clients{Dynamic: client, User: user}, shadow); err != nil {
-			t.Fatal(err)
-		}
-		made, err := client.Resource(shadowPods).Namespace("n").Get(context.Background(), "p", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := made.GetLabels()[offloadingv1beta1.CreatorUserLabel]; got != want || len(shadow.Labels) > 0 {
-			t.Errorf("user %q: label %q, want %q; the wanted object got %v", user, got, want, shadow.Labels)
-		}
 	}
 }
 
@@ -131,7 +103,7 @@ func TestAStartingPodIsLeftAloneForAWhile(t *testing.T) {
 	if left := r.stillStarting(local, remote, wanted); left != 0 {
 		t.Errorf("a pod that was not seen is waited for %s", left)
 	}
-	r.memory.starting["u"] = clock.Now()
+	r.memory.of("u").starting = clock.Now()
 	clock.Step(time.Second)
 	if left := r.stillStarting(local, remote, wanted); left != startCalm-time.Second {
 		t.Errorf("waits %s after a second", left)

@@ -34,6 +34,7 @@ import (
 	"liqo.io/liqo/pkg/kube/latest"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
+	"liqo.io/liqo/pkg/virtualkubelet/shadowpods"
 	"liqo.io/liqo/test/fakeapi"
 )
 
@@ -143,7 +144,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		t: t, local: fake.NewClientset(), kube: fake.NewClientset(), events: &eventLog{}, placed: map[string]int{},
-		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{shadowPods: "ShadowPodList"}),
+		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{shadowpods.Resource: "ShadowPodList"}),
 	}
 	w.peer = &fakePeer{subscribers: map[int]func(peer.State){}, state: peer.State{Connected: true, Epoch: 1},
 		clients: peer.Clients{Kube: w.kube, Dynamic: w.dyn}}
@@ -313,11 +314,11 @@ func (w *world) offload() {
 
 // provider plays the ShadowPod controller: it runs what it is given, and ends it with the ShadowPod.
 func (w *world) provider() {
-	watcher, err := w.dyn.Tracker().Watch(shadowPods, twinNamespace)
+	watcher, err := w.dyn.Tracker().Watch(shadowpods.Resource, twinNamespace)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	list, err := w.dyn.Tracker().List(shadowPods, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"), twinNamespace)
+	list, err := w.dyn.Tracker().List(shadowpods.Resource, offloadingv1beta1.GroupVersion.WithKind("ShadowPod"), twinNamespace)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func (w *world) provider() {
 }
 
 func (w *world) runRemote(raw runtime.Object) {
-	shadow := typedShadow(raw.(*unstructured.Unstructured))
+	shadow := shadowpods.Typed(raw.(*unstructured.Unstructured))
 	w.mu.Lock()
 	w.uids++
 	w.ran++
@@ -439,11 +440,11 @@ func (w *world) remote(name string) *corev1.Pod {
 }
 
 func (w *world) shadow(name string) *offloadingv1beta1.ShadowPod {
-	object, err := w.dyn.Tracker().Get(shadowPods, twinNamespace, name)
+	object, err := w.dyn.Tracker().Get(shadowpods.Resource, twinNamespace, name)
 	if err != nil {
 		return nil
 	}
-	return typedShadow(object.(*unstructured.Unstructured))
+	return shadowpods.Typed(object.(*unstructured.Unstructured))
 }
 
 // addShadow puts a ShadowPod of this node at the provider that stands for the local pod with that UID.
@@ -462,7 +463,7 @@ func (w *world) addShadow(uid string, change ...func(*offloadingv1beta1.ShadowPo
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.dyn.Tracker().Create(shadowPods, &unstructured.Unstructured{Object: raw}, twinNamespace); err != nil {
+	if err := w.dyn.Tracker().Create(shadowpods.Resource, &unstructured.Unstructured{Object: raw}, twinNamespace); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -507,4 +508,14 @@ func newShadowList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(offloadingv1beta1.GroupVersion.WithKind("ShadowPodList"))
 	return list
+}
+
+// remembered is of how many pods it is true what is remembered. The caller locks.
+func remembered(r *Reconciler, is func(*state) bool) (n int) {
+	for _, s := range r.memory.pods {
+		if is(s) {
+			n++
+		}
+	}
+	return n
 }

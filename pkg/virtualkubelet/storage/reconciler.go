@@ -2,22 +2,19 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/replica"
 	"liqo.io/liqo/pkg/kube/signal"
 	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/kube/work"
 	"liqo.io/liqo/pkg/peer"
 	"liqo.io/liqo/pkg/reflection"
 )
@@ -28,7 +25,7 @@ type key = types.NamespacedName
 // Reconciler provides the volumes of one virtual node. Make it with New.
 type Reconciler struct {
 	options Options
-	queue   workqueue.TypedRateLimitingInterface[key]
+	queue   work.Queue
 	// workers bounds how many claims are handled at a time.
 	workers *slots.Slots
 	// budget bounds what is held of all twins.
@@ -51,9 +48,7 @@ func New(o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		options: o,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
-			workqueue.TypedRateLimitingQueueConfig[key]{Name: "persistentvolumeclaims"}),
+		queue:   work.NewQueue("persistentvolumeclaims", minBackOff, maxBackOff),
 		workers: slots.New(0), budget: o.Budget, wake: signal.New(), areas: map[string]*area{},
 		kept: map[key]map[string]reflection.VolumeHandle{},
 	}, nil
@@ -98,7 +93,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer r.queue.ShutDown()
 	defer r.workers.Close()
-	group.Go(func() { slots.Drain(r.queue, r.workers, func(k key) { r.handle(ctx, k) }) })
+	group.Go(func() { work.Loop{Queue: r.queue, Workers: r.workers, What: "claim", Handle: r.handle}.Run(ctx) })
 	defer r.closeAll()
 	for {
 		r.align(ctx)
@@ -110,36 +105,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 }
 
-func (r *Reconciler) handle(ctx context.Context, k key) {
-	if ctx.Err() != nil {
-		return
-	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "claim", klog.KRef(k.Namespace, k.Name))
-	err := r.isolated(klog.NewContext(ctx, logger), k)
-	result, retry := reconcile.Result(err)
-	switch {
-	case err == nil:
-		r.queue.Forget(k)
-	case result.RequeueAfter > 0:
-		r.queue.Forget(k)
-		r.queue.AddAfter(k, result.RequeueAfter)
-	case retry != nil && reconcile.Classify(err) != reconcile.Terminal:
-		r.queue.AddRateLimited(k)
-	default:
-		r.queue.Forget(k)
-	}
-	if err != nil && reconcile.Classify(err) != reconcile.Waiting {
-		logger.V(1).Info("A claim could not be brought in step", "class", reconcile.Classify(err).String(), "reason", err.Error())
-	}
-}
-
-// isolated keeps one claim that breaks the program from taking all others down with it.
-func (r *Reconciler) isolated(ctx context.Context, k key) (err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("handling claim %s broke the program: %v\n%s", k, broken, debug.Stack())
-		}
-	}()
+func (r *Reconciler) handle(ctx context.Context, k key) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if k.Namespace == "" {

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/slots"
+	"liqo.io/liqo/pkg/kube/work"
 )
 
 // key names a local pod.
@@ -19,7 +19,7 @@ type key = types.NamespacedName
 // Keeper keeps the tokens of a virtual node's pods in step. Make it with New.
 type Keeper struct {
 	options Options
-	queue   workqueue.TypedRateLimitingInterface[key]
+	queue   work.Queue
 	metrics *metrics
 	ledgers ledgers
 
@@ -41,9 +41,7 @@ func New(o Options) (*Keeper, error) {
 	}
 	k := &Keeper{options: o, metrics: m, states: map[key]*state{}, workers: slots.New(0)}
 	k.ledgers.changed = k.ledgerChanged
-	k.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[key](minBackOff, maxBackOff),
-		workqueue.TypedRateLimitingQueueConfig[key]{Name: "podtokens"})
+	k.queue = work.NewQueue("podtokens", minBackOff, maxBackOff)
 	return k, nil
 }
 

@@ -2,9 +2,7 @@ package token
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
+	"liqo.io/liqo/pkg/kube/jsonpatch"
 	"liqo.io/liqo/pkg/kube/reconcile"
 )
 
@@ -54,37 +53,26 @@ func put(ctx context.Context, c kubernetes.Interface, wanted *corev1.Secret, exi
 	}
 }
 
-// step is one step of a JSON patch.
-type step struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
 // overwrite is the patch that makes a token Secret of ours, perhaps of an earlier pod of the same name, the wanted one. On any other
 // Secret it fails: the owner is tested, and the name of the pod, which only token Secrets have. Only tests do so: API servers let the
 // replacement of what is not there pass.
 func overwrite(wanted *corev1.Secret) ([]byte, error) {
-	label := func(op, name string) step {
-		return step{op, path("labels", name), wanted.Labels[name]}
+	label := func(step func(any, ...string) any, name string) any {
+		return step(wanted.Labels[name], "metadata", "labels", name)
 	}
-	annotation := func(op, name string) step {
-		return step{op, path("annotations", name), wanted.Annotations[name]}
+	annotation := func(step func(any, ...string) any, name string) any {
+		return step(wanted.Annotations[name], "metadata", "annotations", name)
 	}
-	patch, err := json.Marshal([]step{
-		label("test", offloadingv1beta1.OriginLabel), label("test", offloadingv1beta1.DestinationLabel),
-		annotation("test", offloadingv1beta1.TokenPodNameAnnotation),
-		label("add", offloadingv1beta1.ServiceAccountNameLabel), label("add", offloadingv1beta1.NodeNameLabel),
-		annotation("add", offloadingv1beta1.TokenPodUIDAnnotation), annotation("add", offloadingv1beta1.TokenExpirationAnnotation),
-		{"add", "/metadata/ownerReferences", wanted.OwnerReferences},
-		{"add", "/data", wanted.Data},
-	})
+	patch, err := jsonpatch.Patch{
+		label(jsonpatch.Test, offloadingv1beta1.OriginLabel), label(jsonpatch.Test, offloadingv1beta1.DestinationLabel),
+		annotation(jsonpatch.Test, offloadingv1beta1.TokenPodNameAnnotation),
+		label(jsonpatch.Add, offloadingv1beta1.ServiceAccountNameLabel), label(jsonpatch.Add, offloadingv1beta1.NodeNameLabel),
+		annotation(jsonpatch.Add, offloadingv1beta1.TokenPodUIDAnnotation), annotation(jsonpatch.Add, offloadingv1beta1.TokenExpirationAnnotation),
+		jsonpatch.Add(wanted.OwnerReferences, "metadata", "ownerReferences"),
+		jsonpatch.Add(wanted.Data, "data"),
+	}.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("encoding a change of Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
+		return nil, fmt.Errorf("changing Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 	return patch, nil
-}
-
-func path(field, name string) string {
-	return "/metadata/" + field + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -14,7 +14,7 @@ import (
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
-	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/kube/writers"
 )
 
 // mostOwn is how many addresses a peer may have itself: as a range of /12 has, which is a sixteenth of the largest private range, and one of /16, its external
@@ -65,7 +65,7 @@ func addresses(ranges []networkingv1beta1.CIDR) (sum uint64) {
 
 // isFilledIn tells whether it is this controller, and nobody else, who said in a Configuration where this cluster's pods are.
 func isFilledIn(configuration *networkingv1beta1.Configuration) bool {
-	return mirror.LastManager(configuration.ManagedFields, []string{"spec", "local", "cidr", "pod"}, "") == string(fieldManager)
+	return writers.Last(configuration.ManagedFields, []string{"spec", "local", "cidr", "pod"}, "") == string(fieldManager)
 }
 
 // wish is a Network that has to be made.

@@ -22,6 +22,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/watch"
+	"liqo.io/liqo/pkg/kube/writers"
 	"liqo.io/liqo/pkg/mirror"
 	"liqo.io/liqo/pkg/placement"
 )
@@ -90,13 +91,13 @@ func Strip(object any) (any, error) {
 
 // speaker is the provider whose addresses an Ingress shows, empty if it shows none; alone says that nobody else wrote there.
 func speaker(o client.Object) (provider string, alone bool) {
-	writers := mirror.Writers(o, addresses)
-	for _, writer := range writers {
+	all := writers.Of(o, addresses)
+	for _, writer := range all {
 		if p, ours := mirror.SpokenFor(writer); ours {
 			provider = p
 		}
 	}
-	return provider, len(writers) == 1
+	return provider, len(all) == 1
 }
 
 func metadataOf() *metav1.PartialObjectMetadata {

@@ -18,7 +18,7 @@ import (
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/reconcile"
 	"liqo.io/liqo/pkg/kube/restraint"
-	"liqo.io/liqo/pkg/mirror"
+	"liqo.io/liqo/pkg/kube/writers"
 )
 
 // fieldManager is whom API servers note for what is written here.
@@ -125,7 +125,7 @@ func (r *reconciler) meddler(ctx context.Context, seen *discoveryv1.EndpointSlic
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), &live); err != nil || live.UID != seen.UID {
 		return ""
 	}
-	return mirror.LastManager(live.ManagedFields, path, string(fieldManager))
+	return writers.Last(live.ManagedFields, path, string(fieldManager))
 }
 
 // drift is the path of the first field that differs from what it must be.
