@@ -111,7 +111,7 @@ func TestReadmeListsThePages(t *testing.T) {
 var (
 	chartValue = regexp.MustCompile(`\b(?:apiServer|authentication|common|controllerManager|discovery|ipam|metrics|networking|offloading|storage|virtualKubelet|webhook)(?:\.[a-zA-Z]+)+`)
 	// notAValue tells API groups and files from values.
-	notAValue = regexp.MustCompile(`\.(?:liqo\.io|k|md|yaml)$|\.liqo\.io`)
+	notAValue = regexp.MustCompile(`\.(?:liqo\.io|k|md|yaml|go)$|\.liqo\.io`)
 	// ownKey is no version of a group, which goes on with a digit. One that ends with a dash is the beginning of many.
 	ownKey = regexp.MustCompile(`\b(?:[a-z-]+\.)*liqo\.io/[a-zA-Z-]+(?:-|\b)`)
 )
