@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,7 +127,7 @@ func (t *task) translate(ctx context.Context) error {
 	}
 	t.fingerprint = fmt.Sprintf("%s/%s/%d/%t/%s", t.local.GetUID(), t.local.GetResourceVersion(), now.generation, in.Referenced, t.options().Peer.Version())
 	if t.kind().SelectsTwins {
-		t.fingerprint += fmt.Sprint("/", in.Twins)
+		t.fingerprint += fmt.Sprintf("/%x", sha256.Sum256(fmt.Append(nil, in.Twins)))
 	}
 	if t.parent != nil {
 		t.fingerprint += fmt.Sprintf("/%s/%s", t.parent.GetUID(), t.parent.GetResourceVersion())

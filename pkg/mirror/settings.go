@@ -64,12 +64,7 @@ func (e *Engine) follow(_, wanted Wanted) {
 		now.generation++
 	}
 	e.inForce.Store(now)
-	for namespace, twin := range before.Mapping {
-		if now.Mapping[namespace] != twin {
-			e.namespaces.Forget(namespace)
-			e.reporter.forget(namespace)
-		}
-	}
+	e.remap(before.Mapping, now.Mapping)
 	e.each(func(r *runner) { r.follow(now) })
 	mapped := !maps.Equal(before.Mapping, now.Mapping)
 	e.each(func(r *runner) {
@@ -88,6 +83,22 @@ func (e *Engine) follow(_, wanted Wanted) {
 	}
 	if before.Mapping != nil && before.Skipped != now.Skipped {
 		e.stale.Raise()
+	}
+}
+
+// remap forgets namespaces that leave the mapping. Of one that enters it nothing is believed that was known: somebody who still went by an older
+// mapping may have read it since it left.
+func (e *Engine) remap(before, now map[string]string) {
+	for namespace, twin := range before {
+		if now[namespace] != twin {
+			e.namespaces.Forget(namespace)
+			e.reporter.forget(namespace)
+		}
+	}
+	for namespace, twin := range now {
+		if before[namespace] != twin {
+			e.namespaces.Forget(namespace)
+		}
 	}
 }
 

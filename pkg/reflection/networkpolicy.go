@@ -41,6 +41,9 @@ func translateNetworkPolicy(in Input) Result {
 	if skip := WhyNotReflected(in, offloadingv1beta1.DenyList); skip != nil {
 		return Result{Skip: skip}
 	}
+	if selectsHomeAlone(&local.Spec.PodSelector) {
+		return Result{Skip: &Skip{Reason: offloadingv1beta1.ReasonNotReflectable, Message: "it selects pods by a label of Liqo that those at a provider have"}}
+	}
 	wanted := &networkingv1.NetworkPolicy{ObjectMeta: remoteMeta(in, local.Name)}
 	wanted.Spec.PodSelector, wanted.Spec.PolicyTypes = *withoutOurLabels(&local.Spec.PodSelector), local.Spec.PolicyTypes
 	var left []string
@@ -73,7 +76,7 @@ func remotePeers(in Input, peers []networkingv1.NetworkPolicyPeer, path string, 
 			NamespaceSelector: remoteNamespaces(in, peer.NamespaceSelector),
 			IPBlock:           remoteBlock(in, peer.IPBlock),
 		}
-		known := peer.PodSelector != nil || peer.NamespaceSelector != nil || peer.IPBlock != nil
+		known := (peer.PodSelector != nil || peer.NamespaceSelector != nil || peer.IPBlock != nil) && !selectsHomeAlone(peer.PodSelector)
 		if !known || (peer.NamespaceSelector != nil) != (remote.NamespaceSelector != nil) || (peer.IPBlock != nil) != (remote.IPBlock != nil) {
 			*left = append(*left, fmt.Sprintf("%s[%d]", path, i))
 			continue
@@ -81,6 +84,13 @@ func remotePeers(in Input, peers []networkingv1.NetworkPolicyPeer, path string, 
 		there = append(there, remote)
 	}
 	return there, len(there) == 0 && len(peers) > 0
+}
+
+// selectsHomeAlone tells whether a selector keeps out pods with labels that Liqo gives: those of a twin are such pods.
+func selectsHomeAlone(selector *metav1.LabelSelector) bool {
+	return selector != nil && slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return isOurLabel(e.Key) && (e.Operator == metav1.LabelSelectorOpDoesNotExist || e.Operator == metav1.LabelSelectorOpNotIn)
+	})
 }
 
 // remoteNamespaces selects, by their names, the twins of the namespaces that a selector selects at home; nil if there are none.

@@ -52,6 +52,7 @@ func TestNetworkPolicyNeverAllowsMore(t *testing.T) {
 		"everybody is allowed":    {"ingress: [{}]", "ingress: [{}]", ""},
 		"pods of the namespace":   {"ingress: [{from: [{podSelector: {}}]}]", "ingress: [{from: [{podSelector: {}}]}]", ""},
 		"a label that Liqo gives": {"ingress: [{from: [{podSelector: {matchLabels: {a: b, liqo.io/shadowPod: 'true'}}}]}]", "ingress: [{from: [{podSelector: {matchLabels: {a: b}}}]}]", ""},
+		"pods at home alone":      {"ingress: [{from: [{podSelector: {matchExpressions: [{key: liqo.io/shadowPod, operator: DoesNotExist}]}}]}]", "", note + "ingress[0].from[0]"},
 		"all namespaces are all twins, and never all of the provider": {"ingress: [{from: [{namespaceSelector: {}}]}]",
 			"ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [db-rome, shop-rome]}]}}]}]", ""},
 		"a namespace by its name": {"egress: [{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: db}}, podSelector: {matchLabels: {a: b}}}]}]",

@@ -67,11 +67,12 @@ func (n *Namespaces) Annotations(ctx context.Context, name string, maxAge time.D
 	return object.Annotations, !maps.Equal(known.annotations, object.Annotations) || !maps.Equal(known.labels, object.Labels), nil
 }
 
-// Twins returns the labels of the namespaces of a mapping by the names of their twins. One that is gone has none.
+// Twins returns the labels of the namespaces of a mapping by the names of their twins, but for those that are gone, or on their way, with which the
+// right to read them goes.
 func (n *Namespaces) Twins(ctx context.Context, mapping map[string]string) (map[string]map[string]string, error) {
 	twins := make(map[string]map[string]string, len(mapping))
 	for name, twin := range mapping {
-		if _, _, err := n.Annotations(ctx, name, 0); apierrors.IsNotFound(err) {
+		if _, _, err := n.Annotations(ctx, name, 0); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			continue
 		} else if err != nil {
 			return nil, err
@@ -98,13 +99,15 @@ func (n *Namespaces) lookup(name string, maxAge time.Duration) (known namespace,
 	return known, ok && (maxAge == 0 || n.clock.Since(known.read) <= maxAge)
 }
 
-// Refresh reads a namespace again and tells whether it changed. A failure leaves what was known; again says that it may pass.
+// Refresh reads a namespace again and tells whether it changed, or nothing was known of it. A failure leaves what was known; again says that it may
+// pass.
 func (n *Namespaces) Refresh(ctx context.Context, name string) (changed, again bool) {
+	_, known := n.lookup(name, 0)
 	_, changed, err := n.Annotations(ctx, name, time.Nanosecond)
 	if err != nil {
 		klog.FromContext(ctx).V(1).Info("Could not refresh a namespace; its last known annotations stay in force", "namespace", name, "err", err)
 	}
-	return changed, err != nil && !apierrors.IsNotFound(err)
+	return changed || !known && err == nil, err != nil && !apierrors.IsNotFound(err)
 }
 
 // Forget drops what is known of a namespace.

@@ -54,7 +54,8 @@ func Of(c *networkingv1beta1.Configuration) (Peer, error) {
 }
 
 // Range returns what the peer calls a range of addresses that this cluster knows: one of the peer as the peer has it, one around both clusters
-// or outside of them as it is. It returns false for what the peer sees by a translation of its own, and for what means something else there.
+// or outside of them as it is. It returns false for what the peer sees by a translation of its own, for what means something else there, and for what
+// is around the peer's addresses as one of the two knows them alone.
 func (p Peer) Range(here netip.Prefix) (there netip.Prefix, known bool) {
 	here = here.Masked()
 	within := func(ranges []netip.Prefix) bool {
@@ -66,10 +67,20 @@ func (p Peer) Range(here netip.Prefix) (there netip.Prefix, known bool) {
 	case within(p.Seen):
 		own, ok := p.Restore(here.Addr())
 		return netip.PrefixFrom(own, here.Bits()), ok
-	case len(p.Seen) == 0 || within(p.Ours) || within(p.Own):
+	case len(p.Seen) == 0 || within(p.Ours) || within(p.Own) || p.halfIn(here):
 		return netip.Prefix{}, false
 	}
 	return here, true
+}
+
+// halfIn tells whether a range has addresses of the peer as one of the two clusters knows them alone.
+func (p Peer) halfIn(r netip.Prefix) bool {
+	for i, own := range p.Own {
+		if r.Overlaps(own) != r.Overlaps(p.Seen[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Find returns the Configuration of a peer, nil if there is none.

@@ -133,7 +133,10 @@ func (v *View[T]) list(ctx context.Context, raw metav1.ListOptions) (runtime.Obj
 			err = fmt.Errorf("listing %T in remote namespace %q: %w", v.source.NewObject(), v.source.Namespace, err)
 		}
 	}
-	if !errors.Is(err, reconcile.ErrOversized) { // then less is asked for
+	switch {
+	case errors.Is(err, reconcile.ErrOversized): // less is asked for
+	case err == nil && list.GetContinue() != "": // the next page may fail
+	default:
 		v.note(err)
 	}
 	return list, err

@@ -113,7 +113,7 @@ func TestSharedPods(t *testing.T) {
 			t.Errorf("told %q: isolated %v, want %v (%v)", told, input.Isolation.On, want, err)
 		}
 	}
-	w.Configuration.Status.SharedPods = []networkingv1beta1.PodIP{"10.244.2.2", "everywhere"}
+	w.Configuration.Status.Isolation, w.Configuration.Status.SharedPods = "offloaded", []networkingv1beta1.PodIP{"10.244.2.2", "everywhere"}
 	objects := w.gateway()
 	input, problems, err := Gateway(objects)
 	if err != nil || messages(problems) != `Invalid: Configuration milan: shared pod "everywhere" is no address` {

@@ -8,6 +8,7 @@ import (
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	networkingv1beta1 "liqo.io/liqo/pkg/apis/networking/v1beta1"
+	configv1alpha1 "liqo.io/liqo/pkg/config/v1alpha1"
 	"liqo.io/liqo/pkg/dataplane"
 	"liqo.io/liqo/pkg/networking/inputs"
 )
@@ -199,8 +200,12 @@ func (c *Cluster) gateway(p *Peering) (netip.Addr, dataplane.State, error) {
 	for i := range c.Peerings {
 		fabrics = append(fabrics, c.Peerings[i].Fabric)
 	}
+	configuration := p.Configuration.DeepCopy()
+	if told := &configuration.Status; told.Isolation == "" && len(told.SharedPods) == 0 {
+		told.Isolation = string(configv1alpha1.IsolationOpen) // Controller managers that do not tell it yet tell of pods alone.
+	}
 	input, _, err := inputs.Gateway(inputs.GatewayObjects{
-		Configuration: &p.Configuration, Fabric: &p.Fabric, Fabrics: fabrics, Nodes: c.Nodes, IPs: c.IPs,
+		Configuration: configuration, Fabric: &p.Fabric, Fabrics: fabrics, Nodes: c.Nodes, IPs: c.IPs,
 		PublicKey: &networkingv1beta1.PublicKey{Spec: networkingv1beta1.PublicKeySpec{PublicKey: there[:]}},
 		Pod: inputs.GatewayPod{Address: address, Node: p.Node, Server: p.Server, Key: keyOf(c.ID, p.Peer), MTU: wire, Port: dataplane.DefaultOverlayPort,
 			Wish: int(p.Fabric.Spec.MTU) + dataplane.TunnelOverhead4},

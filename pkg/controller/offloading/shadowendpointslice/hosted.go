@@ -16,6 +16,7 @@ import (
 
 	offloadingv1beta1 "liqo.io/liqo/pkg/apis/offloading/v1beta1"
 	"liqo.io/liqo/pkg/kube/watch"
+	"liqo.io/liqo/pkg/reflection"
 )
 
 // hostedHere is the pod of this cluster that an endpoint names; empty if it names none.
@@ -49,6 +50,10 @@ func (r *reconciler) hosted(ctx context.Context, shadow *offloadingv1beta1.Shado
 		if err := r.Get(ctx, client.ObjectKey{Namespace: shadow.Namespace, Name: name}, pod); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading Pod %s/%s: %w", shadow.Namespace, name, err)
 		} else if err != nil || pod.Labels[offloadingv1beta1.ManagedByLabel] != offloadingv1beta1.ManagedByShadowPod || !sameOrigin(pod, shadow) {
+			continue
+		}
+		// The address of a pod that ended may be another's by now.
+		if reflection.Terminal(pod.Status.Phase) {
 			continue
 		}
 		address := addressIn(pod, shadow.Spec.Template.AddressType)
@@ -120,6 +125,6 @@ func (r *reconciler) namers(pod *corev1.Pod) []client.ListOption {
 // pods passes changes of what an endpoint says of a pod.
 func pods() predicate.Predicate {
 	return watch.Changed(func(pod *corev1.Pod) any {
-		return []any{ready(pod), pod.DeletionTimestamp.IsZero(), pod.Status.PodIPs, pod.Labels}
+		return []any{ready(pod), pod.DeletionTimestamp.IsZero(), reflection.Terminal(pod.Status.Phase), pod.Status.PodIPs, pod.Labels}
 	})
 }

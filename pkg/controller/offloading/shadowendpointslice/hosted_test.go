@@ -32,6 +32,10 @@ func TestPodsThatTheConsumerNames(t *testing.T) {
 		}
 		return p
 	}
+	ended := func(o client.Object) client.Object {
+		o.(*corev1.Pod).Status.Phase = corev1.PodSucceeded
+		return o
+	}
 	given := map[string]string{"dapr.io/app-id": "web"}
 	for name, tc := range map[string]struct {
 		pod  client.Object
@@ -39,6 +43,7 @@ func TestPodsThatTheConsumerNames(t *testing.T) {
 	}{
 		"its own":                           {pod(key.Namespace, "web-0", "rome", "10.1.0.7", nil), []string{"10.10.0.1", "10.1.0.7"}},
 		"its own that the Service selects":  {pod(key.Namespace, "web-0", "rome", "10.1.0.7", given), []string{"10.10.0.1"}},
+		"its own that ended":                {ended(pod(key.Namespace, "web-0", "rome", "10.1.0.7", nil)), []string{"10.10.0.1"}},
 		"another consumer's":                {pod(key.Namespace, "web-0", "naples", "10.1.0.7", nil), []string{"10.10.0.1"}},
 		"the provider's":                    {pod(key.Namespace, "web-0", "", "10.1.0.7", nil), []string{"10.10.0.1"}},
 		"one of that name elsewhere":        {pod("elsewhere", "web-0", "rome", "10.1.0.7", nil), []string{"10.10.0.1"}},
