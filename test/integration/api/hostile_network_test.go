@@ -248,9 +248,11 @@ func TestAThousandObjectsOfAHostilePeer(t *testing.T) {
 	n := nasty{rand.New(rand.NewPCG(seed, seed))}
 	runNetwork(t)
 	honest := peerOf(t, "honest", "10.201.0.0/16")
-	if ready := judged(t, honest); ready.Status != metav1.ConditionTrue {
-		t.Fatalf("the honest peer: %+v", ready)
-	}
+	fixture.Await(t, fixture.Patience, "the honest peer's Configuration to be ready, and its gateway told", func(ctx context.Context) (bool, string) {
+		err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(honest), honest)
+		told := honest.Status
+		return err == nil && told.Isolation != "" && meta.IsStatusConditionTrue(told.Conditions, corev1beta1.ConditionReady), fmt.Sprint(told, err)
+	})
 	before := objectsOf(t, honest.Namespace)
 
 	hostile := peerOf(t, "hostile", "10.202.0.0/16")
