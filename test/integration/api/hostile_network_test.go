@@ -77,20 +77,6 @@ func ofPeer(id string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: corev1beta1.TenantNamespacePrefix + id, Name: id, Labels: map[string]string{corev1beta1.RemoteClusterIDLabel: id}}
 }
 
-// judged waits until a Configuration says what became of what it announces now.
-func judged(t *testing.T, configuration *networkingv1beta1.Configuration) *metav1.Condition {
-	t.Helper()
-	var ready *metav1.Condition
-	fixture.Await(t, fixture.Patience, fmt.Sprintf("what becomes of %v", configuration.Spec.Remote.CIDR), func(ctx context.Context) (bool, string) {
-		if err := env.Rome.Client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration); err != nil {
-			return false, err.Error()
-		}
-		ready = verdict(configuration)
-		return ready != nil, fmt.Sprintf("%+v", configuration.Status.Conditions)
-	})
-	return ready
-}
-
 // verdict says what became of what a Configuration announces; nil if it does not say yet.
 func verdict(configuration *networkingv1beta1.Configuration) *metav1.Condition {
 	ready := meta.FindStatusCondition(configuration.Status.Conditions, corev1beta1.ConditionReady)
