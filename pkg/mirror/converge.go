@@ -210,7 +210,7 @@ func (t *task) gone() {
 // warn tells a failure where the user looks, unless it was told lately. Of an object that is gone at home it can only be that its
 // copy is not.
 func (p *pair) warn(name string, problem Problem) {
-	if name == "" || !p.state(name).mayWarn(problem.Reason, p.options().Clock.Now()) {
+	if name == "" || !p.state(name).warned.again(problem.Reason, p.options().Clock.Now()) {
 		return
 	}
 	object, what := p.objects.Of(name), "reflected to"

@@ -217,9 +217,14 @@ type state struct {
 	kept string
 	// dropped is what the provider does not keep, so that it is not written again.
 	dropped dropped
-	// warned is the last failure that was told.
-	warned   string
-	warnedAt time.Time
+	// warned is the last failure that was told, lacked what the object was last told to lack at the provider.
+	warned, lacked told
+}
+
+// told is what was told last, and when.
+type told struct {
+	what string
+	at   time.Time
 }
 
 // shared is what others than the object's worker read or change, too.
@@ -321,12 +326,12 @@ func (s *state) unrest(calm time.Duration, now time.Time) time.Duration {
 	return max(0, s.last.Add(calm).Sub(now))
 }
 
-// mayWarn tells whether a failure is to be told now.
-func (s *state) mayWarn(what string, now time.Time) bool {
-	if s.warned == what && !restraint.Due(s.warnedAt, now) {
+// again tells whether something is to be told now: not what was told last, a while ago at most.
+func (t *told) again(what string, now time.Time) bool {
+	if t.what == what && !restraint.Due(t.at, now) {
 		return false
 	}
-	s.warned, s.warnedAt = what, now
+	t.what, t.at = what, now
 	return true
 }
 

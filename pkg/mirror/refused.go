@@ -229,7 +229,7 @@ func (t *task) lacks(made reflection.Object) {
 	if t.kind().Lacks == nil || t.local == nil {
 		return
 	}
-	if what := t.kind().Lacks(t.local, made); what != "" && t.state.mayWarn(what, t.options().Clock.Now()) {
+	if what := t.kind().Lacks(t.local, made); what != "" && t.state.lacked.again(what, t.options().Clock.Now()) {
 		t.runner.engine.reporter.event(t.local, corev1.EventTypeWarning, offloadingv1beta1.ReasonPartiallyReflected,
 			fmt.Sprintf("Reflected to cluster %q in part: %s", t.options().Remote, what))
 	}

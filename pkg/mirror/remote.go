@@ -292,7 +292,11 @@ func (t *task) mayRemove(ctx context.Context, origin types.UID) (bool, error) {
 	if t.local != nil || t.state.went(origin) || t.options().Removals == nil {
 		return true, nil
 	}
-	if t.runner.engine.namespaces.Leaving(ctx, t.namespace, namespaceFresh) {
+	leaving, changed := t.runner.engine.namespaces.Leaving(ctx, t.namespace, namespaceFresh)
+	if changed {
+		t.runner.engine.namespaceChanged(t.namespace)
+	}
+	if leaving {
 		return true, nil
 	}
 	missing := massremoval.Copy{Kind: t.kind().Name, Namespace: t.namespace, Name: t.name, Origin: origin}

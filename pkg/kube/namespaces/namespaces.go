@@ -83,11 +83,11 @@ func (n *Namespaces) Twins(ctx context.Context, mapping map[string]string) (map[
 	return twins, nil
 }
 
-// Leaving tells whether a namespace is known to be deleted, by a read that is not older than maxAge.
-func (n *Namespaces) Leaving(ctx context.Context, name string, maxAge time.Duration) bool {
-	_, _, err := n.Annotations(ctx, name, maxAge)
+// Leaving tells whether a namespace is known to be deleted, by a read that is not older than maxAge; changed is as for Annotations.
+func (n *Namespaces) Leaving(ctx context.Context, name string, maxAge time.Duration) (leaving, changed bool) {
+	_, changed, err := n.Annotations(ctx, name, maxAge)
 	known, _ := n.lookup(name, 0)
-	return err == nil && known.leaving
+	return err == nil && known.leaving, changed
 }
 
 // lookup returns what is known of a namespace if it is not older than maxAge.

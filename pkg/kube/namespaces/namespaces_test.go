@@ -60,8 +60,20 @@ func TestANamespaceIsReadWhenWhatIsKnownIsTooOld(t *testing.T) {
 	n.Forget("shop")
 	reads := live.reads
 	ask(0, answer{"2", false, reads + 1})
-	if n.Leaving(t.Context(), "shop", time.Minute) {
+	if leaving, _ := n.Leaving(t.Context(), "shop", time.Minute); leaving {
 		t.Error("a namespace that stays is leaving")
+	}
+	// Who only asks whether it leaves learns of another change first, and has to pass it on.
+	clock.Step(time.Hour)
+	if err := live.Get(t.Context(), client.ObjectKeyFromObject(shop), shop); err != nil {
+		t.Fatal(err)
+	}
+	shop.Labels = map[string]string{"team": "b"}
+	if err := live.Update(t.Context(), shop); err != nil {
+		t.Fatal(err)
+	}
+	if leaving, changed := n.Leaving(t.Context(), "shop", time.Minute); leaving || !changed {
+		t.Errorf("a namespace with another label: leaving %v, changed %v", leaving, changed)
 	}
 }
 

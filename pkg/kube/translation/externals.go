@@ -1,10 +1,8 @@
 package translation
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	ipamv1alpha1 "liqo.io/liqo/pkg/apis/ipam/v1alpha1"
 	"liqo.io/liqo/pkg/networking/inputs"
@@ -31,14 +29,4 @@ func (e Externals) Translate(address netip.Addr) (netip.Addr, bool) {
 		return external, true
 	}
 	return address, true
-}
-
-// String identifies them: it differs whenever Translate may answer differently.
-func (e Externals) String() string {
-	texts := make([]string, 0, len(e))
-	for address, external := range e {
-		texts = append(texts, fmt.Sprintf("%s=%s", address, external))
-	}
-	slices.Sort(texts)
-	return strings.Join(texts, ",")
 }

@@ -1,11 +1,9 @@
 package translation
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"liqo.io/liqo/pkg/addressing"
 	corev1beta1 "liqo.io/liqo/pkg/apis/core/v1beta1"
@@ -42,13 +40,4 @@ func (p Peers) Home(seen netip.Addr) (cluster string, own netip.Addr, found bool
 		}
 	}
 	return "", netip.Addr{}, false
-}
-
-// String identifies them: it differs whenever Home, or Range of one of them, may answer differently.
-func (p Peers) String() string {
-	texts := make([]string, 0, len(p))
-	for _, id := range slices.Sorted(maps.Keys(p)) {
-		texts = append(texts, fmt.Sprintf("%s: %v of %s beside %v", id, p[id].Pods, p[id].Mapping, p[id].Ours))
-	}
-	return strings.Join(texts, "; ")
 }
