@@ -17,8 +17,6 @@ type compat struct {
 		Values yaml.Node `yaml:"values"`
 		Always bool      `yaml:"always"`
 	} `yaml:"withoutEffect"`
-	Images     map[string]string `yaml:"images"`
-	Releases   string            `yaml:"releases"`
 	Deprecated []struct {
 		Path string `yaml:"path"`
 		Now  string `yaml:"now"`

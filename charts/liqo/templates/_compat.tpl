@@ -1,9 +1,10 @@
 {{/*
 What users who bring values of Liqo v1 have to know, one line for each reason, which liqoctl reads too. Values themselves are never told: there
-are secrets among them. files/compat.yaml says what is known.
+are secrets among them. files/compat.yaml and files/images.yaml say what is known.
 */}}
 {{- define "liqo.compat" -}}
 {{- $compat := .Files.Get "files/compat.yaml" | fromYaml -}}
+{{- $images := (.Files.Get "files/images.yaml" | fromYaml).images -}}
 {{- range $compat.withoutEffect -}}
 {{- $why := .why -}}
 {{- with include "liqo.compat.given" (dict "given" $.Values "known" .values "always" .always "path" "") | trim | splitList " " | compact }}
@@ -13,8 +14,8 @@ are secrets among them. files/compat.yaml says what is known.
 {{- $gateway := .Values.networking.gatewayTemplates.container.gateway -}}
 {{- range $path, $image := dict "controllerManager.image" .Values.controllerManager.image "networking.fabric.image" .Values.networking.fabric.image "networking.gatewayTemplates.container.gateway.image" $gateway.image "virtualKubelet.image" .Values.virtualKubelet.image -}}
 {{- /* What a mirror of v1's is called, where ours is called otherwise. */ -}}
-{{- $programs := list -}}{{- range $theirs, $_ := $compat.images -}}{{- $programs = append $programs (splitList "/" $theirs | last) -}}{{- end -}}
-{{- $named := and (not (hasKey $compat.images $image.name)) (has (splitList "/" $image.name | last) $programs) -}}
+{{- $programs := list -}}{{- range $theirs, $_ := $images -}}{{- $programs = append $programs (splitList "/" $theirs | last) -}}{{- end -}}
+{{- $named := and (not (hasKey $images $image.name)) (has (splitList "/" $image.name | last) $programs) -}}
 {{- if or $named (include "liqo.image.ofV1" (list $ $image)) }}
   * maybe of Liqo v1 {{ $path }}: Its {{ ternary "name" "tag" $named }} is that of a program of v1, which does not run here; if it is one, give an image of this Liqo.
 {{- end -}}

@@ -34,7 +34,7 @@ app.kubernetes.io/component: {{ $component }}
 {{/* An image with its tag; takes a list of the root and the image's values. Images of Liqo v1 stand for ours, but its releases are not ours. */}}
 {{- define "liqo.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
-{{- $ours := ($root.Files.Get "files/compat.yaml" | fromYaml).images -}}
+{{- $ours := ($root.Files.Get "files/images.yaml" | fromYaml).images -}}
 {{- $name := get $ours $image.name | default $image.name -}}
 {{- if and (hasPrefix "ghcr.io/liqotech/" $name) (include "liqo.image.ofV1" .) -}}
 {{- fail (printf "image %s:%s is of Liqo v1, whose programs do not run here: take v1's tags out of the values (tag, image.version), then it is %s" $name (include "liqo.image.tag" .) $root.Chart.AppVersion) -}}
@@ -49,7 +49,7 @@ app.kubernetes.io/component: {{ $component }}
 {{/* Says something if an image is of a release of Liqo v1, by its tag. Once this Liqo has such releases itself, nothing tells them apart. */}}
 {{- define "liqo.image.ofV1" -}}
 {{- $root := index . 0 -}}
-{{- $releases := ($root.Files.Get "files/compat.yaml" | fromYaml).releases -}}
+{{- $releases := ($root.Files.Get "files/images.yaml" | fromYaml).releases -}}
 {{- if and (regexMatch $releases (include "liqo.image.tag" .)) (not (regexMatch $releases $root.Chart.AppVersion)) -}}v1{{- end -}}
 {{- end -}}
 
