@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"liqo.io/liqo/test/lab/binary"
 )
 
 // page is a text in Markdown that grows.
@@ -266,6 +268,22 @@ func (p *page) requests(rows []Request, least float64) {
 	}
 }
 
+// relative is all processor time in units of what Kubernetes' controllers, its schedulers and kwok used in the same seconds. These do the same
+// for each version of Liqo, so that two versions are compared although the machine is faster in one hour than in another.
+func relative(seconds map[string]float64) string {
+	all, same := 0.0, 0.0
+	for name, used := range seconds {
+		all += used
+		if slices.ContainsFunc([]string{binary.ControllerManager, binary.Scheduler, binary.Kwok}, func(program string) bool { return strings.HasSuffix(name, "/"+program) }) {
+			same += used
+		}
+	}
+	if same == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", all/same)
+}
+
 func (r *Report) resourcesMarkdown(p *page) {
 	p.say("\n### Processor time and memory")
 	n := r.largest(false, false)
@@ -289,6 +307,7 @@ func (r *Report) resourcesMarkdown(p *page) {
 			}
 			p.row(name, fmt.Sprint(used[vanilla][name]), fmt.Sprint(used[floorName][name]), fmt.Sprint(used[liqo][name]), peak)
 		}
+		p.row("all ÷ Kubernetes' controllers", relative(used[vanilla]), relative(used[floorName]), relative(used[liqo]), "")
 	}
 	r.scenariosMarkdown(p)
 	if len(r.Scales) == 0 {
