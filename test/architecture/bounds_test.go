@@ -83,7 +83,7 @@ func TestPackagesHaveFewFiles(t *testing.T) {
 			count[file.folder()]++
 		}
 	}
-	shrinks(t, "files", fmt.Sprintf("a package has at most %d files, tests aside", maxFiles), above(count, maxFiles))
+	shrinks(t, "files", fmt.Sprintf("a package has at most %d files, tests aside: put two small ones together, or move a part to a package of its own", maxFiles), above(count, maxFiles))
 }
 
 // above leaves out what is within a limit.

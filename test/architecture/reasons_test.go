@@ -50,8 +50,8 @@ func TestTroubleshootingExplainsEveryReason(t *testing.T) {
 	}
 	slices.Sort(unknown)
 	slices.Sort(missing)
-	report(t, "docs/troubleshooting.md explains only reasons that are given", unknown)
-	report(t, "docs/troubleshooting.md names every exported reason", missing)
+	report(t, "docs/troubleshooting.md explains only reasons that there are: take the row out, or correct the word", unknown)
+	report(t, "docs/troubleshooting.md names every exported reason: add a row to the table of the object that has the condition", missing)
 }
 
 // exportedReasons are the values of all exported constants that are named Reason..., with the file that declares each.
@@ -126,7 +126,7 @@ func TestReasonsAreGiven(t *testing.T) {
 			}
 		}
 	}
-	report(t, "every reason is given by some code", offenders)
+	report(t, "every reason is given by some code: name the constant where the condition or Event is made, or take it out", offenders)
 }
 
 var (

@@ -172,7 +172,7 @@ func shrink(t *testing.T, key, rule string, found map[string]int, places map[str
 		}
 		table[row[1]] = allowed
 	}
-	report(t, rule, compareWithTable(key, table, found, places))
+	report(t, rule+". What is too much already stands in "+offendersTable+", which gets no new line and no larger number", compareWithTable(key, table, found, places))
 }
 
 // compareWithTable tells how what was found differs from the table.
