@@ -173,9 +173,6 @@ vulnerabilities: ## Look for known vulnerabilities in the code that is called (V
 check-release: ## Check the release configuration with goreleaser, built once into the cache.
 	@"$$(go run ./hack/tools goreleaser)" check
 
-# A third of the processor time of some unit tests is the collector's; none of them needs much memory.
-unit fuzz: export GOGC = 400
-
 .PHONY: unit
 unit: need-cc need-nft ## Run unit tests with the race detector (2 minutes with caches, 20 without; UNIT=./pkg/mirror TEST_FLAGS='-run TestName' for one).
 	@status=0; \

@@ -28,9 +28,6 @@ const (
 	envCommands = "LIQO_TEST_COMMANDS"
 	// grace is what tests that are interrupted have to take their clusters down.
 	grace = 3 * time.Minute
-	// collector is how seldom the collectors of all that a suite starts run: an eighth of the processor time of an API server went to its own.
-	// What a test measures of memory is measured without it.
-	collector = "GOGC=400"
 )
 
 func command() *cobra.Command {
@@ -89,7 +86,7 @@ func runSuite(ctx context.Context, name, tier string, args []string) error {
 		return err
 	}
 	test := interruptible(ctx, tool, append(arguments, flags...)...)
-	test.Stdout, test.Stderr, test.Env = os.Stdout, os.Stderr, append(os.Environ(), envCommands+"="+commands, collector)
+	test.Stdout, test.Stderr, test.Env = os.Stdout, os.Stderr, append(os.Environ(), envCommands+"="+commands)
 	began := time.Now()
 	err = test.Run()
 	seconds := time.Since(began).Seconds()

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	goruntime "runtime"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,8 +80,7 @@ func TestNoAnswerFillsTheVirtualKubelet(t *testing.T) {
 			return clients.Kube.CoreV1().Pods("twin").Watch(ctx, o)
 		},
 	})
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // As in a cluster; `make unit` has it collect less.
-	goruntime.GC()                                    // What other tests left.
+	goruntime.GC() // What other tests left.
 	var peak atomic.Uint64
 	stop := make(chan struct{})
 	go func() {

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	goruntime "runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,7 +74,6 @@ func hostile(t *testing.T, answer http.HandlerFunc) Clients {
 
 // growth is by how much the heap grows meanwhile.
 func growth(f func()) int64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // As in a cluster; `make unit` has it collect less.
 	var m goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&m)

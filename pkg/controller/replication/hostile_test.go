@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -130,7 +129,6 @@ func (h *hostile) attack(t *testing.T) {
 	f := &reflector{target: target{clusterID: "evil", namespace: "liqo-tenant-evil", remoteNamespace: "liqo-tenant-rome"},
 		home: &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).Build(), options: Options{ClusterID: "rome", Clock: clock.RealClock{}}}, peer: p, kinds: kinds(), nudge: make(chan struct{}, 1),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]())}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // As in a cluster; `make unit` has it collect less.
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
